@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from akunu.cli import console
 from akunu.cli.conversation import Conversation
 
 FAKE = Path(__file__).with_name("fake_main.py")
@@ -140,6 +141,7 @@ def test_a_file_may_lie_in_the_home_folder(akunu_cli, model, tmp_path, monkeypat
         ('[{"role": "user", "content": "a"}]', "the last message has no answer"),
         ('[{"role": "tool", "content": "a"}]', "found the role 'tool', expected 'user'"),
         ("not json", "no conversation that /save wrote, for it is not JSON: Expecting value"),
+        ("[" * 100_000, "no conversation that /save wrote, for it is not JSON: maximum recursion"),
         (b"caf\xe9", "not UTF-8 text: it has the byte 0xe9]"),
     ],
 )
@@ -150,6 +152,16 @@ def test_what_is_no_conversation_is_not_loaded(data, reason, akunu_cli, model, t
     assert f"[not loaded: {path}: " in ran.err
     assert reason in ran.err
     assert len(model.prompts[1]) == 3  # the conversation is as it was
+
+
+def test_what_has_no_end_is_not_loaded(akunu_cli, monkeypatch):
+    monkeypatch.setattr(console, "MAX_CHARACTERS", 1000)
+    ran = akunu_cli("chat", stdin="/load /dev/zero\none\n")
+    assert "[not loaded: /dev/zero: has more than 1000 characters, the most that are read]" in ran.err
+    assert ran.out == "<one>\n"
+    ran = akunu_cli("chat", stdin="one\n" + "x" * 1001)
+    assert ran.out == "<one>\n" and ran.status == 1
+    assert "standard input: a line: has more than 1000 characters" in ran.err
 
 
 def test_a_file_that_is_not_there_is_named_without_an_error_number(akunu_cli, tmp_path):
@@ -384,6 +396,17 @@ def test_history_is_kept_for_the_next_conversation_and_private(tmp_path):
         tty.expect("> ")
         tty.send("\x1b[A\n")  # arrow up
         tty.expect("<remember><me>")
+
+
+def test_a_history_that_is_no_file_is_left_alone(tmp_path):
+    history = tmp_path / "akunu" / "chat_history"
+    history.parent.mkdir()
+    os.mkfifo(history)
+    with terminal(tmp_path) as tty:
+        tty.expect("> ")
+        tty.send("\x04")
+        assert tty.wait() == 0
+    assert history.is_fifo()
 
 
 def test_no_history_writes_no_file(tmp_path):

@@ -239,7 +239,7 @@ class Conversation:
             system, messages = _read_messages(json.loads(read_text(Path(path))))
         except AkunuError as error:
             note(f"[not loaded: {error}]")
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             note(f"[not loaded: {path}: no conversation that /save wrote, for it is not JSON: {error}]")
         except ValueError as error:  # no name of a file, no conversation
             note(f"[not loaded: {path}: {error}]")

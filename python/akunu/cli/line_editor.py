@@ -47,7 +47,9 @@ class LineEditor:
         self._file_commands = file_commands
         self._readline = _readline()
         self._brackets = False
-        self._history = Path(click.get_app_dir("akunu")) / "chat_history" if history else None
+        path = Path(click.get_app_dir("akunu")) / "chat_history"
+        # What is no file, such as a pipe, would keep readline waiting for another process.
+        self._history = path if history and (path.is_file() or not path.exists()) else None
         if self._readline:
             self._set_up(self._readline)
 
