@@ -13,6 +13,7 @@ from akunu.errors import InvalidArgumentError
 __all__ = ["FRAMES_PER_SECOND", "LogMelStream", "log_mel", "normalize_log_mel"]
 
 FRAMES_PER_SECOND: Final = 100
+_MAX_PADDING: Final = 3600 * 16000
 
 
 def log_mel(samples: npt.ArrayLike, mels: int = 80, *, padding: int = 0) -> npt.NDArray[np.float32]:
@@ -25,7 +26,7 @@ def log_mel(samples: npt.ArrayLike, mels: int = 80, *, padding: int = 0) -> npt.
     mels : int
         Filters: 80, or 128 for large-v3 and what descends from it.
     padding : int
-        Samples of silence to add at the end.
+        Samples of silence to add at the end, at most an hour.
 
     Returns
     -------
@@ -38,8 +39,8 @@ def log_mel(samples: npt.ArrayLike, mels: int = 80, *, padding: int = 0) -> npt.
     >>> log_mel(np.zeros(32000)).shape
     (80, 200)
     """
-    if padding < 0:
-        raise InvalidArgumentError(f"padding is {padding}, expected at least 0 samples")
+    if not 0 <= padding <= _MAX_PADDING:
+        raise InvalidArgumentError(f"padding is {padding}, expected 0 to {_MAX_PADDING} samples")
     samples = np.asarray(samples, np.float32)
     if padding:
         samples = np.concatenate([samples, np.zeros(padding, np.float32)])
