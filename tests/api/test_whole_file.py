@@ -31,6 +31,13 @@ def test_one_that_is_not_finished_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
+def test_a_name_may_be_as_long_as_any(tmp_path: Path) -> None:
+    path = tmp_path / ("ж" * 127)  # 254 bytes of the 255 that file systems take
+    with whole_file(path) as file:
+        file.write(b"data")
+    assert path.read_bytes() == b"data"
+
+
 def test_what_is_no_file_is_written_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

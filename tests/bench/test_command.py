@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -242,6 +243,20 @@ def test_every_option_of_llama_bench_is_here_or_in_the_table_of_what_differs():
     options = [option for option in command.params if isinstance(option, click.Option)]
     shown = {flag for option in options if not option.hidden for flag in option.opts} | {"--help"}
     assert set(LLAMA_BENCH.split()) - shown - documented == set()
+
+
+@pytest.mark.parametrize("name", ["stories15m:q8_0", "whisper-tiny:q8_0"])
+def test_a_file_that_cannot_be_finished_leaves_what_was_there(name, bench, tmp_path):
+    path = tmp_path / "random.bin"
+    path.write_bytes(b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        ran = bench("--synthetic", name, "--write", str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert ran.status == 1 and "file too large" in ran.err.lower()
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
 def test_write_makes_a_file(bench, tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import sys
 import threading
 import wave
@@ -14,6 +16,7 @@ from typing import Any
 import click
 import numpy as np
 import pytest
+import soundfile
 
 import akunu
 from akunu.cli.console import visible
@@ -159,9 +162,7 @@ def test_ctrl_c_keeps_whole_files(run: Run, engine: Babble, tmp_path: Path) -> N
     long.write_bytes(wav(np.random.default_rng(0).normal(0, 0.1, 16000 * 600)))
 
     def interrupt() -> None:
-        wait_until(
-            lambda: (tmp_path / "long.srt").exists() and "2\n00:" in (tmp_path / "long.srt").read_text()
-        )
+        wait_until(lambda: any("2\n00:" in path.read_text() for path in tmp_path.glob(".long.srt.*.part")))
         _thread.interrupt_main()
 
     threading.Thread(target=interrupt).start()
@@ -170,6 +171,35 @@ def test_ctrl_c_keeps_whole_files(run: Run, engine: Babble, tmp_path: Path) -> N
     found = json.loads((tmp_path / "long.json").read_text())["segments"]
     assert len(found) > 1 and found[-1]["end"] < 600
     assert (tmp_path / "long.srt").read_text().count("-->") == len(found)
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_a_recording_whose_end_is_damaged_becomes_whole_files_of_what_there_was(
+    run: Run, tmp_path: Path
+) -> None:
+    samples = np.random.default_rng(0).normal(0, 0.1, 16000 * 100)
+    soundfile.write(tmp_path / "cut.flac", samples, 16000)
+    data = (tmp_path / "cut.flac").read_bytes()
+    (tmp_path / "cut.flac").write_bytes(data[: len(data) * 3 // 4])
+    ran = run(tmp_path / "cut.flac", "-f", "json", "-f", "srt", "-o", tmp_path / "texts")
+    assert ran.status == 1 and "cut.flac is damaged or cut off after" in ran.err
+    found = json.loads((tmp_path / "texts/cut.json").read_text())["segments"]
+    assert found and (tmp_path / "texts/cut.srt").read_text().count("-->") == len(found)
+
+
+def test_a_full_disk_leaves_what_was_there(
+    run: Run, talks: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.srt").write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    ran = run(*talks, "-f", "srt", "-o", tmp_path)
+    assert ran.status == 1 and ran.err.lower().count("no space left on device") == 2
+    assert (tmp_path / "a.srt").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.srt", "talks"]
 
 
 class Terminal(io.StringIO):

@@ -510,7 +510,8 @@ def _write(name: str, path: Path, seed: int) -> None:
     from akunu.bench.gguf_file import write_gguf
     from akunu.bench.synthetic import SyntheticModel
     from akunu.progress import reporter
+    from akunu.whole_file import whole_path
 
-    with reporter(True, f"Writing {path.name}") as report:
-        size = write_gguf(SyntheticModel(name), path, seed=seed, progress=report)
+    with whole_path(path) as part, reporter(True, f"Writing {path.name}") as report:
+        size = write_gguf(SyntheticModel(name), part, seed=seed, progress=report)
     click.echo(f"{path}: {size / 2**20:.2f} MiB", err=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from akunu.errors import InvalidArgumentError
 from akunu.speech.config import WhisperConfig
+from akunu.whole_file import whole_file
 
 if TYPE_CHECKING:
     from akunu.speech.engine import SpeechEngine
@@ -80,7 +81,7 @@ def write_random(name: str, path: Path, *, seed: int = 0) -> None:
     shape, _, kind = name.lower().partition(":")
     config = SHAPES[shape]
     random = np.random.default_rng(seed)
-    with open(path, "wb") as file:
+    with whole_file(path) as file:
         _write_head(file, config, SPEECH_TYPES[kind][1])
         for tensor, dims in _tensors(config):
             values = _random_values(random, tensor, dims)

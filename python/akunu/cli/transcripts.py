@@ -6,15 +6,16 @@ import itertools
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
 from akunu.cli.app import print_error
 from akunu.cli.console import colour, is_terminal, visible
 from akunu.errors import AkunuError
+from akunu.whole_file import whole_file
 
 if TYPE_CHECKING:
     from akunu.speech.segments import Segment
@@ -89,7 +90,8 @@ class Outputs:
                     print_segment(segment)
             else:
                 for piece in written(segments, self._forms[0], language):
-                    _put(sys.stdout, piece)
+                    sys.stdout.write(piece)
+                    sys.stdout.flush()
             return
         with ExitStack() as stack:
             each = itertools.tee(segments, len(self._forms))
@@ -100,25 +102,21 @@ class Outputs:
             while writers:  # in turn, a piece each, so that all grow together
                 writers = [(pieces, file) for pieces, file in writers if _one_piece(pieces, file)]
 
-    def _open(self, name: str, form: str) -> TextIO:
+    def _open(self, name: str, form: str) -> AbstractContextManager[BinaryIO]:
         assert self._folder is not None
-        return open(self._folder / f"{_stem(name)}.{form}", "w", encoding="utf-8", newline="\n")
+        return whole_file(self._folder / f"{_stem(name)}.{form}")
 
 
 def _stem(name: str) -> str:
     return "stdin" if name == "-" else Path(name).stem
 
 
-def _one_piece(pieces: Iterator[str], file: TextIO) -> bool:
+def _one_piece(pieces: Iterator[str], file: BinaryIO) -> bool:
     piece = next(pieces, None)
     if piece is not None:
-        _put(file, piece)
+        file.write(piece.encode())
+        file.flush()
     return piece is not None
-
-
-def _put(file: TextIO, text: str) -> None:
-    file.write(text)
-    file.flush()
 
 
 def print_segment(segment: Segment) -> None:
@@ -142,6 +140,8 @@ def _coloured(text: str, probability: float) -> str:
 class until_interrupted:  # reads as a function
     """The segments until Ctrl-C, so that what was found ends up as a whole file; `interrupted` tells.
 
+    So it does where the rest of a recording is damaged: `error` is raised when its file is written.
+
     Ctrl-C is no exception meanwhile, which could come in the middle of a line: it ends the stream. A second
     one is, for a recording that is read from somebody who does not go on.
     """
@@ -149,11 +149,19 @@ class until_interrupted:  # reads as a function
     def __init__(self, segments: SegmentStream) -> None:
         self._segments = segments
         self.interrupted = False
+        self.error: AkunuError | None = None
 
     def __iter__(self) -> Iterator[Segment]:
         before = signal.signal(signal.SIGINT, self._interrupt)
+        found = False
         try:
-            yield from self._segments
+            for segment in self._segments:
+                found = True
+                yield segment
+        except AkunuError as error:
+            if not found:
+                raise
+            self.error = error
         except KeyboardInterrupt:
             self.interrupted = True
         finally:

@@ -15,6 +15,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.files import read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer, PathName
+from akunu.whole_file import whole_file
 
 if TYPE_CHECKING:
     from akunu.encoders.model import Output
@@ -109,7 +110,8 @@ def _lines(vectors: list[list[float]], layout: str) -> Iterator[str]:
 
 def _write(data: bytes, output: Path | None) -> None:
     if output is not None:
-        output.write_bytes(data)
+        with whole_file(output) as file:
+            file.write(data)
         return
     sys.stdout.flush()
     sys.stdout.buffer.write(data)

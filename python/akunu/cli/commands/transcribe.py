@@ -216,6 +216,8 @@ def _transcribe(
         with stream:
             segments = until_interrupted(stream)
             outputs.write(name, segments, lambda: stream.language)
+        if segments.error:
+            raise segments.error
     found = stream.transcription
     seconds = time.monotonic() - began
     if not quiet and is_terminal(sys.stderr):
