@@ -137,6 +137,7 @@ SCHEMA = {
     ("form", "schema", "begin"),
     [
         ({"schema": SCHEMA}, SCHEMA, ""),
+        ({"schema": json.dumps(SCHEMA)}, SCHEMA, ""),
         ({"json": True}, {"type": "object"}, ""),
         (
             {"tools": [NOW], "tool_choice": "now"},
@@ -171,11 +172,12 @@ def test_with_a_schema_and_tools_the_answer_has_the_form_or_is_a_call() -> None:
     with akunu.load("ember", progress=False) as model:
         for first, is_call in (("<", True), ("{", False)):
             bias = {model.tokenize(first)[0]: 50.0}
-            completion = model.chat(USER, tools=tools, schema=SCHEMA, logit_bias=bias, temperature=0)
-            called = completion.message.get("tool_calls")
-            said = called[0]["function"]["arguments"] if called else completion.message["content"]
-            assert json.loads(said)["sky"] in ("clear", "grey") and completion.finish_reason == "stop"
-            assert bool(called) is is_call
+            for schema in (SCHEMA, json.dumps(SCHEMA)):
+                completion = model.chat(USER, tools=tools, schema=schema, logit_bias=bias, temperature=0)
+                called = completion.message.get("tool_calls")
+                said = called[0]["function"]["arguments"] if called else completion.message["content"]
+                assert json.loads(said)["sky"] in ("clear", "grey") and completion.finish_reason == "stop"
+                assert bool(called) is is_call
 
 
 def test_what_tools_ask_for_and_a_tag_of_the_callers_exclude_each_other() -> None:

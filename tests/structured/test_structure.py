@@ -39,6 +39,7 @@ def test_equal_forms_are_equal_and_others_are_not() -> None:
     [
         ({"json": True, "regex": "a"}, "json and regex exclude each other"),
         ({"schema": "{"}, "schema: the text is not JSON"),
+        pytest.param({"schema": "[" * 100_000}, "schema: the text is not JSON: maximum", id="deep"),
         ({"schema": ["object"]}, "schema: expected a JSON schema"),
         ({"schema": {"const": {1, 2}}}, "schema: it is not JSON"),
         ({"json": {"type": "object"}}, "json: expected True or False"),

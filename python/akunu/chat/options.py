@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
 from akunu.options import GenerationOptions, Limit, flag
-from akunu.structured.structure import ARGUMENTS
+from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 
 __all__ = ["ChatOptions", "prepare"]
@@ -114,12 +115,12 @@ def prepare(
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
     """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
-    given = [name for name in ARGUMENTS if options.get(name) not in (None, False)]
-    schema = {"type": "object"} if given == ["json"] else options.get("schema")
-    if given not in (["schema"], ["json"]) or not isinstance(schema, Mapping):
+    form = structure_of(options)
+    if form is None or form.kind not in ("schema", "json"):
         return None
-    del options[given[0]]
-    return Tag(opening, schema, "", name=given[0])
+    del options[form.kind]
+    schema = {"type": "object"} if form.kind == "json" else json.loads(form.text)
+    return Tag(opening, schema, "", name=form.kind)
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

@@ -66,7 +66,7 @@ def _schema(value: object) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"schema: the text is not JSON: {error}") from error
     if not isinstance(value, Mapping):
         raise InvalidArgumentError(
