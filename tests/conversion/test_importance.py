@@ -163,6 +163,7 @@ def test_a_file_that_was_cut_is_refused(name: str, needed: int, tmp_path: Path) 
     [
         (b"a text, and nothing else", "is not an importance matrix: expected GGUF, or the older .dat"),
         (struct.pack("<ii", -1, 4), "the count of entries: found -1"),
+        (bytes(100), "has no entries"),
         (struct.pack("<iii", 1, 1 << 30, 0), "the length of the name of entry 0: found 1073741824"),
         (struct.pack("<ii", 1, 1) + b"x" + struct.pack("<ii", 1, 1 << 27), "ends within the values of 'x'"),
         (struct.pack("<ii", 1, 1) + b"x" + struct.pack("<iif", 1, 1, -1), "x has a mean square that is NaN"),
@@ -313,6 +314,14 @@ def test_what_names_no_file_is_refused(tmp_path: Path) -> None:
         akunu.convert("ember", tmp_path / "x.gguf", "q4_0", imatrix=True, progress=False)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="path: expected a path, got 5"):
         ImportanceMatrix.read(5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="path: no file can have the name"):
+        matrix().write("\ud800")
+
+
+def test_what_is_no_file_is_not_read() -> None:
+    for device in ("/dev/zero", "/dev/urandom"):
+        with pytest.raises(ModelFileError, match=f"{device}: is not a regular file"):
+            akunu.convert("ember", "x.gguf", "q4_0", imatrix=device, progress=False)
 
 
 def test_other_bytes_are_no_text(tmp_path: Path) -> None:

@@ -81,10 +81,12 @@ class ImportanceMatrix:
         ------
         InvalidArgumentError
             The folder does not exist.
+        OSError
+            The file cannot be written.
         """
         from akunu.conversion.importance_file import write
 
-        write(self, Path(path).expanduser())
+        write(self, as_path("path", path).expanduser())
 
     def columns(self, tensor: str, n_cols: int) -> Floats | None:
         """What the columns of a matrix count; None where nothing is known of it.

@@ -35,6 +35,8 @@ _F32: Final = 0
 
 def is_importance_file(path: Path) -> bool:
     """Whether a file is one of the two, and not a text, by its first bytes."""
+    if path.exists() and not path.is_file():  # a device may have no end
+        raise ModelFileError(f"{path}: is not a regular file")
     try:
         with path.open("rb") as file:
             first = file.read(8)
@@ -50,6 +52,8 @@ def read(path: Path) -> ImportanceMatrix:
     with path.open("rb") as file:
         is_gguf = file.read(4) == b"GGUF"
     matrix = _read_gguf(path) if is_gguf else _read_dat(path)
+    if not matrix.means:
+        raise ModelFileError(f"{path}: has no entries; not an importance matrix")
     for name, means in matrix.means.items():
         if not (np.isfinite(means).all() and (means >= 0).all()):
             raise ModelFileError(f"{path}: {name} has a mean square that is NaN, infinite or negative")
