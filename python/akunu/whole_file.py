@@ -30,8 +30,10 @@ def whole_path(path: Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == os.fspath(part):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
 
 

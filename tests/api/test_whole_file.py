@@ -31,6 +31,13 @@ def test_one_that_is_not_finished_leaves_what_was_there(tmp_path: Path) -> None:
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
 
 
+def test_an_error_names_the_file_that_was_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "a"
+    with pytest.raises(FileNotFoundError) as raised, whole_file(path):
+        pass
+    assert raised.value.filename == str(path)
+
+
 def test_a_name_may_be_as_long_as_any(tmp_path: Path) -> None:
     path = tmp_path / ("ж" * 127)  # 254 bytes of the 255 that file systems take
     with whole_file(path) as file:
