@@ -7,6 +7,7 @@ import resource
 import sys
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from akunu.cli import main
 from akunu.cli.cost_model import Machine, predict
 from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.filetypes import FILE_TYPES
+from formats import gguf_bytes
 
 CHIP = "M4 Max"
 LINUX = sys.platform == "linux"
@@ -321,6 +323,18 @@ def test_a_plan_for_a_device_that_is_here_has_no_prediction(
     gguf: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "prediction" not in json.loads(run(capsys, "inspect", gguf, "--plan", "--json"))
+
+
+def test_what_is_no_number_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = [
+        gguf_bytes.pair("general.architecture", gguf_bytes.STRING, "llama"),
+        gguf_bytes.pair("x.nan", gguf_bytes.F32, float("nan")),
+        gguf_bytes.pair("x.list", gguf_bytes.ARRAY, (gguf_bytes.F32, [float("inf"), 1.0])),
+    ]
+    (tmp_path / "x.gguf").write_bytes(gguf_bytes.gguf(keys))
+    text = run(capsys, "inspect", str(tmp_path / "x.gguf"), "--json")
+    found = json.loads(text, parse_constant=pytest.fail)["metadata"]
+    assert found["x.nan"] is None and found["x.list"] == [None, 1.0]
 
 
 @pytest.mark.parametrize(

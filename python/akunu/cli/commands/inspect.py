@@ -98,7 +98,8 @@ def command(
     config, problem = ({}, "") if file is None else _config(file)
     if as_json:
         report = {} if file is None else _file_report(file, config, problem)
-        click.echo(json.dumps(report | ({} if planned is None else _plan_report(planned))))
+        report |= {} if planned is None else _plan_report(planned)
+        click.echo(json.dumps(_finite(report), allow_nan=False))
         return
     if file is not None:
         _print_file(file, show_all)
@@ -314,6 +315,15 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _finite(value: Any) -> Any:
+    """A report without NaN and infinities, which JSON does not have: they are null there."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _short(value: Any, show_all: bool) -> str:
