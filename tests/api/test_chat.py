@@ -229,6 +229,7 @@ def test_effort_goes_to_the_templates_that_know_it() -> None:
         ),
         ({"reasoning_effort": "none", "thinking": True}, "contradicts thinking=True"),
         ({"reasoning_effort": 3}, "reasoning_effort: expected a word"),
+        ({"reasoning_effort": "hihg"}, "reasoning_effort: found 'hihg', expected none, minimal, low"),
         ({"tool_choice": "required"}, "tool_choice: found 'required', but there are no tools"),
         ({"tool_choice": "then", "tools": [NOW]}, "'then', expected auto, none, required, or one"),
         (

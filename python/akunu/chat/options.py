@@ -38,7 +38,8 @@ class ChatOptions(GenerationOptions, total=False):
         Let a model that can think before it answers do so, or not; None: as its template has it.
     reasoning_effort : str | None
         How much it thinks: "low", "medium" or "high" where the template knows these words, else a
-        `thinking_budget` (`akunu.chat.switches.EFFORTS`); "none" is `thinking=False`.
+        `thinking_budget` (`akunu.chat.switches.EFFORTS`), or as much as it likes ("high", "xhigh", "max");
+        "none" is `thinking=False`.
     thinking_budget : int | None
         Most tokens of reasoning; when they are used up, the reasoning is closed and the answer goes on.
     template_variables : Mapping[str, Any] | None

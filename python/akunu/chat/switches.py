@@ -16,6 +16,9 @@ SWITCHES: Final = ("enable_thinking", "thinking")
 EFFORTS: Final[Mapping[str, int]] = {"minimal": 512, "low": 1024, "medium": 4096}
 """Tokens of reasoning for a word that the template does not know; for others, as many as the model likes."""
 
+_WORDS: Final = (*EFFORTS, "high", "xhigh", "max")
+"""Efforts in OpenAI's and Anthropic's APIs; a template that has the variable may know others."""
+
 _EFFORT: Final = "reasoning_effort"
 
 
@@ -47,7 +50,7 @@ def thinking_variables(
     Raises
     ------
     InvalidArgumentError
-        The template has no variable for it, or the two contradict each other.
+        The template has no variable for it, the two contradict each other, or there is no such effort.
     """
     if thinking is None and effort is None:
         return {}
@@ -63,6 +66,10 @@ def thinking_variables(
     if effort is not None:
         if _mentions(sources, _EFFORT):
             variables[_EFFORT] = effort
+        elif effort not in _WORDS:
+            raise InvalidArgumentError(
+                f"reasoning_effort: found {effort!r}, expected none, {', '.join(_WORDS)}"
+            )
         elif found and thinking is not False:
             thinking = True
         elif not reasons:
