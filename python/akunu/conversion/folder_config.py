@@ -240,7 +240,7 @@ def _llama3(divisors: npt.NDArray[np.float64], inv_freq: npt.NDArray[np.float64]
     original = round(slope * spread * 2 * math.pi)
     if spread <= 0 or original < 1:
         raise UnsupportedError(
-            "rope_freqs.weight: these divisors are not those of a Llama 3, for which alone a folder has a name"
+            "rope_freqs.weight: these divisors are not a Llama 3's; a folder has names for no others"
         )
     return {
         "rope_type": "llama3",
