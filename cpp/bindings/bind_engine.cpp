@@ -407,26 +407,32 @@ void bind_engine(py::module_& m) {
     m.attr("MAX_LOGIT_BIAS") = kMaxLogitBias;
     bind_engine_class(m);
     py::class_<OpenAhead>(m, "OpenAhead").def(py::init()).def("close", &OpenAhead::close);
-    m.def("devices", [] {
-        py::list out;
-        const auto devices = [] {
-            const GilRelease release;
-            return list_devices();
-        };
-        for (const DeviceEntry& e : devices()) {
-            py::dict d;
-            d["id"] = e.id;
-            d["name"] = e.name;
-            d["backend"] = e.backend;
-            d["isa"] = e.isa;
-            d["threads"] = e.threads;
-            d["memory"] = e.memory;
-            d["prompt_rows"] = e.prompt_rows;
-            d["nodes"] = e.nodes;
-            out.append(d);
-        }
-        return out;
-    });
+    m.def(
+        "devices",
+        [] {
+            py::list out;
+            const auto devices = [] {
+                const GilRelease release;
+                return list_devices();
+            };
+            for (const DeviceEntry& e : devices()) {
+                py::dict d;
+                d["id"] = e.id;
+                d["name"] = e.name;
+                d["backend"] = e.backend;
+                d["isa"] = e.isa;
+                d["threads"] = e.threads;
+                d["memory"] = e.memory;
+                d["prompt_rows"] = e.prompt_rows;
+                d["nodes"] = e.nodes;
+                out.append(d);
+            }
+            return out;
+        },
+        "The devices that models can run on here, the best one first, a dict for each:\n"
+        "`id` (what `load(device=)` takes), `name`, `backend`, `isa`, `threads` (of a model, by default),\n"
+        "`memory` (bytes), `prompt_rows` (tokens of a prompt that run at once, at most, where nobody says\n"
+        "otherwise) and `nodes` (of a CPU's memory: the cores of each).");
     m.def("missing_devices", [] {
         py::dict out;
         for (const MissingDevice& d : missing_devices()) out[py::str(d.backend)] = d.why;

@@ -207,7 +207,9 @@ class OpenAhead:
     def __init__(self) -> None: ...
     def close(self) -> None: ...
 
-def devices() -> list[DeviceInfo]: ...
+def devices() -> list[DeviceInfo]:
+    """The devices that models can run on here."""
+
 def missing_devices() -> dict[str, str]:
     """Backends of this build that find no device here, and why."""
 

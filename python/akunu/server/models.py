@@ -281,9 +281,9 @@ class Registry:
                 return
             idle = [e for e in others if e.users == 0]
             if not idle:
-                busy = ", ".join(e.spec.name for e in others)
+                busy = ", ".join(e.spec.name for e in others) + (" are" if len(others) > 1 else " is")
                 raise ApiError(
-                    503, f"model: no room for {entry.spec.name} while {busy} are in use", param="model",
+                    503, f"model: no room for {entry.spec.name} while {busy} in use", param="model",
                     code="no_room", retry_after=10,
                 )  # fmt: skip
             await self.unload(min(idle, key=lambda e: e.used_at))
