@@ -63,7 +63,9 @@ def test_greedy_runs_of_smaller_weights(dtype, whole, expected, tmp_path):
     with akunu.load(llama2c.write(dtype, tmp_path / "m.gguf")) as model:
         assert model.generate(expected.prompt, max_tokens=64, temperature=0).ids == expected.greedy_ids
         if whole:
-            assert model.generate([1], max_tokens=200, temperature=0).ids == expected.story_ids[1:]
+            # Two tokens of the story differ by 0.005 only, which rows of drafts may turn round on a GPU.
+            found = model.generate([1], max_tokens=200, temperature=0, speculative=False)
+            assert found.ids == expected.story_ids[1:]
 
 
 @pytest.mark.parametrize("limit", [2**32 - 1, 2**32, 2**63, 2**64 - 1])
