@@ -44,6 +44,9 @@ __all__ = [
     "ModelSpec",
     "TensorInfo",
     "TensorRef",
+    "gguf_rotary",
+    "local_by_period",
+    "local_layers_of",
     "model_config",
     "resolve",
     "vocabulary_size",
@@ -359,11 +362,14 @@ def vocabulary_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, ob
     return rows
 
 
-def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
-    """Which layers a window is for: as the file says, else all but each `period`-th, 0: all.
+def local_by_period(n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
+    """Which layers a window is for: all but the last (the first) of each `period`, 0: all."""
+    full = 0 if full_first else period - 1
+    return [period == 0 or n % period != full for n in range(n_layers)]
 
-    `full_first`: the one that sees everything is the first of a period, not the last.
-    """
+
+def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
+    """Which layers a window is for: as the file says, else by `local_by_period`."""
     pattern = meta.suffixed("attention.sliding_window_pattern")
     if pattern is None:
         pattern = period
@@ -376,8 +382,7 @@ def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first
     ):
         return [bool(flag) for flag in pattern]
     if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern >= 0:
-        full = 0 if full_first else pattern - 1
-        return [pattern == 0 or n % pattern != full for n in range(n_layers)]
+        return local_by_period(n_layers, pattern, full_first=full_first)
     raise ModelFileError(
         f"{meta.owner}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
         f"or one flag for each of the {n_layers} layers"

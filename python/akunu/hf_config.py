@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey
-from akunu.config import ModelSpec, model_config
+from akunu.config import ModelSpec, local_by_period, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
@@ -334,7 +334,7 @@ def _layer_windows(
         local = [n >= first for n in range(n_layers)]
     else:
         period = numbers.integer("window_period", default=row.period)
-        local = [(n + 1) % period != 0 for n in range(n_layers)]
+        local = local_by_period(n_layers, period)
     return tuple(window if flag else 0 for flag in local)
 
 

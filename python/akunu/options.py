@@ -233,18 +233,13 @@ def as_path(name: str, value: object) -> Path:
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str) or not path:
         raise InvalidArgumentError(f"{name}: expected a path, got {value!r} ({type(value).__name__})")
-    check_file_name(name, path)
-    return Path(path)
-
-
-def check_file_name(name: str, path: str) -> None:
-    """Refuse what no file can be called: the system's calls would raise errors that are none of theirs."""
-    try:
+    try:  # the system's calls would raise errors that are none of theirs
         possible = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
         possible = False
     if not possible:
         raise InvalidArgumentError(f"{name}: no file can have the name {path!r}")
+    return Path(path)
 
 
 def _show(bound: float) -> str:

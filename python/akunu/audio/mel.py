@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import LogMelStream
+from akunu.audio.pcm import SAMPLE_RATE
 from akunu.errors import InvalidArgumentError
 
 __all__ = ["FRAMES_PER_SECOND", "LogMelStream", "log_mel", "normalize_log_mel"]
 
 FRAMES_PER_SECOND: Final = 100
-_MAX_PADDING: Final = 3600 * 16000
+_MAX_PADDING: Final = 3600 * SAMPLE_RATE
 
 
 def log_mel(samples: npt.ArrayLike, mels: int = 80, *, padding: int = 0) -> npt.NDArray[np.float32]:

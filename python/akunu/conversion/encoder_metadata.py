@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from akunu.architectures import ARCHITECTURES, TensorRule
-from akunu.config import EncoderConfig, ModelConfig, ModelSpec
+from akunu.config import EncoderConfig, ModelConfig, ModelSpec, local_by_period
 from akunu.encoders.modules import DENSE
 from akunu.encoders.resolve import ACTIVATIONS, POOLING_TYPES, RANK
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule
@@ -80,7 +80,7 @@ def encoder_layers(hf: Mapping[str, object], config: ModelConfig) -> Metadata:
     if row.window_period:
         local = [window > 0 for window in config.layer_window]
         found["attention.sliding_window"] = whole_window(config)
-        if local != [n % row.window_period != 0 for n in range(config.n_layers)]:
+        if local != local_by_period(config.n_layers, row.window_period, full_first=True):
             found["attention.sliding_window_pattern"] = local
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, CONFIG_KEYS
-from akunu.config import ModelConfig, ModelSpec
+from akunu.config import ModelConfig, ModelSpec, local_by_period
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.encoders.rows import ENCODERS
 from akunu.errors import UnsupportedError
@@ -86,8 +86,7 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     window = whole_window(config)
     if window or "window" in arch.defaults or config.arch == "phi3":  # llama.cpp wants it of every Phi 3
         found["attention.sliding_window"] = window
-    period = arch.window_period
-    local = [period == 0 or n % period < period - 1 for n in range(config.n_layers)]
+    local = local_by_period(config.n_layers, arch.window_period)
     if window and [bool(w) for w in config.layer_window] != local:
         found["attention.sliding_window_pattern"] = [bool(w) for w in config.layer_window]
     return found

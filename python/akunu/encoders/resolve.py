@@ -26,6 +26,7 @@ from akunu.config import (
     GgufSource,
     ModelSpec,
     gguf_rotary,
+    local_by_period,
     local_layers_of,
     model_config,
     resolve,
@@ -347,7 +348,7 @@ def _hf_encoder(
     if row.window_period:
         n_layers = numbers.integer("n_layers")
         period = numbers.integer("window_period", default=row.window_period)
-        local = local_layers(config, n_layers) or [n % period != 0 for n in range(n_layers)]
+        local = local_layers(config, n_layers) or local_by_period(n_layers, period, full_first=True)
     spec = _resolve(
         row,
         names,
