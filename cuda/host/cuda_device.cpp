@@ -12,9 +12,9 @@
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "cuda/host/box_maps.h"
 #include "cuda/host/compiler.h"
 #include "cuda/host/gpu.h"
-#include "cuda/host/input_maps.h"
 #include "cuda/host/pack.h"
 
 namespace akunu::cuda {
@@ -349,7 +349,7 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
     Schedules schedules = compile_schedules(table, geometry);
     DeviceBuffer maps;
-    if (impl_->limits.compute_major >= kBoxCompute) maps = map_inputs(impl_->d, *this, table, schedules);
+    if (impl_->limits.compute_major >= kBoxCompute) maps = map_boxes(impl_->d, *this, table, schedules);
     auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), std::move(maps),
                                                  impl_->limits.multiprocessors);
     for (const auto& needs : program->needs()) impl_->wanted.push_back(needs);

@@ -531,12 +531,12 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer input_maps, u32 blocks)
+CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps, u32 blocks)
     : Program(std::move(t)),
       plain_(device, s.plain),
       fused_(device, s.fused),
       streams_(uploaded<Stream>(device, s.streams)),
-      input_maps_(std::move(input_maps)),
+      box_maps_(std::move(box_maps)),
       schedules_(std::move(s)),
       blocks_(blocks) {
     note_merged(table, fused_.commands());

@@ -80,8 +80,8 @@ class CommandList {
 
 class CudaProgram final : public Program {
   public:
-    // `input_maps`: what the schedules' commands name.
-    CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer input_maps, u32 blocks);
+    // `box_maps`: what the schedules' commands name.
+    CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps, u32 blocks);
     // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one text.
     const CommandList& list(const ReplayArgs& args) const {
         return args.commands < table.commands.size() || args.texts != args.rows ? plain_ : fused_;
@@ -96,7 +96,7 @@ class CudaProgram final : public Program {
 
   private:
     CommandList plain_, fused_;
-    DeviceBuffer streams_, mirrors_, input_maps_;
+    DeviceBuffer streams_, mirrors_, box_maps_;
     Schedules schedules_;
     u32 blocks_, n_mirrors_ = 0;
 };

@@ -64,7 +64,8 @@ struct ConvertedWeights {
     }
 };
 
-// A step's weights that are F16 in tiles, where they lie as in a stage: a lane copies eight columns.
+// A step's weights that are F16 in tiles, where they lie as in a stage. Copies cost by their number: a lane copies a
+// box of them where there is a map, of the second warp since the first copies boxes of inputs; elsewhere eight columns.
 template <u32 kReader>
 struct CopiedWeights {
     static constexpr u32 kCols = 8, kAhead = 0;
@@ -77,19 +78,28 @@ struct CopiedWeights {
     const Weights (&matrices)[2];
     u32 t;
     const u8* from;
+    u32 tile;
 
-    AKUNU_DEVICE u32 column() const { return t * kCols; }
+    AKUNU_DEVICE u32 column() const { return work.weight_boxes ? (t - 32) * kBoxCols : t * kCols; }
     AKUNU_DEVICE void fetch_from(u32) {}
     AKUNU_DEVICE void fetch(u32, Raw&) const {}
     AKUNU_DEVICE void put_from(u32 n0) {
-        const u32 c = n0 + column(), row = smaller(row_of(work, c), (work.n - 1) / kCols * kCols);
+        const u32 c = n0 + column();
+        tile = (work.gated ? c / 2 : c) / kTileRows;
+        if (work.weight_boxes) return;
+        const u32 row = smaller(row_of(work, c), (work.n - 1) / kCols * kCols);
         from = matrices[matrix_of(work, c)].codes + unit_at(kReader, work.k, row, 0) + row % kTileRows * kTileRowBytes;
     }
     // `full` passes when they have come, too.
     AKUNU_DEVICE void put(const Raw&, u32 k0, u32 to, u64* full) const {
         if (column() >= tiles.n) return;
-        copy_counted(shared_memory() + to + column() * kTileRowBytes,
-                     from + k0 / kTileInputs * (kTileRows * kTileRowBytes), kCols * kTileRowBytes, full);
+        u8* const columns = shared_memory() + to + column() * kTileRowBytes;
+        const u32 step = k0 / kTileInputs;
+        if (work.weight_boxes) {
+            copy_tiles(columns, work.weight_boxes, tile, step, kBoxCols * kTileRowBytes, full);
+        } else {
+            copy_counted(columns, from + step * (kTileRows * kTileRowBytes), kCols * kTileRowBytes, full);
+        }
     }
 };
 AKUNU_DEVICE constexpr bool copied_from_tiles(u32 reader, u32 k) {
@@ -107,7 +117,6 @@ struct BringingTiles {
     Block b;
     u32 t;
     bool aligned;
-    u64 boxes;  // a map, or 0
     W weights;
     u32 u, k0, end, fetch_u, fetch_k0, fetch_end;
     StagePlace to;
@@ -136,10 +145,10 @@ struct BringingTiles {
         enter_fetch();
     }
     AKUNU_DEVICE void put_inputs() {
-        if (kCopiesBoxes && boxes) {
+        if (work.input_boxes) {
             const u32 behind = t * kBoxRows;
             if (behind >= rows) return;
-            return copy_box(shared_memory() + to.inputs + behind * kTileRowBytes, boxes, first + behind, k0,
+            return copy_box(shared_memory() + to.inputs + behind * kTileRowBytes, work.input_boxes, first + behind, k0,
                             kBoxRows * kTileRowBytes, to.full());
         }
         const u32 piece = t % 8;
@@ -205,8 +214,7 @@ AKUNU_DEVICE_CALL void bring_tiles(Block b) {
                                  weights_of(b.command().weights[1], work.k)};
     const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
     const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
-    BringingTiles<W> bringing{work,  tiles, stages, b,    t, aligned, b.command().input_map, {work, tiles, matrices, t},
-                              first, 0,     0,      first};
+    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, 0, first};
     typename W::Raw raw[W::kAhead + 1];
     bringing.enter_fetch();
     bringing.enter_tile();

@@ -22,8 +22,8 @@ constexpr u32 kOpBytes = 77 << 10;
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
-// A box of such a matmul's inputs: rows, and inputs of each.
-constexpr u32 kBoxRows = 64, kBoxInputs = 64;
+// Boxes of such a matmul: rows, and inputs of each, or of weights in tiles columns.
+constexpr u32 kBoxRows = 64, kBoxInputs = 64, kBoxCols = 32;
 // Parts of the inputs that such a matmul's tiles may be computed in, and the bytes of a part's sums.
 constexpr u32 kMostParts = 4, kPartBytes = 256 * 128 * 4;
 
@@ -111,7 +111,8 @@ struct alignas(16) Command {
     u32 params[16];
     u64 buffers[12];
     WeightPlanes weights[3];
-    u64 input_map;  // of a matmul's rows that are F16, for copies of boxes of them; 0: there is none
+    // For copies of boxes: of a matmul's rows that are F16, and of its weights in tiles that are; 0: there is none.
+    u64 input_map, weight_map;
 };
 static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a block loads it at once");
 

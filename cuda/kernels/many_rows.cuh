@@ -105,8 +105,8 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
     constexpr u32 kPlaneBytes = kThreads * sizeof(float4);  // a fragment of all threads
     static_assert(2 * (kMostParts - 1) * kAtOnce * kPlaneBytes <= kLeastStages * LargeTile::kStageBytes,
                   "there is room");
-    const u32 tile = tiles.tile(unit), own = unit / tiles.count, thread = thread_id_anew();
-    const u64 apart = u64(tiles.count) * (kPartBytes / sizeof(float4));  // of a tile's parts
+    const u32 tile = tiles.part_tile(unit), own = tiles.part(unit), thread = thread_id_anew();
+    const u64 apart = u64(tiles.rest) * (kPartBytes / sizeof(float4));  // of a tile's parts
     float4* const first =
         reinterpret_cast<float4*>(shown().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
     AKUNU_UNROLL
@@ -181,7 +181,7 @@ AKUNU_DEVICE void multiply_tiles(Block b, const ManyRows& work, const Tiles& til
         } else {
             multiply_by_warps<S>(stages, k, lane, m, n, from, sum);
         }
-        if (any_of_warp(tiles.parts != 1) && !join_parts<S>(b, tiles, u, sum)) continue;
+        if (any_of_warp(tiles.is_part(u)) && !join_parts<S>(b, tiles, u, sum)) continue;
         if (factors[0] != 1.0f || factors[1] != 1.0f) {
             AKUNU_UNROLL
             for (u32 i = 0; i < S::kFragmentsM; ++i) {

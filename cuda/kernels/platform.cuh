@@ -245,9 +245,22 @@ AKUNU_DEVICE void copy_box(void* to, unsigned long long map, unsigned row, unsig
         "l"(map), "r"(column), "r"(row), "r"(barrier)
         : "memory");
 }
+// The same of weights in tiles: from a tile and a step of inputs on.
+AKUNU_DEVICE void copy_tiles(void* to, unsigned long long map, unsigned tile, unsigned step, unsigned bytes,
+                             unsigned long long* b) {
+    const unsigned barrier = shared_address(b);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    show_to_copies();
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+        "[%1, {%2, %2, %2, %3, %4}], [%5];" ::"r"(shared_address(to)),
+        "l"(map), "r"(0), "r"(tile), "r"(step), "r"(barrier)
+        : "memory");
+}
 #else
 constexpr bool kCopiesBoxes = false;
 AKUNU_DEVICE void copy_box(void*, unsigned long long, unsigned, unsigned, unsigned, unsigned long long*) {}
+AKUNU_DEVICE void copy_tiles(void*, unsigned long long, unsigned, unsigned, unsigned, unsigned long long*) {}
 constexpr unsigned kCopyLanes = 32;
 AKUNU_DEVICE void publish_barriers() { __threadfence_block(); }
 AKUNU_DEVICE void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {

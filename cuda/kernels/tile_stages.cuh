@@ -26,7 +26,12 @@ struct ManyRows {
     const u16* x;
     u32 rows, k, n, cols;
     bool gated;
-    AKUNU_DEVICE explicit ManyRows(Block b) : x(b.buffer<u16>(0)), gated(b.command().op == kOpGateUp) {
+    u64 input_boxes, weight_boxes;  // maps, or 0
+    AKUNU_DEVICE explicit ManyRows(Block b)
+        : x(b.buffer<u16>(0)),
+          gated(b.command().op == kOpGateUp),
+          input_boxes(kCopiesBoxes ? b.command().input_map : 0),
+          weight_boxes(kCopiesBoxes ? b.command().weight_map : 0) {
         if (gated) {
             const auto& p = b.params<GateUpParams>();
             rows = p.rows, k = p.k, n = p.n, cols = 2 * rounded_up(n, 8);
@@ -64,33 +69,43 @@ using SmallTile = TileShape<64, 32, 4>;
 static_assert(kStagesAt + kLeastStages * LargeTile::kStageBytes <= kSharedHead + kManyRowsBytes,
               "every GPU has memory for all but the tallest");
 
-// How a command's results are dealt to blocks: tiles of them, where these are few each in parts of the inputs, which
-// the block that comes last adds up.
+// How a command's results are dealt to blocks: tiles of them, and those of the last round, where they are few, each in
+// parts of the inputs, which the block that comes last adds up.
 struct Tiles {
-    u32 m, n, down, count, parts, steps;  // rows and columns of a tile, tiles below one another and in all, steps of k
-    u32 all;                              // units: a tile's part each
+    u32 m, n, down, whole, rest, parts, steps;  // rows and columns of a tile, tiles below one another; steps of k
+    u32 all;                                    // units: whole tiles, then parts of the rest
     AKUNU_DEVICE Tiles(const ManyRows& w, u32 m, u32 n, u32 most_parts)
         : m(m),
           n(n),
           down((w.rows + m - 1) / m),
-          count(down * ((w.cols + n - 1) / n)),
+          whole(down * ((w.cols + n - 1) / n)),
+          rest(whole % grid_blocks()),
           parts(1),
           steps((w.k + kTileInputs - 1) / kTileInputs) {
-        while (parts < most_parts && count * parts * 2 <= grid_blocks() && parts * 2 * kLeastSteps <= steps) parts *= 2;
-        all = count * parts;
+        while (parts < most_parts && rest * parts * 2 <= grid_blocks() && parts * 2 * kLeastSteps <= steps) parts *= 2;
+        if (parts == 1) rest = 0;
+        whole -= rest;
+        all = whole + rest * parts;
     }
-    AKUNU_DEVICE u32 tile(u32 unit) const { return unit % count; }
+    AKUNU_DEVICE bool is_part(u32 unit) const { return unit >= whole; }
+    // Of the rest's tiles, and of their parts.
+    AKUNU_DEVICE u32 part_tile(u32 unit) const { return (unit - whole) % rest; }
+    AKUNU_DEVICE u32 part(u32 unit) const { return (unit - whole) / rest; }
+    AKUNU_DEVICE u32 tile(u32 unit) const { return is_part(unit) ? whole + part_tile(unit) : unit; }
     AKUNU_DEVICE u32 row(u32 unit) const { return tile(unit) % down * m; }
     AKUNU_DEVICE u32 column(u32 unit) const { return tile(unit) / down * n; }
     // Of a unit's inputs.
-    AKUNU_DEVICE u32 begin(u32 unit) const { return steps * (unit / count) / parts * kTileInputs; }
-    AKUNU_DEVICE u32 end(u32 unit) const { return steps * (unit / count + 1) / parts * kTileInputs; }
+    AKUNU_DEVICE u32 begin(u32 unit) const { return is_part(unit) ? steps * part(unit) / parts * kTileInputs : 0; }
+    AKUNU_DEVICE u32 end(u32 unit) const {
+        return (is_part(unit) ? steps * (part(unit) + 1) / parts : steps) * kTileInputs;
+    }
     // How long it takes, if a step of such a tile takes `step`: of what its last block waits for, and, since other
     // commands may run beside it, of what all blocks do. To write a part's sums and to add them up is work, too.
     AKUNU_DEVICE float cost(u32 step) const {
-        const u32 join = parts == 1 ? 0 : (parts + 3) * (m * n / 800), unit = (steps + parts - 1) / parts * step + join;
-        const u32 rounds = (all + grid_blocks() - 1) / grid_blocks();
-        return float(unit) * (float(rounds) + float(all) / float(grid_blocks()));
+        const u32 tile = steps * step, part = (steps + parts - 1) / parts * step + (parts + 3) * (m * n / 800);
+        const u32 rounds = (whole + grid_blocks() - 1) / grid_blocks();
+        const float last = float(rounds * tile) + (rest == 0 ? 0.0f : float(part));
+        return last + (float(whole) * float(tile) + float(rest * parts) * float(part)) / float(grid_blocks());
     }
     static constexpr u32 kLeastSteps = 4;
 };

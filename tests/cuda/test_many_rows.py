@@ -67,6 +67,9 @@ def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
         (2, "'matmul', dtype='f16', rows=250, n=128, k=2816, accumulate=True"),
         (8, "'matmul', dtype='q4_0', rows=20, n=64, k=1632, bias=True, cap=2.0"),
         (8, "'gate_up', dtype='f16', rows=70, n=24, k=1280, activation='silu', formats=('q8',)"),
+        # Three tiles for two blocks: the last one in parts.
+        (2, "'matmul', dtype='f16', rows=250, n=384, k=1408, bias=True, cap=3.0"),
+        (4, "'gate_up', dtype='q4_0', rows=20, n=72, k=1280, activation='silu', formats=('q8',)"),
     ],
 )
 def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, case: str) -> None:

@@ -198,25 +198,40 @@ void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long
     group().copies.push_back({to, from, bytes, b, 0, 0});
     ++arrival(b).copies;
 }
-// What cuTensorMapEncodeTiled leaves of a matrix of 16-bit elements, whose boxes have rows of 128 bytes.
+// What cuTensorMapEncodeTiled leaves: sizes of a tensor and of its boxes, bytes from one to the next in each dimension.
+// Swizzled ones have rows of 128 bytes.
 struct TensorMap {
-    const unsigned char* matrix;
-    unsigned long long columns, rows, row_bytes;
-    unsigned box_rows;
+    unsigned char* tensor;
+    unsigned long long sizes[5], apart[5];
+    unsigned box[5];
+    bool swizzled;
 };
-void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b) {
+// The first dimension by pieces of 16 bytes.
+static void copy_box(unsigned char* to, unsigned long long map, const unsigned (&from)[5], unsigned bytes,
+                     unsigned long long* b) {
     const auto& m = *reinterpret_cast<const TensorMap*>(map);
     alignas(16) static const unsigned char zeros[16] = {};
-    if (map % 64 != 0 || (static_cast<unsigned char*>(to) - shared() + kSharedBase) % 1024 != 0 ||
-        bytes != m.box_rows * 128)
+    const unsigned pieces = static_cast<unsigned>(m.box[0] * m.apart[0] / 16), all = bytes / 16;
+    if (map % 64 != 0 || (to - shared() + kSharedBase) % (m.swizzled ? 1024 : 128) != 0 ||
+        all != pieces * m.box[1] * m.box[2] * m.box[3] * m.box[4])
         __builtin_trap();
-    for (unsigned r = 0; r < m.box_rows; ++r) {
-        for (unsigned piece = 0; piece < 8; ++piece) {
-            const bool there = row + r < m.rows && column + piece * 8 < m.columns;
-            copy_counted(static_cast<unsigned char*>(to) + r * 128 + (piece ^ r % 8) * 16,
-                         there ? m.matrix + (row + r) * m.row_bytes + (column + piece * 8) * 2 : zeros, 16, b);
+    for (unsigned i = 0; i < all; ++i) {
+        const unsigned piece = i % pieces, row = i / pieces;
+        const unsigned char* at = m.tensor + from[0] * m.apart[0] + piece * 16;
+        bool there = from[0] + piece * 16 / m.apart[0] < m.sizes[0];
+        for (unsigned d = 1, rest = row; d < 5; rest /= m.box[d++]) {
+            const unsigned place = from[d] + rest % m.box[d];
+            there = there && place < m.sizes[d];
+            at += place * m.apart[d];
         }
+        copy_counted(to + row * pieces * 16 + (m.swizzled ? piece ^ row % 8 : piece) * 16, there ? at : zeros, 16, b);
     }
+}
+void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b) {
+    copy_box(static_cast<unsigned char*>(to), map, {column, row, 0, 0, 0}, bytes, b);
+}
+void copy_tiles(void* to, unsigned long long map, unsigned tile, unsigned step, unsigned bytes, unsigned long long* b) {
+    copy_box(static_cast<unsigned char*>(to), map, {0, 0, 0, tile, step}, bytes, b);
 }
 // What was fetched to the cache and is not copied yet; and how often something copied had been fetched.
 std::set<std::pair<const void*, unsigned>> fetched;
@@ -447,15 +462,26 @@ API cuMemHostGetDevicePointer_v2(unsigned long long* d, void* p, unsigned) {
     *d = reinterpret_cast<unsigned long long>(p);
     return 0;
 }
-API cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* matrix, const unsigned long long* sizes,
-                           const unsigned long long* row_bytes, const unsigned* box, const unsigned*, int, int swizzle,
-                           int, int) {
+// Of 16-bit or 64-bit elements, in boxes that are swizzled or not.
+API cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* tensor, const unsigned long long* sizes,
+                           const unsigned long long* apart, const unsigned* box, const unsigned*, int, int swizzle, int,
+                           int) {
     FAIL_IF_ASKED;
-    if (type != 6 || rank != 2 || swizzle != 3 || box[0] != 64 || *row_bytes % 16 != 0 ||
-        reinterpret_cast<std::uintptr_t>(matrix) % 16 != 0) {
+    const unsigned long long element = type == 6 ? 2 : type == 4 ? 8 : 0, row = box[0] * element;
+    if (element == 0 || rank > 5 || row == 0 || row % 16 != 0 || (swizzle != 0 && (swizzle != 3 || row != 128)) ||
+        reinterpret_cast<std::uintptr_t>(tensor) % 16 != 0) {
         return 1;
     }
-    new (map) emulator::TensorMap{static_cast<const unsigned char*>(matrix), sizes[0], sizes[1], *row_bytes, box[1]};
+    emulator::TensorMap m{static_cast<unsigned char*>(tensor), {}, {element}, {}, swizzle != 0};
+    for (unsigned d = 0; d < 5; ++d) {
+        m.sizes[d] = d < rank ? sizes[d] : 1;
+        m.box[d] = d < rank ? box[d] : 1;
+        if (m.sizes[d] == 0 || m.box[d] == 0 || m.box[d] > 256) return 1;
+        if (d > 0 && d < rank && (apart[d - 1] % 16 != 0 || apart[d - 1] >> 40 != 0)) return 1;
+        if (d > 0) m.apart[d] = d < rank ? apart[d - 1] : 0;
+    }
+    static_assert(sizeof m <= 128, "a map has room for it");
+    new (map) emulator::TensorMap(m);
     return 0;
 }
 API cuModuleLoadData(void** m, const void* code) {

@@ -52,6 +52,7 @@ void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long lon
 void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long* b);
 void fetch_to_cache(const void* from, unsigned bytes);
 void copy_box(void* to, unsigned long long map, unsigned row, unsigned column, unsigned bytes, unsigned long long* b);
+void copy_tiles(void* to, unsigned long long map, unsigned tile, unsigned step, unsigned bytes, unsigned long long* b);
 void copy_async16(void* to, const void* from, bool there = true);
 void arrive_when_copied(unsigned long long* b);
 void bundle_copies();
@@ -212,8 +213,8 @@ AKUNU_DEVICE void wait_for_bundles() {
 constexpr unsigned kCopyLanes = 1;
 constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS;
 using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
-    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::has_passed, emulator::init_barrier,
-    emulator::kSharedBase;
+    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::copy_tiles, emulator::has_passed,
+    emulator::init_barrier, emulator::kSharedBase;
 AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 
