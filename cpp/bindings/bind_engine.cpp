@@ -163,8 +163,7 @@ void bind_engine_class(py::module_& m) {
                  if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source =
-                     to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
+                 auto source = to_source(file, field(spec, "tensors"), synthetic, is_planned(device), check_weights);
                  if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = to_progress(progress);
                  const GilRelease release;

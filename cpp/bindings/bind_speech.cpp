@@ -42,7 +42,7 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
     if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
     const auto stack = [&](const py::object& spec) {
         return Stack{to_config(field(spec, "config")),
-                     to_source(files, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights)};
+                     to_source(files, field(spec, "tensors"), synthetic, is_planned(device), check_weights)};
     };
     Stack hears = stack(sound), says = stack(text);
     EngineOptions options;
