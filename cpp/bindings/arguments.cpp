@@ -216,6 +216,12 @@ ModelConfig to_config(const py::object& c) {
     return m;
 }
 
+DType to_kv_dtype(const std::string& name) {
+    const DTypeInfo* kv = find_dtype(name);
+    if (!kv) throw UnsupportedError("unknown KV cache type '" + name + "'");
+    return kv->id;
+}
+
 SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
                            float repeat_penalty, float presence_penalty, float frequency_penalty,
                            std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,

@@ -159,8 +159,7 @@ void bind_engine_class(py::module_& m) {
                          bool check_weights, const py::object& synthetic, const py::object& quantize,
                          const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
-                 const DTypeInfo* kv = find_dtype(kv_dtype);
-                 if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
+                 const DType kv = to_kv_dtype(kv_dtype);
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), synthetic, is_planned(device), check_weights);
@@ -170,7 +169,7 @@ void bind_engine_class(py::module_& m) {
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
                      std::move(dev), std::move(config), std::move(source),
-                     EngineOptions{context, chunk.value_or(0), kv->id, parallel, kv_memory}, report));
+                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
