@@ -47,7 +47,7 @@ class PyEngine : public Exclusive<Engine> {
     // The slot of calls that name none: one text after the other.
     std::uint32_t only_slot() {
         const Call call(*this);
-        if (!only_slot_ && !(only_slot_ = call.model().open())) throw InvalidArgumentError("all sequences are in use");
+        if (!only_slot_) only_slot_ = call.model().take_slot();
         return *only_slot_;
     }
     // Tokens of a slot's text that the cache holds.
@@ -285,7 +285,7 @@ void bind_engine_class(py::module_& m) {
                     if (!s.prompting()) throw InvalidArgumentError("prefill without a prompt: call begin first");
                     const std::uint32_t rows = std::min(s.known - s.length, engine.chunk());
                     const Part part{slot, rows, sample && s.length + rows == s.known, 1, {}};
-                    if (!engine.reserve(part, 1)) throw DeviceError("all pages of the cache are in use");
+                    engine.take_pages(part, 1);
                     out = wrap(engine, slot, std::move(engine.step({&part, 1}, 1, poll)[0]));
                     return s.prompt - std::min(s.length, s.prompt);
                 });
@@ -303,7 +303,7 @@ void bind_engine_class(py::module_& m) {
                      const std::uint32_t steps = std::min({n, engine.context() - s.length, kMaxChain});
                      if (steps == 0) return PyChunk{};
                      const Part part{slot, 1, true, steps, {}};
-                     if (!engine.reserve(part, steps)) throw DeviceError("all pages of the cache are in use");
+                     engine.take_pages(part, steps);
                      return wrap(engine, slot, std::move(engine.step({&part, 1}, steps, poll)[0]));
                  });
              })
