@@ -175,8 +175,9 @@ class Engine : public LoadedModel {
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
     std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                   const std::function<void(std::size_t, std::span<const float>)>& row);
-    // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
+    // The forward pass with sums in it.
     InputSquares input_squares() { return {*device_, model_->body(plan(), Phase::kPrefill)}; }
+    // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
     std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;
