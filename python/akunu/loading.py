@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from akunu import hub_name
 from akunu._core import MAX_PARALLEL
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.filetypes import FILE_TYPES
+from akunu.filetypes import FILE_TYPES, KV_DTYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.options import Limit, as_path
 from akunu.placement import on_first, present
@@ -39,9 +39,6 @@ DEFAULT_CONTEXT: Final = 4096
 
 BUILT_IN: Final = {"ember": "ember.gguf", "ember-speech": "ember-speech.bin"}
 """Models that are part of the package: name to file in `akunu/models`."""
-
-KV_DTYPES: Final = ("f16", "f32", "q8_0")
-"""Types of the KV cache."""
 
 DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""

@@ -13,7 +13,7 @@ import click
 import pytest
 
 import akunu
-from akunu import loading
+from akunu import _core, loading
 from akunu.bench import loader, main
 from akunu.bench.command import command
 from akunu.bench.runner import LoadedModel, ModelFacts
@@ -25,7 +25,7 @@ from .fakes import CPU, FakeEngine
 @pytest.fixture
 def bench(monkeypatch, capsys):
     """Run `akunu-bench ARGS…`; `bench.loads` lists (model, threads, ubatch, context)."""
-    core = SimpleNamespace(devices=lambda: [CPU])
+    core = SimpleNamespace(devices=lambda: [CPU], dtypes=_core.dtypes)
     monkeypatch.setitem(sys.modules, "akunu._core", core)
     monkeypatch.setattr(akunu, "_core", core, raising=False)
     loads: list[tuple[str, int, int, int]] = []

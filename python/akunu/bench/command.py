@@ -22,10 +22,10 @@ from akunu.bench.params import (
 from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
-from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
+from akunu.cli.options import refuse_others, refuse_unused
 from akunu.cli.values import MODELS, Integer, Number, PathName
 from akunu.errors import InvalidArgumentError
-from akunu.filetypes import FILE_TYPES
+from akunu.filetypes import FILE_TYPES, KV_DTYPES
 
 if TYPE_CHECKING:
     from akunu.bench.report import Printer
