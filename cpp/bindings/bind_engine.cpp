@@ -399,6 +399,8 @@ void bind_engine_class(py::module_& m) {
 
 void bind_engine(py::module_& m) {
     m.attr("PAGE") = std::uint32_t{kPagePositions};
+    m.attr("DEFAULT_CONTEXT") = kDefaultContext;
+    m.attr("MAX_THREADS") = cpu::kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
     m.attr("MAX_LOGPROBS") = kMaxLogprobs;

@@ -14,6 +14,10 @@ from akunu.config import ModelSpec
 __version__: str
 PAGE: int
 """Positions of a page of the cache."""
+DEFAULT_CONTEXT: int
+"""Tokens of context when the caller names none and the model was trained for more."""
+MAX_THREADS: int
+"""Most threads of the CPU."""
 MAX_PARALLEL: int
 """Most texts of an engine."""
 MAX_CHAIN: int
