@@ -79,14 +79,17 @@ struct Named {
 };
 constexpr Named<Activation> kActivations[] = {
     {"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu}, {"tanh", kActTanh}, {"relu", kActRelu}};
+constexpr Named<RopeStyle> kRopeStyles[] = {{"interleaved", kRopeInterleaved}, {"half", kRopeHalf}};
 constexpr Named<Pooling> kPoolings[] = {{"mean", kPoolMean}, {"cls", kPoolFirst}, {"last", kPoolLast}};
 
 template <typename T, std::size_t N>
 T named(const Named<T> (&table)[N], const char* what, const std::string& name) {
+    std::string known;
     for (const auto& row : table) {
         if (name == row.name) return row.value;
+        known += (known.empty() ? "" : ", ") + std::string(row.name);
     }
-    throw InvalidArgumentError(std::string(what) + " is '" + name + "', expected one like '" + table[0].name + "'");
+    throw InvalidArgumentError(std::string(what) + " is '" + name + "', expected one of " + known);
 }
 
 Activation to_activation(const std::string& name) { return named(kActivations, "activation", name); }
@@ -145,7 +148,7 @@ ModelConfig to_config(const py::object& c) {
     m.context_length = u("context_length");
     m.norm_eps = f("norm_eps");
     m.rope_dim = u("rope_dim");
-    m.rope_style = text("rope_style") == "half" ? kRopeHalf : kRopeInterleaved;
+    m.rope_style = named(kRopeStyles, "rope_style", text("rope_style"));
     m.activation = to_activation(text("activation"));
     m.attn_softcap = f("attn_softcap");
     m.final_softcap = f("final_softcap");
@@ -213,6 +216,12 @@ ModelConfig to_config(const py::object& c) {
     return m;
 }
 
+DType to_kv_dtype(const std::string& name) {
+    const DTypeInfo* kv = find_dtype(name);
+    if (!kv) throw UnsupportedError("unknown KV cache type '" + name + "'");
+    return kv->id;
+}
+
 SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
                            float repeat_penalty, float presence_penalty, float frequency_penalty,
                            std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
@@ -236,7 +245,8 @@ SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, f
                            : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_window, 0xFFFFFFFF));
     s.seed_lo = static_cast<std::uint32_t>(seed);
     s.seed_hi = static_cast<std::uint32_t>(seed >> 32);
-    checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), "-1..20");
+    const std::string counts = "-1.." + std::to_string(kMaxLogprobs);
+    checked("logprobs", logprobs, logprobs >= -1 && logprobs <= static_cast<int>(kMaxLogprobs), counts.c_str());
     s.want_logprobs = logprobs >= 0;
     s.n_logprobs = static_cast<std::uint32_t>(std::max(logprobs, 0));
     for (const py::handle item : end_ids) {

@@ -24,6 +24,9 @@ py::object field(const py::handle& object, const char* name);
 
 ModelConfig to_config(const py::object& config);
 
+// A type of the KV cache. Throws UnsupportedError for a name that is none of a type.
+DType to_kv_dtype(const std::string& name);
+
 template <typename T>
 T checked(const char* name, T value, bool ok, const char* expected) {
     if (!ok) {

@@ -51,8 +51,7 @@ void bind_encoder(py::module_& m) {
                          std::uint32_t context, int threads, bool check_weights, const py::object& quantize,
                          const py::object& progress) {
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source =
-                     to_source(file, field(spec, "tensors"), py::none(), device.starts_with("plan:"), check_weights);
+                 auto source = to_source(file, field(spec, "tensors"), py::none(), is_planned(device), check_weights);
                  if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = to_progress(progress);
                  const GilRelease release;

@@ -47,7 +47,7 @@ class PyEngine : public Exclusive<Engine> {
     // The slot of calls that name none: one text after the other.
     std::uint32_t only_slot() {
         const Call call(*this);
-        if (!only_slot_ && !(only_slot_ = call.model().open())) throw InvalidArgumentError("all sequences are in use");
+        if (!only_slot_) only_slot_ = call.model().take_slot();
         return *only_slot_;
     }
     // Tokens of a slot's text that the cache holds.
@@ -159,19 +159,17 @@ void bind_engine_class(py::module_& m) {
                          bool check_weights, const py::object& synthetic, const py::object& quantize,
                          const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
-                 const DTypeInfo* kv = find_dtype(kv_dtype);
-                 if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
+                 const DType kv = to_kv_dtype(kv_dtype);
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
-                 auto source =
-                     to_source(file, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights);
+                 auto source = to_source(file, field(spec, "tensors"), synthetic, is_planned(device), check_weights);
                  if (!quantize.is_none()) source = quantized(std::move(source), quantize, threads);
                  const Progress report = to_progress(progress);
                  const GilRelease release;
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
                      std::move(dev), std::move(config), std::move(source),
-                     EngineOptions{context, chunk.value_or(0), kv->id, parallel, kv_memory}, report));
+                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
@@ -287,7 +285,7 @@ void bind_engine_class(py::module_& m) {
                     if (!s.prompting()) throw InvalidArgumentError("prefill without a prompt: call begin first");
                     const std::uint32_t rows = std::min(s.known - s.length, engine.chunk());
                     const Part part{slot, rows, sample && s.length + rows == s.known, 1, {}};
-                    if (!engine.reserve(part, 1)) throw DeviceError("all pages of the cache are in use");
+                    engine.take_pages(part, 1);
                     out = wrap(engine, slot, std::move(engine.step({&part, 1}, 1, poll)[0]));
                     return s.prompt - std::min(s.length, s.prompt);
                 });
@@ -305,7 +303,7 @@ void bind_engine_class(py::module_& m) {
                      const std::uint32_t steps = std::min({n, engine.context() - s.length, kMaxChain});
                      if (steps == 0) return PyChunk{};
                      const Part part{slot, 1, true, steps, {}};
-                     if (!engine.reserve(part, steps)) throw DeviceError("all pages of the cache are in use");
+                     engine.take_pages(part, steps);
                      return wrap(engine, slot, std::move(engine.step({&part, 1}, steps, poll)[0]));
                  });
              })
@@ -401,6 +399,8 @@ void bind_engine_class(py::module_& m) {
 
 void bind_engine(py::module_& m) {
     m.attr("PAGE") = std::uint32_t{kPagePositions};
+    m.attr("DEFAULT_CONTEXT") = kDefaultContext;
+    m.attr("MAX_THREADS") = cpu::kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
     m.attr("MAX_LOGPROBS") = kMaxLogprobs;

@@ -1,4 +1,4 @@
-// GGUF and SafeTensors files, the dtype table and the reference dequantisers for Python.
+// GGUF, SafeTensors and whisper.cpp's files, the dtype table, the reference dequantisers and quantising for Python.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -119,26 +119,27 @@ py::object value_to_python(const GgufFile& file, const GgufValue& value, std::st
     return value_to_python(value, first.path(), key);
 }
 
+constexpr const char* kMetadata = "_metadata";
+
 // The whole metadata, converted on first use and kept in the instance's __dict__.
 py::dict metadata(const py::object& self) {
     py::dict attributes = self.attr("__dict__");
-    constexpr const char* slot = "_metadata";
-    if (!attributes.contains(slot)) {
+    if (!attributes.contains(kMetadata)) {
         const auto& file = self.cast<const GgufFile&>();
         py::dict values;
         for (const MetadataEntry& entry : file.metadata()) {
             values[text_to_python(entry.name)] = value_to_python(file, entry.value, entry.name);
         }
-        attributes[slot] = values;
+        attributes[kMetadata] = values;
     }
-    return attributes[slot];
+    return attributes[kMetadata];
 }
 
 // One key, without converting the others.
 py::object get(const py::object& self, const py::str& key, py::object otherwise) {
     const py::dict attributes = self.attr("__dict__");
-    if (attributes.contains("_metadata")) {
-        return attributes["_metadata"].attr("get")(key, otherwise);
+    if (attributes.contains(kMetadata)) {
+        return attributes[kMetadata].attr("get")(key, otherwise);
     }
     const auto& file = self.cast<const GgufFile&>();
     const std::string name = text_from_python(key);
@@ -244,6 +245,7 @@ py::list dtypes() {
         row["is_weight"] = info.is_weight;
         row["planes"] = py::make_tuple(info.planes.codes, info.planes.scales, info.planes.biases);
         row["scale_type"] = dtype_info(info.scale_type).name;
+        row["float_codes"] = info.has_float_codes();
         rows.append(row);
     }
     return rows;

@@ -139,7 +139,9 @@ class Lab {
 
         Bench(Lab& lab, const std::string& op, const py::list& buffers, const std::string& params,
               const std::string& kv_dtype, std::size_t copies) {
-            if (buffers.size() > kMaxBuffers) throw InvalidArgumentError("more than 8 buffers");
+            if (buffers.size() > kMaxBuffers) {
+                throw InvalidArgumentError("more than " + std::to_string(kMaxBuffers) + " buffers");
+            }
             DispatchCmd base;
             base.op = op_named(op);
             base.kv = dtype_named(kv_dtype).id;

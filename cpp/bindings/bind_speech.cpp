@@ -38,15 +38,13 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
                                const std::string& kv_dtype, std::uint32_t parallel, std::uint32_t sounds,
                                bool check_weights, const py::object& synthetic, const py::object& progress) {
     if (!files && synthetic.is_none()) throw InvalidArgumentError("Speech needs files or synthetic types");
-    const DTypeInfo* kv = find_dtype(kv_dtype);
-    if (!kv) throw UnsupportedError("unknown KV cache type '" + kv_dtype + "'");
     const auto stack = [&](const py::object& spec) {
         return Stack{to_config(field(spec, "config")),
-                     to_source(files, field(spec, "tensors"), synthetic, device.starts_with("plan:"), check_weights)};
+                     to_source(files, field(spec, "tensors"), synthetic, is_planned(device), check_weights)};
     };
     Stack hears = stack(sound), says = stack(text);
     EngineOptions options;
-    options.kv_dtype = kv->id;
+    options.kv_dtype = to_kv_dtype(kv_dtype);
     options.parallel = parallel;
     options.sounds = sounds;
     const Progress report = to_progress(progress);

@@ -50,7 +50,7 @@ struct MixedQkv {
     bool operator==(const MixedQkv&) const = default;
 };
 
-// What suits a device, as data. The TableBuilder reads it; it never asks which device it is.
+// What suits a device, as data. Blocks and engines read it; they never ask which device it is.
 struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
     std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise

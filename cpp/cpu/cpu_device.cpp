@@ -21,7 +21,6 @@ namespace akunu::cpu {
 namespace {
 
 int checked_threads(int threads) {
-    constexpr int kMaxThreads = 1024;
     if (threads < 0 || threads > kMaxThreads) {
         throw InvalidArgumentError("threads is " + std::to_string(threads) + ", expected 1.." +
                                    std::to_string(kMaxThreads) + ", or 0 for the physical cores");

@@ -13,6 +13,8 @@
 
 namespace akunu::cpu {
 
+constexpr int kMaxThreads = 1024;  // of a device
+
 class CpuDevice final : public Device {
   public:
     // `threads` 0: one per usable physical core.

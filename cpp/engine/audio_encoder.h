@@ -27,7 +27,7 @@ class AudioEncoder : public LoadedModel {
     std::vector<CommandInfo> profile(std::uint32_t sound, std::size_t repeats, const Poll& poll);
 
     // Frames of a sound.
-    std::uint32_t frames() const { return 2 * config_.positions; }
+    std::uint32_t frames() const { return AudioStem::kStride * config_.positions; }
 
   private:
     Replay replay() const;

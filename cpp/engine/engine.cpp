@@ -116,26 +116,30 @@ std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     return static_cast<std::uint32_t>(free - sequences_.begin());
 }
 
+std::uint32_t Engine::take_slot(std::uint32_t sound) {
+    if (const auto slot = open(sound)) return *slot;
+    throw DeviceError("all " + std::to_string(parallel()) + " sequences are in use");
+}
+
 void Engine::close(std::uint32_t slot) {
     drop_pages(slot);
     if (config_.cross) release_sound(sequences_[slot].sound);
     sequences_[slot] = {};
 }
 
-std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
+std::uint32_t Engine::fork(std::uint32_t slot) {
     Sequence& from = opened(slot);
-    const auto found = open(from.sound);
-    if (!found) return std::nullopt;
+    const std::uint32_t fresh = take_slot(from.sound);
     publish(slot, true);
-    Sequence& to = sequences_[*found];
+    Sequence& to = sequences_[fresh];
     // Pages beyond its tokens are those of one text alone.
     const std::uint32_t shared = pages_for(from.length);
     for (std::uint32_t i = 0; i < shared; ++i) {
         pool_->hold(from.pages[i]);
-        add_page(*found, from.pages[i]);
+        add_page(fresh, from.pages[i]);
     }
     from.published = to.published = shared;
-    if (checkpoints_) copy_state(slot, *found);
+    if (checkpoints_) copy_state(slot, fresh);
     to.state_at = from.state_at;
     to.length = from.length;
     to.known = from.known;
@@ -143,9 +147,9 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
     to.sampler = from.sampler;
     to.plain = from.plain;
     to.ruled = from.ruled;
-    std::copy_n(history(slot), from.known, history(*found));
+    std::copy_n(history(slot), from.known, history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
-        std::memcpy(buffer.host() + *found * bytes, buffer.host() + slot * bytes, bytes);
+        std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
     };
     same(step_.sampler, sizeof(SamplerState));
     same(step_.bias, kMaxLogitBias * sizeof(LogitBias));
@@ -153,7 +157,7 @@ std::optional<std::uint32_t> Engine::fork(std::uint32_t slot) {
         same(step_.rules, sizeof(SpeechRules));
         same(step_.forbidden, 2 * mask_words(config_.vocab_size) * sizeof(u32));
     }
-    return found;
+    return fresh;
 }
 
 void Engine::check_ids(std::span<const std::uint32_t> ids) const {

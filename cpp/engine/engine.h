@@ -106,11 +106,13 @@ class Engine : public LoadedModel {
 
     // A slot for a text; nothing when all are taken. With cross-attention it is decoded from a sound.
     std::optional<std::uint32_t> open(std::uint32_t sound = kNoSound);
+    // The same; DeviceError when all are taken.
+    std::uint32_t take_slot(std::uint32_t sound = kNoSound);
     // Ends a text. Its pages stay to be found by others, until their memory is needed; not those of a text that is
     // decoded from a sound, which are true of that sound alone.
     void close(std::uint32_t slot);
-    // A second text with the same tokens, settings and rules, which shares the pages; nothing when no slot is left.
-    std::optional<std::uint32_t> fork(std::uint32_t slot);
+    // A second text with the same tokens, settings and rules, which shares the pages. DeviceError when no slot is left.
+    std::uint32_t fork(std::uint32_t slot);
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
@@ -143,6 +145,8 @@ class Engine : public LoadedModel {
 
     // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
     bool reserve(const Part& part, std::uint32_t steps);
+    // The same; DeviceError when no page is left.
+    void take_pages(const Part& part, std::uint32_t steps);
     // Runs the parts, at most one for a slot, in one step, or, where each has a single row and draws, in up to `steps`.
     // Every part must be reserved. A replay that was cancelled produces less; calling again goes on. `masks` calls
     // `set_mask` for the texts that have any, while the tokens before are run; where it returns false nothing is drawn.
@@ -171,8 +175,9 @@ class Engine : public LoadedModel {
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
     std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                   const std::function<void(std::size_t, std::span<const float>)>& row);
-    // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
+    // The forward pass with sums in it.
     InputSquares input_squares() { return {*device_, model_->body(plan(), Phase::kPrefill)}; }
+    // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
     std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;
@@ -251,8 +256,9 @@ class Engine : public LoadedModel {
     // Gives the slot's pages back; its tokens are to be run again.
     void drop_pages(std::uint32_t slot);
 
-    // The pages of positions [from, to) exist and belong to this text alone.
+    // The pages of positions [from, to) exist and belong to this text alone; false, or DeviceError, when none is left.
     bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
+    void take_pages(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
     bool own_page(std::uint32_t slot, std::uint32_t index);
     void add_page(std::uint32_t slot, std::uint32_t page);
     void copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words, std::uint32_t from,

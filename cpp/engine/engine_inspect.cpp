@@ -40,7 +40,7 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
         throw InvalidArgumentError("a step of " + std::to_string(run.rows) + " rows has " + std::to_string(before) +
                                    " commands, not " + std::to_string(commands));
     }
-    if (!make_writable(slot, s.length, s.known)) throw DeviceError("all pages of the cache are in use");
+    take_pages(slot, s.length, s.known);
     const std::uint32_t state_at = s.state_at;
     std::vector<std::byte> state(state_bytes_);
     if (checkpoints_) device_->download(state_of(slot), state);
@@ -101,7 +101,7 @@ std::vector<CommandInfo> Engine::profile(const PhaseRun& run, std::size_t repeat
                                        " sequences");
         }
         opened.slots.push_back(*slot);
-        if (!make_writable(*slot, 0, args.keys)) throw DeviceError("all pages of the cache are in use");
+        take_pages(*slot, 0, args.keys);
         Sequence& s = sequences_[*slot];
         for (const std::uint32_t page : s.pages) device_->upload(page_at(page), zeros);
         // As if it had so many tokens, for as long as it takes to place those that follow.

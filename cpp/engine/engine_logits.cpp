@@ -8,22 +8,21 @@ namespace akunu {
 
 std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
                                 const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done) {
-    const auto slot = open();
-    if (!slot) throw InvalidArgumentError("all " + std::to_string(parallel()) + " sequences are in use");
+    const std::uint32_t slot = take_slot();
     struct Closer {
         Engine& e;
         std::uint32_t slot;
         ~Closer() { e.close(slot); }
-    } const closer{*this, *slot};
-    begin(*slot, ids, {}, false);
+    } const closer{*this, slot};
+    begin(slot, ids, {}, false);
     cancelled_ = false;
-    Sequence& s = sequences_[*slot];
+    Sequence& s = sequences_[slot];
     const Poll stop = stopping(poll);
     const bool has_tail = segments.size() > 1;
     while (s.length < s.known) {
         const std::uint32_t n = std::min(s.known - s.length, at_once);
-        if (!make_writable(*slot, s.length, s.length + n)) throw DeviceError("all pages of the cache are in use");
-        place(0, *slot, n);
+        take_pages(slot, s.length, s.length + n);
+        place(0, slot, n);
         for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
         Control& control = begin_control(0);
         const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
@@ -71,7 +70,7 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
                 if (wanted) logit_rows[args.logits++] = args.rows;
                 ++args.rows;
             }
-            if (!make_writable(asked[t].slot, s.length, end)) throw DeviceError("all pages of the cache are in use");
+            take_pages(asked[t].slot, s.length, end);
             if (end != s.length) place(args.rows - (end - s.length), asked[t].slot, end - s.length);
             parts.emplace_back(asked[t].slot, end - s.length);
             args.keys = std::max(args.keys, end);

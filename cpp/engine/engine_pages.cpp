@@ -15,6 +15,10 @@ void check_whole(std::span<const std::uint32_t> ids) {
                                std::to_string(ids.size()));
 }
 
+void expect_page(bool found) {
+    if (!found) throw DeviceError("all pages of the cache are in use");
+}
+
 }  // namespace
 
 void Engine::allocate_pages(const EngineOptions& options) {
@@ -116,6 +120,12 @@ bool Engine::make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t
         add_page(slot, page);
     }
     return true;
+}
+
+void Engine::take_pages(const Part& part, std::uint32_t steps) { expect_page(reserve(part, steps)); }
+
+void Engine::take_pages(std::uint32_t slot, std::uint32_t from, std::uint32_t to) {
+    expect_page(make_writable(slot, from, to));
 }
 
 bool Engine::pin(std::span<const std::uint32_t> ids) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "engine/records.h"
 
 namespace akunu {
 
@@ -48,7 +49,7 @@ void LoadedModel::allocate_kv_of_one_step(std::uint64_t pages) {
     s.kv_dtype = model_->kv_of_one_step(*device_);
     std::uint64_t page_bytes = 64;
     for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
-    page_bytes = (page_bytes + 63) / 64 * 64;
+    page_bytes = aligned(page_bytes);
     s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
     s.cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
     s.kv.assign(config_.layers.size(), s.cache);

@@ -34,7 +34,7 @@ class LoadedModel {
     std::uint32_t context() const { return context_; }
     MemoryUse memory() const { return memory_; }
 
-    // Ends the replay that runs, or the next. May be called at any time.
+    // Ends the replay that runs; an Engine's step that begins later, too. May be called at any time.
     void cancel() { cancelled_ = true; }
 
   protected:

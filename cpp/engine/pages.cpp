@@ -39,13 +39,16 @@ void PagePool::withdraw(std::uint32_t page) {
     p.parent = kNone;
 }
 
+void PagePool::evict(std::uint32_t page) {
+    withdraw(page);
+    --cached_;
+    free_.push_back(page);
+}
+
 std::uint32_t PagePool::acquire() {
     if (free_.empty()) {
         if (queue_.empty()) return kNone;
-        const std::uint32_t oldest = queue_.begin()->second;
-        withdraw(oldest);
-        --cached_;
-        free_.push_back(oldest);
+        evict(queue_.begin()->second);
     }
     const std::uint32_t page = free_.back();
     free_.pop_back();
@@ -175,11 +178,7 @@ std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::s
                 covered.push_back(other);
             }
         }
-        for (const std::uint32_t other : covered) {
-            withdraw(other);
-            --cached_;
-            free_.push_back(other);
-        }
+        for (const std::uint32_t other : covered) evict(other);
     }
     Page& p = pages_[page];
     p.parent = parent;
@@ -202,12 +201,7 @@ bool PagePool::make_private(std::uint32_t page) {
 }
 
 void PagePool::forget() {
-    while (!queue_.empty()) {
-        const std::uint32_t page = queue_.begin()->second;
-        withdraw(page);
-        --cached_;
-        free_.push_back(page);
-    }
+    while (!queue_.empty()) evict(queue_.begin()->second);
 }
 
 }  // namespace akunu

@@ -87,8 +87,9 @@ class PagePool {
     bool evictable(const Page& p) const { return p.holders == 0 && p.n_tokens != 0 && p.children == 0; }
     // The pages of a match up to the last one that has a checkpoint, and the state there.
     void end_at_checkpoint(Match& m) const;
-    // Takes a page out of the tree.
+    // Takes a page out of the tree; one that nobody holds gives its memory back, too.
     void withdraw(std::uint32_t page);
+    void evict(std::uint32_t page);
     // After a change of what `evictable` looks at.
     void touch(std::uint32_t page);
     void leave_queue(std::uint32_t page);

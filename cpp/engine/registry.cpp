@@ -14,6 +14,12 @@
 
 namespace akunu {
 
+namespace {
+
+constexpr std::string_view kPlan = "plan:";
+
+}  // namespace
+
 std::vector<DeviceEntry> list_devices() {
     std::vector<DeviceEntry> found{{"cpu", "CPU", cpu::cpu_name(), std::string(cpu::select_kernels().isa),
                                     cpu::usable_cores(), cpu::total_memory(), cpu::memory_nodes()}};
@@ -55,6 +61,8 @@ std::future<std::shared_ptr<void>> open_ahead() {
 #endif
 }
 
+bool is_planned(std::string_view id) { return id.starts_with(kPlan); }
+
 std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     const std::vector<DeviceEntry> devices = list_devices();
     const std::string& wanted = id == "auto" ? devices.front().id : id;
@@ -65,7 +73,7 @@ std::unique_ptr<Device> open_device(const std::string& id, int threads) {
 #ifdef AKUNU_METAL
     if (wanted == "metal") return std::make_unique<metal::MetalDevice>();
 #endif
-    if (constexpr std::string_view kPlan = "plan:"; wanted.starts_with(kPlan)) {
+    if (is_planned(wanted)) {
         const std::string_view chip = std::string_view(wanted).substr(kPlan.size());
 #ifdef AKUNU_CUDA
         if (const cuda::Chip* nvidia = cuda::find_chip(chip)) return std::make_unique<cuda::PlanDevice>(*nvidia);

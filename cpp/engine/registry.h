@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -31,6 +32,8 @@ std::vector<MissingDevice> missing_devices();
 // Opens in a thread of its own what of the best device takes long to open, a GPU's driver and context, while its caller
 // does something else. It stays open as long as somebody has what comes of it.
 std::future<std::shared_ptr<void>> open_ahead();
+// Whether an id is that of a device that only plans: "plan:M4 Max", for a chip that need not be here.
+bool is_planned(std::string_view id);
 // `id` "auto" takes the best. Throws DeviceError for one that is not there.
 std::unique_ptr<Device> open_device(const std::string& id, int threads);
 

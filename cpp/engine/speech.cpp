@@ -43,16 +43,9 @@ std::vector<CommandInfo> Speech::profile(const std::optional<PhaseRun>& run, std
 
 std::uint32_t Speech::begin(std::uint32_t sound, std::span<const std::uint32_t> ids) {
     text_.check_ids(ids);
-    const auto slot = text_.open(sound);
-    if (!slot) throw DeviceError("all " + std::to_string(text_.parallel()) + " sequences are in use");
-    text_.begin(*slot, ids, {}, false);
-    return *slot;
-}
-
-std::uint32_t Speech::fork(std::uint32_t slot) {
-    const auto found = text_.fork(slot);
-    if (!found) throw DeviceError("all " + std::to_string(text_.parallel()) + " sequences are in use");
-    return *found;
+    const std::uint32_t slot = text_.take_slot(sound);
+    text_.begin(slot, ids, {}, false);
+    return slot;
 }
 
 bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t limit, std::uint32_t end,
@@ -77,7 +70,7 @@ bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t lim
         std::vector<Part> parts;
         for (const Drawing* d : live) {
             parts.push_back({d->slot, 1, true, steps, {}});
-            if (!text_.reserve(parts.back(), steps)) throw DeviceError("all pages of the cache are in use");
+            text_.take_pages(parts.back(), steps);
         }
         const std::vector<Produced> produced = text_.step(parts, steps, poll);
         for (std::size_t i = 0; i < live.size(); ++i) {

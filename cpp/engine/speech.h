@@ -29,7 +29,7 @@ class Speech {
 
     // A text that is decoded from a sound, with its first tokens, which are not run yet; and one that goes on like it.
     std::uint32_t begin(std::uint32_t sound, std::span<const std::uint32_t> ids);
-    std::uint32_t fork(std::uint32_t slot);
+    std::uint32_t fork(std::uint32_t slot) { return text_.fork(slot); }
 
     // What each text draws, `limit` tokens at most and the end of the text among them, with log p under its rules.
     struct Drawing {

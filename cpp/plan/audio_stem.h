@@ -8,6 +8,9 @@ namespace akunu {
 
 class AudioStem {
   public:
+    // Of the second convolution: frames for each of the encoder's positions.
+    static constexpr u32 kStride = 2;
+
     // `config` must outlive it.
     AudioStem(const ModelConfig& config, Loader& loader);
     // The vectors of its positions: the file's, or sines and cosines.
@@ -17,7 +20,7 @@ class AudioStem {
     void emit(Emitter& e) const;
 
   private:
-    static constexpr u32 kTaps = 3, kStride = 2;  // of both; of the second
+    static constexpr u32 kTaps = 3;  // of both
 
     struct Convolution {
         Weight weight;

@@ -43,7 +43,7 @@ class Emitter : public PlanContext {
         Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
         Command& kv(DType dtype);
         Command& shape(std::string text);
-        // Partial results of a split that are written, or read: of `bytes(keys)` bytes for so many keys.
+        // It writes, or reads, the partial results of a split, of Device::attention_partial_bytes.
         Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);
         // Its rows are always so many.
         Command& fixed_rows(std::uint32_t n);

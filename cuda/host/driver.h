@@ -25,7 +25,6 @@ enum DeviceAttribute : int {
     kMemoryBits = 37,
     kComputeMajor = 75,
     kComputeMinor = 76,
-    kCooperativeLaunch = 95,
     kSharedMemoryPerBlock = 97,   // with opt-in
     kSharedMemoryReserved = 111,  // of each block's, by CUDA
 };

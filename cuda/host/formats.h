@@ -3,14 +3,10 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/mixed_qkv.h"
+#include "core/mixed_types.h"
 #include "cuda/kernels/command.h"
 
 namespace akunu::cuda {
-
-#define AKUNU_PAIR(qk, QK, v, V) {DType::QK, DType::V},
-inline constexpr MixedQkv kMixedQkv[] = {AKUNU_MIXED_QKV(AKUNU_PAIR)};
-#undef AKUNU_PAIR
 
 // On an H200 a prompt of 4,096 tokens is a quarter (8B) to a third (1B) faster with 1,024 rows a step than with 512,
 // and another 3 to 18 % with 2,048. Where other texts are being written, it gets fewer: planning.py.

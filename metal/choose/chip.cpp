@@ -12,27 +12,25 @@ namespace akunu::metal {
 
 namespace {
 
-constexpr std::uint64_t operator""_MB(unsigned long long n) { return n << 20; }
-
 // A row for each variant that differs in bandwidth, with its most GPU cores; smaller ones are scaled.
 // Bandwidth: Apple's specifications of the machines (68.25, 102.4, 120, ... are what Apple rounds to 100, 200, 400),
 // for M5 Pro and Max its announcement of March 2026: 307 and 614 GB/s. FLOPs: cores · 128 ALUs · 2 · clock, the rate of
 // half precision being that of single (github.com/philipturner/metal-benchmarks); clocks 1.278 (M1), 1.296 (M1 Pro to
 // Ultra) and 1.398 GHz (M2, M3) as in github.com/philipturner/applegpuinfo; M4 as in huggingface.js's hardware table;
 // M5 is M4 times its clock's rise, an estimate. M5's matrix units are not counted, since simdgroup_matrix may not use
-// them. System level caches of M4 and M5 are not published: as in M3's tier.
+// them.
 constexpr std::array kChips{
-    Chip{"M1", 7, 8, 68.25e9, 2.6e12, 8_MB},          Chip{"M1 Pro", 7, 16, 204.8e9, 5.3e12, 24_MB},
-    Chip{"M1 Max", 7, 32, 409.6e9, 10.6e12, 48_MB},   Chip{"M1 Ultra", 7, 64, 819.2e9, 21.2e12, 96_MB},
-    Chip{"M2", 8, 10, 102.4e9, 3.6e12, 8_MB},         Chip{"M2 Pro", 8, 19, 204.8e9, 6.8e12, 24_MB},
-    Chip{"M2 Max", 8, 38, 409.6e9, 13.6e12, 48_MB},   Chip{"M2 Ultra", 8, 76, 819.2e9, 27.2e12, 96_MB},
-    Chip{"M3", 9, 10, 102.4e9, 3.6e12, 8_MB},         Chip{"M3 Pro", 9, 18, 153.6e9, 6.4e12, 12_MB},
-    Chip{"M3 Max", 9, 30, 307.2e9, 10.7e12, 48_MB},   Chip{"M3 Max", 9, 40, 409.6e9, 14.2e12, 48_MB},
-    Chip{"M3 Ultra", 9, 80, 819.2e9, 28.4e12, 96_MB}, Chip{"M4", 9, 10, 120e9, 4.6e12, 8_MB},
-    Chip{"M4 Pro", 9, 20, 273e9, 9.2e12, 24_MB},      Chip{"M4 Max", 9, 32, 409.6e9, 14.7e12, 48_MB},
-    Chip{"M4 Max", 9, 40, 546e9, 18.4e12, 48_MB},     Chip{"M5", 10, 10, 153.6e9, 5.7e12, 8_MB},
-    Chip{"M5 Pro", 10, 20, 307e9, 11.4e12, 24_MB},    Chip{"M5 Max", 10, 32, 460e9, 18.2e12, 48_MB},
-    Chip{"M5 Max", 10, 40, 614e9, 22.8e12, 48_MB},
+    Chip{"M1", 7, 8, 68.25e9, 2.6e12},         Chip{"M1 Pro", 7, 16, 204.8e9, 5.3e12},
+    Chip{"M1 Max", 7, 32, 409.6e9, 10.6e12},   Chip{"M1 Ultra", 7, 64, 819.2e9, 21.2e12},
+    Chip{"M2", 8, 10, 102.4e9, 3.6e12},        Chip{"M2 Pro", 8, 19, 204.8e9, 6.8e12},
+    Chip{"M2 Max", 8, 38, 409.6e9, 13.6e12},   Chip{"M2 Ultra", 8, 76, 819.2e9, 27.2e12},
+    Chip{"M3", 9, 10, 102.4e9, 3.6e12},        Chip{"M3 Pro", 9, 18, 153.6e9, 6.4e12},
+    Chip{"M3 Max", 9, 30, 307.2e9, 10.7e12},   Chip{"M3 Max", 9, 40, 409.6e9, 14.2e12},
+    Chip{"M3 Ultra", 9, 80, 819.2e9, 28.4e12}, Chip{"M4", 9, 10, 120e9, 4.6e12},
+    Chip{"M4 Pro", 9, 20, 273e9, 9.2e12},      Chip{"M4 Max", 9, 32, 409.6e9, 14.7e12},
+    Chip{"M4 Max", 9, 40, 546e9, 18.4e12},     Chip{"M5", 10, 10, 153.6e9, 5.7e12},
+    Chip{"M5 Pro", 10, 20, 307e9, 11.4e12},    Chip{"M5 Max", 10, 32, 460e9, 18.2e12},
+    Chip{"M5 Max", 10, 40, 614e9, 22.8e12},
 };
 
 // "Apple M4 Max (emulated)" holds "M4 Max", and is no "M4".

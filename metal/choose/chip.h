@@ -1,19 +1,17 @@
 // What is known about Apple's chips, as data: used to choose kernels, and to predict speed where there is no Mac.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace akunu::metal {
 
 struct Chip {
-    std::string_view name;              // "M4 Max"
-    int family = 7;                     // MTLGPUFamilyApple7..10
-    int gpu_cores = 8;                  // of the largest variant
-    double bandwidth = 68.25e9;         // bytes/s of unified memory
-    double f16_flops = 2.6e12;          // per second, whole GPU, `gpu_cores` cores
-    std::uint64_t slc_bytes = 8 << 20;  // system level cache
+    std::string_view name;       // "M4 Max"
+    int family = 7;              // MTLGPUFamilyApple7..10
+    int gpu_cores = 8;           // of the largest variant
+    double bandwidth = 68.25e9;  // bytes/s of unified memory
+    double f16_flops = 2.6e12;   // per second, whole GPU, `gpu_cores` cores
 };
 
 // Every chip known, oldest first.

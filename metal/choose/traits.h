@@ -2,14 +2,10 @@
 #pragma once
 
 #include "core/device.h"
-#include "core/mixed_qkv.h"
+#include "core/mixed_types.h"
 #include "metal/include/kv_layout.h"
 
 namespace akunu::metal {
-
-#define AKUNU_PAIR(qk, QK, v, V) {DType::QK, DType::V},
-inline constexpr MixedQkv kMixedQkv[] = {AKUNU_MIXED_QKV(AKUNU_PAIR)};
-#undef AKUNU_PAIR
 
 inline DeviceTraits device_traits() {
     DeviceTraits t;

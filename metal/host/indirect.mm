@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/error.h"
 
@@ -10,6 +11,9 @@ namespace akunu::metal {
 namespace {
 
 constexpr std::uint32_t kPatchThreads = 64;
+
+constexpr PatchSource kSources[] = {PatchSource::kRows, PatchSource::kLogits, PatchSource::kStep, PatchSource::kKeys};
+static_assert(std::size(kSources) == std::size(ReplayPatchArgs{}.values));
 
 bool equal(MTLSize a, MTLSize b) { return a.width == b.width && a.height == b.height && a.depth == b.depth; }
 
@@ -130,7 +134,7 @@ void Indirect::use_resources(id<MTLComputeCommandEncoder> encoder) const {
 void Indirect::encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step) {
     if (!list_.empty()) {
         ReplayPatchArgs args{static_cast<uint>(list_.size()), {}};
-        for (const PatchSource source : {PatchSource::kRows, PatchSource::kLogits, PatchSource::kStep}) {
+        for (const PatchSource source : kSources) {
             args.values[static_cast<std::size_t>(source)] = patch_value({0, source}, args_, step);
         }
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];

@@ -15,7 +15,7 @@ struct ReplayPatch {
 
 struct ReplayPatchArgs {
     uint patches;
-    uint values[3];
+    uint values[4];  // by PatchSource
 };
 
 #ifndef __METAL_VERSION__

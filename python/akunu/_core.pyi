@@ -14,6 +14,10 @@ from akunu.config import ModelSpec
 __version__: str
 PAGE: int
 """Positions of a page of the cache."""
+DEFAULT_CONTEXT: int
+"""Tokens of context when the caller names none and the model was trained for more."""
+MAX_THREADS: int
+"""Most threads of the CPU."""
 MAX_PARALLEL: int
 """Most texts of an engine."""
 MAX_CHAIN: int
@@ -213,7 +217,14 @@ def devices() -> list[DeviceInfo]:
 def missing_devices() -> dict[str, str]:
     """Backends of this build that find no device here, and why."""
 
-def dtypes() -> list[dict[str, Any]]: ...
+def dtypes() -> list[dict[str, Any]]:
+    """The table of tensor element types, a dict for each.
+
+    `name`, `id` (GGUF's; ours begin at 0x1000), `block_elems`, `block_bytes`, `is_weight`, `planes` (bytes of
+    the codes, scales and biases of a planar type, else zeros), `scale_type`, and `float_codes`: whether its
+    products are those of floats, not of 8-bit integers.
+    """
+
 def dequantize(dtype: str, data: npt.NDArray[np.uint8], n: int) -> npt.NDArray[np.float32]: ...
 def quantize(
     dtype: str,

@@ -33,7 +33,7 @@ from akunu.architectures import (
 )
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
-from akunu.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, check_shape, map_tensors
 
 __all__ = [
@@ -466,6 +466,6 @@ def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.fl
     if tensor.dtype != "f32":
         raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected f32")
     values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
-    if values.shape != (n,) or not np.all((values >= 1e-3) & (values <= 1e6)):  # false for NaN too
-        raise ModelFileError(f"tensor {tensor.name}: expected {n} divisors from 0.001 to 1e6")
+    if values.shape != (n,) or not all(map(is_divisor, values.tolist())):
+        raise ModelFileError(f"tensor {tensor.name}: expected {n} {DIVISORS}")
     return values

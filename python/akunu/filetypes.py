@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["BLOCKS", "FILE_TYPES", "FILE_TYPE_NAMES", "MLX_TYPES", "FileType", "MlxType", "tensor_dtype"]
+__all__ = [
+    "FILE_TYPES",
+    "FILE_TYPE_NAMES",
+    "KV_DTYPES",
+    "MLX_TYPES",
+    "FileType",
+    "MlxType",
+    "block_of",
+    "tensor_dtype",
+]
 
 
 @dataclass(frozen=True)
@@ -70,27 +80,8 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Names in tables by `general.file_type`, those of llama-bench."""
 
-BLOCKS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {
-        "f32": (1, 4),
-        "f16": (1, 2),
-        "bf16": (1, 2),
-        "q4_0": (32, 18),
-        "q4_1": (32, 20),
-        "q5_0": (32, 22),
-        "q5_1": (32, 24),
-        "q8_0": (32, 34),
-        "iq4_nl": (32, 18),
-        "mxfp4": (32, 17),
-        "q2_k": (256, 84),
-        "q3_k": (256, 110),
-        "q4_k": (256, 144),
-        "q5_k": (256, 176),
-        "q6_k": (256, 210),
-        "iq4_xs": (256, 136),
-    }
-)
-"""Elements and bytes of a block, by type."""
+KV_DTYPES: Final = ("f16", "f32", "q8_0")
+"""Types that the cached keys and values can have."""
 
 _EXACT: Final = ("position_embd", "token_types")
 """Matrices that have floats of 32 bits in files of all types: llama.cpp adds their rows to others."""
@@ -99,6 +90,18 @@ _EXACT: Final = ("position_embd", "token_types")
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
     {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0", "iq4_xs": "iq4_nl"}
 )
+
+
+@cache
+def _blocks() -> Mapping[str, tuple[int, int]]:
+    from akunu import _core
+
+    return {row["name"]: (row["block_elems"], row["block_bytes"]) for row in _core.dtypes()}
+
+
+def block_of(dtype: str) -> tuple[int, int]:
+    """Elements and bytes of a block of a type."""
+    return _blocks()[dtype]
 
 
 def tensor_dtype(
@@ -150,7 +153,7 @@ def _mixed(
 ) -> str:
     """The type that the mix asks for, whether or not it fits the row."""
     if tensor == "output" or (tied and tensor == "token_embd"):
-        whole = cols % BLOCKS[dtype][0] == 0
+        whole = cols % block_of(dtype)[0] == 0
         return "q8_0" if dtype in ("q8_0", "mxfp4") or not whole else "q6_k"
     if tensor == "token_embd":
         return "q8_0" if dtype == "mxfp4" else dtype
@@ -208,6 +211,6 @@ def _more_bits(layer: int, n_layers: int) -> bool:
 
 def _fitting(dtype: str, cols: int) -> str:
     """A type whose blocks divide a row; F16 when none does."""
-    if cols % BLOCKS[dtype][0]:
+    if cols % block_of(dtype)[0]:
         dtype = _FALLBACK.get(dtype, dtype)
-    return dtype if cols % BLOCKS[dtype][0] == 0 else "f16"
+    return dtype if cols % block_of(dtype)[0] == 0 else "f16"

@@ -20,7 +20,7 @@ from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.quantized import join_planes, with_planes
-from akunu.rotary import inverse_frequencies, llama3, longrope_scale, yarn, yarn_scale
+from akunu.rotary import DIVISORS, inverse_frequencies, is_divisor, llama3, longrope_scale, yarn, yarn_scale
 from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
 
 __all__ = [
@@ -500,8 +500,6 @@ class HfRotary:
         if not isinstance(values, list) or len(values) != n:
             raise ModelFileError(f"{name}: found {shown(values)}, expected a list of {n} numbers")
         # bool is a subclass of int
-        if not all(
-            isinstance(v, int | float) and not isinstance(v, bool) and 1e-3 <= v <= 1e6 for v in values
-        ):
-            raise ModelFileError(f"{name}: expected {n} divisors from 0.001 to 1e6")
+        if not all(isinstance(v, int | float) and not isinstance(v, bool) and is_divisor(v) for v in values):
+            raise ModelFileError(f"{name}: expected {n} {DIVISORS}")
         return np.asarray(values, np.float64)

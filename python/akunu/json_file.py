@@ -64,9 +64,9 @@ def read_optional(path: Path) -> dict[str, Any]:
     return read_object(path) if os.path.lexists(path) else {}
 
 
-def read_list(path: Path, *, limit: int = LIMIT) -> list[Any]:
+def read_list(path: Path) -> list[Any]:
     """The JSON array in a file, read as by `read_object`."""
-    value = _read(path, limit)
+    value = _read(path, LIMIT)
     if not isinstance(value, list):
         raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON array")
     return value

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from akunu import hub_name
-from akunu._core import MAX_PARALLEL
+from akunu._core import DEFAULT_CONTEXT, MAX_PARALLEL, MAX_THREADS
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.filetypes import FILE_TYPES
+from akunu.filetypes import FILE_TYPES, KV_DTYPES
 from akunu.folder import is_model_folder, pickle_error
 from akunu.options import Limit, as_path
 from akunu.placement import on_first, present
@@ -32,23 +32,16 @@ if TYPE_CHECKING:
     from akunu.model_files import ModelFiles
     from akunu.speech.whisper_model import WhisperModel
 
-__all__ = ["BUILT_IN", "DEFAULT_CONTEXT", "FoundModel", "find_model", "load"]
-
-DEFAULT_CONTEXT: Final = 4096
-"""Tokens of context when the caller names none and the model was trained for more."""
+__all__ = ["BUILT_IN", "FoundModel", "find_model", "load"]
 
 BUILT_IN: Final = {"ember": "ember.gguf", "ember-speech": "ember-speech.bin"}
 """Models that are part of the package: name to file in `akunu/models`."""
-
-KV_DTYPES: Final = ("f16", "f32", "q8_0")
-"""Types of the KV cache."""
 
 DEFAULT_CACHE_SIZE: Final = 16 << 30
 """Bytes of pages in files."""
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
-THREADS: Final = Limit(int, 1, 1024)
-"""As many as a device takes."""
+THREADS: Final = Limit(int, 1, MAX_THREADS)
 _BYTES: Final = Limit(int, 1, (1 << 63) - 1)
 _SIZES: Final = {
     "context": SIZE,

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["inverse_frequencies", "llama3", "longrope_scale", "yarn", "yarn_scale"]
+__all__ = [
+    "DIVISORS",
+    "inverse_frequencies",
+    "is_divisor",
+    "llama3",
+    "longrope_scale",
+    "yarn",
+    "yarn_scale",
+]
 
 Frequencies = npt.NDArray[np.float64]
+
+DIVISORS: Final = "divisors from 0.001 to 1e6"
+"""What `is_divisor` takes, for messages."""
+
+
+def is_divisor(value: float) -> bool:
+    """Whether a number of a file may divide a frequency; NaN may not."""
+    return 1e-3 <= value <= 1e6
 
 
 def inverse_frequencies(theta: float, rope_dim: int) -> Frequencies:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 import resource
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import click
 import pytest
 
-import akunu
-from akunu import loading
+from akunu import _core, loading
 from akunu.bench import loader, main
 from akunu.bench.command import command
 from akunu.bench.runner import LoadedModel, ModelFacts
@@ -25,9 +23,7 @@ from .fakes import CPU, FakeEngine
 @pytest.fixture
 def bench(monkeypatch, capsys):
     """Run `akunu-bench ARGS…`; `bench.loads` lists (model, threads, ubatch, context)."""
-    core = SimpleNamespace(devices=lambda: [CPU])
-    monkeypatch.setitem(sys.modules, "akunu._core", core)
-    monkeypatch.setattr(akunu, "_core", core, raising=False)
+    monkeypatch.setattr(_core, "devices", lambda: [CPU])
     loads: list[tuple[str, int, int, int]] = []
 
     def load(case, context):

@@ -15,7 +15,7 @@ from akunu.bench.shapes import SHAPES
 from akunu.bench.synthetic import SyntheticModel, llama3_divisors
 from akunu.config import resolve
 from akunu.errors import InvalidArgumentError
-from akunu.filetypes import BLOCKS, FILE_TYPES
+from akunu.filetypes import FILE_TYPES, block_of
 
 # Parameters as their publishers state them, in millions; an embedding that is also the output counts once.
 PUBLISHED = {
@@ -65,7 +65,7 @@ def test_every_shape_is_a_model_that_akunu_accepts(name):
 @pytest.mark.parametrize("name", ["smollm-135m", "qwen2.5-0.5b", "llama3.2-1b", "gemma3-1b"])
 def test_every_row_is_whole_blocks(name, file_type):
     for tensor in SyntheticModel(f"{name}:{file_type}").tensors:
-        assert tensor.shape[-1] % BLOCKS[tensor.dtype][0] == 0
+        assert tensor.shape[-1] % block_of(tensor.dtype)[0] == 0
         elems, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[tensor.dtype.upper()]]
         assert tensor.nbytes == math.prod(tensor.shape) // elems * size
 
@@ -136,7 +136,7 @@ def test_llama3_divisors_keep_high_frequencies_and_stretch_low_ones():
 def test_random_blocks_are_finite_with_the_spread_of_a_fresh_network(dtype):
     rows, cols = 64, 1024
     blocks = random_blocks(dtype, rows * cols, cols, np.random.default_rng(0))
-    elems, size = BLOCKS[dtype]
+    elems, size = block_of(dtype)
     assert blocks.size == rows * cols // elems * size
     if dtype in ("f32", "f16"):
         weights = blocks.view(f"<f{size}").astype(np.float64)

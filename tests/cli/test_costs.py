@@ -44,16 +44,17 @@ def test_groups(grouping, expected):
 
 
 def test_the_floor_is_the_longer_of_moving_and_computing():
-    moving, computing, floating = costs(
+    moving, computing, floating, fp8 = costs(
         [
             command("a", bytes=20, flops=40),  # 2 s to move, 0.1 s to compute
             command("b", bytes=20, flops=4000),  # 10 s to compute in int8
             command("c", bytes=20, flops=4000, dtype="f16"),  # 40 s in floating point
+            command("d", bytes=20, flops=4000, dtype="f8_e4m3_g128"),  # whose codes are floats
         ],
         PEAKS,
         "command",
     )
-    assert (moving.floor, computing.floor, floating.floor) == (2, 10, 40)
+    assert (moving.floor, computing.floor, floating.floor, fp8.floor) == (2, 10, 40, 40)
     assert moving.share == 0.5
     assert moving.bytes_per_second == 5
 

@@ -11,8 +11,9 @@
 int main(int argc, char** argv) {
     const std::string_view what = argc == 2 ? argv[1] : "";
     if (what == "overflow") {
-        std::vector<int> v(8);
-        volatile int* beyond = v.data() + 8;
+        volatile int n = 8;  // what is wrong is not for the compiler to see
+        std::vector<int> v(n);
+        volatile int* beyond = v.data() + n;
         std::printf("%d\n", *beyond);
     } else if (what == "undefined") {
         volatile int largest = std::numeric_limits<int>::max();

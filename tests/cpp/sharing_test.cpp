@@ -147,9 +147,10 @@ void share(const SyntheticModel& m) {
             Ids ids;
             shared.draw(slot, kTokens / 2, ids);
             check(std::equal(ids.begin(), ids.end(), expected[text].begin()), "together as alone");
-            const auto other = shared.between([&](Engine& e) {
+            const auto other = shared.between([&](Engine& e) -> std::optional<std::uint32_t> {
                 if (round % 3 == 0) e.truncate(slot, std::min(e.sequence(slot).length, 20u));
-                return round % 3 == 1 ? e.fork(slot) : std::nullopt;
+                if (round % 3 == 1) return e.fork(slot);
+                return std::nullopt;
             });
             if (other) {
                 Ids forked = ids;

@@ -51,9 +51,6 @@ class Control:
             for name, value in before.items():
                 self[name] = value
 
-    def set_device_name(self, name: str) -> None:
-        self._lib.metal_emulator_set_device_name(name.encode())
-
     def drain(self) -> None:
         """Wait until all queues are idle and all completion handlers have run."""
         self._lib.metal_emulator_drain()

@@ -12,7 +12,7 @@ expanded, comments are gone, ``# line`` markers keep diagnostics on the source f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 BUILTINS = {
     "thread_position_in_grid": "kThreadPositionInGrid",
@@ -55,7 +55,6 @@ class Signature:
 
     bindings: list[tuple[str, int, str, str | None, bool]]  # kind, index, name, switch, constant space
     max_threads: int
-    uses: set[str] = field(default_factory=set)
 
 
 def _close(s: str, i: int, opening: str, closing: str) -> int:

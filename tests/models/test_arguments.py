@@ -127,6 +127,8 @@ def test_bad_options_of_a_generation_are_quoted(
         ({"rope_scale": (1.0, 2.0)}, r"the length of rope_scale is 2, expected the sets of inv_freq, 1"),
         ({"layer_rope": "more"}, r"layer_rope is 9, expected less than the sets of inv_freq, 1"),
         ({"inv_freq": np.zeros((1, 1), np.float32)}, r"inv_freq has the shape \(1, 1\), expected"),
+        ({"rope_style": "whole"}, "rope_style is 'whole', expected one of interleaved, half"),
+        ({"activation": "elu"}, "activation is 'elu', expected one of silu, gelu_tanh, gelu, tanh, relu"),
     ],
     ids=lambda value: "" if isinstance(value, str) else ",".join(value),
 )

@@ -22,10 +22,10 @@ from akunu.bench.params import (
 from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
-from akunu.cli.options import KV_DTYPES, refuse_others, refuse_unused
+from akunu.cli.options import refuse_others, refuse_unused
 from akunu.cli.values import MODELS, Integer, Number, PathName
 from akunu.errors import InvalidArgumentError
-from akunu.filetypes import FILE_TYPES
+from akunu.filetypes import FILE_TYPES, KV_DTYPES
 
 if TYPE_CHECKING:
     from akunu.bench.report import Printer
@@ -56,7 +56,7 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]] = (
     (("-lzm", "--lazy-mode"), ("off",), "weights are loaded whole"),
     (("-mmp", "--mmap"), ("1",), "files are memory-mapped"),
     (("-dio", "--direct-io"), ("0",), "files are memory-mapped"),
-    (("-embd", "--embeddings"), ("0",), "there are no embeddings yet"),
+    (("-embd", "--embeddings"), ("0",), "tests draw tokens; akunu profile times a model that makes vectors"),
     (("-ts", "--tensor-split"), ("0",), "a model runs on one device"),
     (("-ot", "--override-tensor"), (), "a model runs on one device"),
     (("-nopo", "--no-op-offload"), ("0",), "a model runs on one device"),

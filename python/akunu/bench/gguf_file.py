@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.bench.synthetic import SyntheticModel, SyntheticTensor
-from akunu.filetypes import BLOCKS
+from akunu.filetypes import block_of
 
 __all__ = ["LAYOUTS", "BlockLayout", "random_blocks", "write_gguf"]
 
@@ -84,7 +84,7 @@ def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator)
         return values.astype("<f4" if dtype == "f32" else "<f2").view(np.uint8)
     layout = LAYOUTS[dtype]
     structure = np.dtype(list(layout.fields))
-    n_blocks = n_elems // BLOCKS[dtype][0]
+    n_blocks = n_elems // block_of(dtype)[0]
     blocks = np.frombuffer(bytearray(rng.bytes(n_blocks * structure.itemsize)), structure)
     if dtype == "mxfp4":
         blocks["e"] = 127 + round(math.log2(sigma / layout.sigma))

@@ -28,6 +28,9 @@ def _shape(
     return WhisperConfig(vocab, mels, 1500, width, heads, encoder, 448, heads, decoder)
 
 
+_TOKENS: Final = 32
+"""Tokens whose mean counts as the time of one."""
+
 SHAPES: Final[Mapping[str, WhisperConfig]] = MappingProxyType(
     {
         "whisper-tiny": _shape(80, 384, 6, 4, 4),
@@ -186,7 +189,7 @@ class SpeechTimes:
     rows: float
 
 
-def measure(engine: SpeechEngine, *, repetitions: int = 5, tokens: int = 32) -> SpeechTimes:
+def measure(engine: SpeechEngine, *, repetitions: int) -> SpeechTimes:
     """Time a loaded model; it has to have room for eight windows and texts."""
     config = engine.config
     mel = np.random.default_rng(0).random((1, config.mels, 2 * config.audio_context), np.float32)
@@ -202,12 +205,12 @@ def measure(engine: SpeechEngine, *, repetitions: int = 5, tokens: int = 32) -> 
             [states[i % windows] for i in range(rows)], [prompt] * rows, [[len(prompt) - 1]] * rows
         )
         began = time.perf_counter()
-        for i in range(tokens):
+        for i in range(_TOKENS):
             engine.step(texts, [100 + i] * rows)
         seconds = time.perf_counter() - began
         for text in texts:
             engine.free(text)
-        return seconds / tokens
+        return seconds / _TOKENS
 
     try:
         return SpeechTimes(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from akunu.architectures import ARCHITECTURES, TensorRule
 from akunu.bench.shapes import SHAPES, Shape
 from akunu.errors import InvalidArgumentError
-from akunu.filetypes import BLOCKS, FILE_TYPES, tensor_dtype
+from akunu.filetypes import FILE_TYPES, block_of, tensor_dtype
 
 __all__ = ["SyntheticModel", "SyntheticTensor"]
 
@@ -35,7 +35,7 @@ class SyntheticTensor:
     @property
     def nbytes(self) -> int:
         """Size of its data."""
-        elems, size = BLOCKS[self.dtype]
+        elems, size = block_of(self.dtype)
         return math.prod(self.shape) // elems * size
 
 

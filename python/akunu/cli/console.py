@@ -249,8 +249,9 @@ def print_table(
         click.echo("  ".join(cells).rstrip())
 
 
-def bar(share: float, width: int = 20) -> str:
-    """A bar of `width` characters, filled to `share` in [0, 1], in eighths of a character."""
+def bar(share: float) -> str:
+    """A bar of 20 characters, filled to `share` in [0, 1], in eighths of a character."""
+    width = 20
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     full, rest = divmod(eighths, 8)
     encoding = (sys.stdout.encoding or "ascii").lower()

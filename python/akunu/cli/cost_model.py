@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from akunu.cli.costs import FLOAT_DTYPES
 from akunu.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from akunu._core import AppleChip, CommandInfo, NvidiaChip, Peaks
+    from akunu._core import AppleChip, CommandInfo, NvidiaChip
 
 __all__ = ["Machine", "Prediction", "predict"]
 
@@ -31,8 +30,8 @@ class Machine:
         For people.
     bytes_per_second
         Bandwidth of the memory.
-    flops, int8_ops
-        Per second, in the floating-point format of the matmuls, and for block-quantised weights.
+    flops
+        Per second, in the format of the matmuls.
     bandwidth_share, arithmetic_share
         What kernels reach of these, 0 to 1.
     dispatch_seconds
@@ -42,7 +41,6 @@ class Machine:
     name: str
     bytes_per_second: float
     flops: float
-    int8_ops: float
     bandwidth_share: float
     arithmetic_share: float
     dispatch_seconds: float
@@ -60,7 +58,6 @@ class Machine:
             name=f"Apple {chip['name']} ({chip['gpu_cores']} GPU cores)",
             bytes_per_second=chip["bytes_per_second"],
             flops=chip["flops"],
-            int8_ops=chip["flops"],
             bandwidth_share=0.85,
             arithmetic_share=0.65,
             dispatch_seconds=5e-6,
@@ -79,7 +76,6 @@ class Machine:
             name=f"NVIDIA {chip['name']} ({chip['multiprocessors']} multiprocessors)",
             bytes_per_second=chip["bytes_per_second"],
             flops=chip["flops"],
-            int8_ops=chip["flops"],
             bandwidth_share=0.9,
             arithmetic_share=0.2,
             dispatch_seconds=2.1e-6,
@@ -106,25 +102,11 @@ class Machine:
             known = ", ".join(gpu["name"] for gpu in gpus)
             raise InvalidArgumentError(f"{error}; of NVIDIA's {known}") from error
 
-    @classmethod
-    def of_cpu(cls, name: str, peaks: Peaks) -> Machine:
-        """A CPU whose peaks were measured; a command that waits costs a barrier between threads."""
-        return cls(
-            name=name,
-            bytes_per_second=peaks["read_bytes_per_second"],
-            flops=peaks["f32_flops"],
-            int8_ops=peaks["int8_ops"],
-            bandwidth_share=0.95,
-            arithmetic_share=0.65,
-            dispatch_seconds=1e-6,
-        )
-
     def seconds(self, command: CommandInfo) -> float:
         """Predicted time of one command."""
-        arithmetic = self.flops if command["dtype"] in FLOAT_DTYPES else self.int8_ops
         busy = max(
             command["bytes"] / (self.bytes_per_second * self.bandwidth_share),
-            command["flops"] / (arithmetic * self.arithmetic_share),
+            command["flops"] / (self.flops * self.arithmetic_share),
         )
         # What has no barrier runs beside the command before it; what another one does has no dispatch.
         waits = max(command["dispatches"] - (0 if command["barrier"] else 1), 0)
@@ -191,7 +173,6 @@ def predict(commands: Sequence[CommandInfo], rows: int, machine: Machine) -> Pre
     moved, minimum, done = (
         sum(command[key] for command in commands) for key in ("bytes", "minimum", "flops")
     )
-    arithmetic = max(machine.flops, machine.int8_ops)
     return Prediction(
         rows=rows,
         dispatches=sum(command["dispatches"] for command in commands),
@@ -200,5 +181,5 @@ def predict(commands: Sequence[CommandInfo], rows: int, machine: Machine) -> Pre
         minimum=minimum,
         flops=done,
         seconds=sum(machine.seconds(command) for command in commands),
-        bound=max(minimum / machine.bytes_per_second, done / arithmetic),
+        bound=max(minimum / machine.bytes_per_second, done / machine.flops),
     )

@@ -11,18 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, Peaks
 
-__all__ = ["FLOAT_DTYPES", "GROUPINGS", "Cost", "Grouping", "costs", "mean_peaks"]
+__all__ = ["GROUPINGS", "Cost", "Grouping", "costs", "mean_peaks"]
 
 Grouping = Literal["command", "tensor", "kernel", "op", "layer"]
 GROUPINGS: Final[tuple[Grouping, ...]] = ("tensor", "kernel", "op", "layer", "command")
-
-FLOAT_DTYPES: Final = frozenset({"", "f32", "f16", "bf16"})
-"""Types whose products are floating-point; the others are multiplied as 8-bit integers."""
 
 _LAYER = re.compile(r"^layers\.\d+\.")
 
@@ -69,9 +67,18 @@ class Cost:
         return self.floor / self.seconds if self.seconds > 0 else 0.0
 
 
+@cache
+def _float_dtypes() -> frozenset[str]:
+    """Types whose products are floating-point; the others are multiplied as 8-bit integers."""
+    from akunu import _core
+
+    return frozenset(row["name"] for row in _core.dtypes() if row["float_codes"])
+
+
 def floor_seconds(command: CommandInfo, peaks: Peaks) -> float:
     """Least time for one command."""
-    arithmetic = peaks["f32_flops"] if command["dtype"] in FLOAT_DTYPES else peaks["int8_ops"]
+    floats = not command["dtype"] or command["dtype"] in _float_dtypes()
+    arithmetic = peaks["f32_flops"] if floats else peaks["int8_ops"]
     return max(command["bytes"] / peaks["read_bytes_per_second"], command["flops"] / arithmetic)
 
 

@@ -10,6 +10,7 @@ import click
 
 from akunu.cli.app import typed_name
 from akunu.cli.values import MODEL, Integer, Number, PathName, as_integer, as_number
+from akunu.filetypes import KV_DTYPES
 
 if TYPE_CHECKING:
     from akunu.model import Model
@@ -18,7 +19,6 @@ __all__ = [
     "DEFAULT_MODEL",
     "DEFAULT_SPEECH_MODEL",
     "GENERATION_OPTIONS",
-    "KV_DTYPES",
     "MODEL_HELP",
     "device_options",
     "encoder_options",
@@ -40,9 +40,6 @@ DEFAULT_MODEL = "ember"
 
 DEFAULT_SPEECH_MODEL = "ember-speech"
 """The speech model that comes with Akunu."""
-
-KV_DTYPES = ("f16", "f32", "q8_0")
-"""Types that the cached keys and values can have."""
 
 _ANY_VOCABULARY = 1 << 31  # which ids there are is known when the model is loaded
 

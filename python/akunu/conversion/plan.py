@@ -92,7 +92,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         GGUF has no way to say what the model is.
     """
     spec = model.spec()
-    metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
+    metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
         types["general.quantization_version"] = _QUANTIZATION_VERSION
@@ -217,7 +217,7 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
     return metadata, tensors
 
 
-def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:
+def _of_gguf(model: ModelFiles) -> tuple[dict[str, object], list[PlannedTensor]]:
     metadata: dict[str, object] = dict(stored_metadata(Path(model.files.paths[0])))
     for key in [key for key in metadata if key.startswith(_SPLIT) or key == "general.alignment"]:
         del metadata[key]

@@ -14,7 +14,7 @@ from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
 from akunu.conversion.source_rows import Source
-from akunu.filetypes import BLOCKS
+from akunu.filetypes import block_of
 from akunu.model_files import ModelFiles
 from akunu.progress import Report
 
@@ -62,7 +62,7 @@ def _places(plan: Plan) -> list[TensorPlace]:
     places = []
     offset = 0
     for tensor in plan.tensors:
-        elems, nbytes = BLOCKS[tensor.dtype]
+        elems, nbytes = block_of(tensor.dtype)
         size = int(np.prod(tensor.shape)) // elems * nbytes
         places.append(TensorPlace(tensor.name, tensor.shape, ids[tensor.dtype], offset, size))
         offset += padded(size)
@@ -78,7 +78,7 @@ def _pieces(
         return
     assert tensor.source is not None
     rows = source.rows(tensor.source, tensor.shape)
-    if rows.dtype == tensor.dtype and tensor.order is None and BLOCKS[rows.dtype][0] > 1:
+    if rows.dtype == tensor.dtype and tensor.order is None and block_of(rows.dtype)[0] > 1:
         yield from np.array_split(rows.data, -(-rows.data.nbytes // (64 << 20)))
         return
     importance = imatrix.columns(tensor.name, rows.n_cols) if imatrix and len(tensor.shape) == 2 else None

@@ -22,7 +22,7 @@ from akunu.conversion.folder_plan import FolderPlan, plan_folder
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import PlannedTensor
 from akunu.conversion.source_rows import Source
-from akunu.filetypes import BLOCKS, MlxType
+from akunu.filetypes import MlxType, block_of
 from akunu.model_files import ModelFiles
 from akunu.progress import Report
 
@@ -115,7 +115,7 @@ def _parts(source: Source, tensor: PlannedTensor, bits: int) -> list[_Part]:
     if tensor.source is None:
         nbytes = source.entries[tensor.name].nbytes
         return [_Part(tensor.name, tensor.dtype.upper(), tensor.shape, nbytes)]
-    dtype, width = tensor.dtype.upper(), BLOCKS[tensor.dtype][1]
+    dtype, width = tensor.dtype.upper(), block_of(tensor.dtype)[1]
     size = int(np.prod(tensor.shape))
     if not bits or tensor.exact or len(tensor.shape) == 1 or tensor.shape[1] % GROUP:
         return [_Part(tensor.name, dtype, tensor.shape, size * width)]

@@ -16,7 +16,15 @@ from akunu.config_numbers import shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.json_file import read_list, read_object, read_optional
 
-__all__ = ["DENSE", "Dense", "Modules", "gguf_makes_vectors", "makes_vectors", "read_modules"]
+__all__ = [
+    "DENSE",
+    "Dense",
+    "Modules",
+    "gguf_makes_vectors",
+    "is_classifier",
+    "makes_vectors",
+    "read_modules",
+]
 
 DENSE: Final = "dense."
 """What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
@@ -106,9 +114,15 @@ def makes_vectors(config: Mapping[str, object], modules: Modules) -> bool:
     """Whether a folder's model makes vectors; its `config.json` says so, or what there is besides."""
     from akunu.encoders.rows import HF_ENCODERS
 
-    kind, classes = config.get("model_type"), config.get("architectures")
-    classifier = isinstance(classes, list) and any(str(c).endswith("SequenceClassification") for c in classes)
-    return (isinstance(kind, str) and kind in HF_ENCODERS) or modules.pooling is not None or classifier
+    kind = config.get("model_type")
+    encoder = isinstance(kind, str) and kind in HF_ENCODERS
+    return encoder or modules.pooling is not None or is_classifier(config)
+
+
+def is_classifier(config: Mapping[str, object]) -> bool:
+    """Whether a folder's model gives scores of a text, by its `config.json`."""
+    classes = config.get("architectures")
+    return isinstance(classes, list) and any(str(c).endswith("ForSequenceClassification") for c in classes)
 
 
 def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:

@@ -33,7 +33,7 @@ from akunu.config import (
     vocabulary_size,
 )
 from akunu.config_numbers import Numbers, decoder_sizes, shown
-from akunu.encoders.modules import DENSE, NO_POOLING, Modules
+from akunu.encoders.modules import DENSE, NO_POOLING, Modules, is_classifier
 from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
@@ -325,8 +325,7 @@ def _hf_encoder(
         chosen = "tanh" if named == "tanh" else _activation("config.json: classifier_activation", named)
         head = tuple(dataclasses.replace(layer, activation=layer.activation and chosen) for layer in head)
     names = _Names(row, rules, head, hf=True, prefix=prefixes[0])
-    classes = config.get("architectures")
-    ranks = isinstance(classes, list) and any(str(c).endswith("ForSequenceClassification") for c in classes)
+    ranks = is_classifier(config)
     if ranks:
         pooling = _rank_pooling(config) if kind.chooses_head else "cls"
     activation = next(

@@ -110,12 +110,10 @@ def _vector(source: str, hf: str, name: str, n: str, *, optional: bool = False) 
     return TensorRule(source, hf, ((name, n),), None, optional)
 
 
-def _linear(
-    source: str, hf: str, name: str, rows: str, cols: str, *, bias_optional: bool = False
-) -> tuple[TensorRule, ...]:
+def _linear(source: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, ...]:
     return (
         _weight(source, hf, name, rows, cols),
-        _vector(f"{source}.bias", f"{hf}.bias", f"{name}_bias", rows, optional=bias_optional),
+        _vector(f"{source}.bias", f"{hf}.bias", f"{name}_bias", rows),
     )
 
 

@@ -137,11 +137,6 @@ class Sequence:
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
-    def decoding(self) -> bool:
-        """One token is to be run, the one that was drawn last."""
-        return self.known - self.length == 1 and len(self.tokens) > self.forced
-
-    @property
     def hungry(self) -> bool:
         """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)

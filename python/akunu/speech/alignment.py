@@ -42,13 +42,13 @@ class TimedWord:
     probability: float
 
 
-def median_filter(values: npt.NDArray[np.float32], width: int = MEDIAN_WIDTH) -> npt.NDArray[np.float32]:
-    """The median of `width` neighbours along the last axis, which is reflected at its ends."""
-    pad = width // 2
+def median_filter(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The median of `MEDIAN_WIDTH` neighbours along the last axis, which is reflected at its ends."""
+    pad = MEDIAN_WIDTH // 2
     if values.shape[-1] <= pad:
         return values
     padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(pad, pad)], mode="reflect")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=-1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, MEDIAN_WIDTH, axis=-1)
     found: npt.NDArray[np.float32] = np.partition(windows, pad, axis=-1)[..., pad]
     return found
 

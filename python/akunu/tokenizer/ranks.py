@@ -23,15 +23,13 @@ class RankBpe:
     ----------
     tokens : sequence of bytes
         By rank. Every single byte is among them; empty ones are never used.
-    pre : str
-        The name of a pre-tokenizer.
     """
 
-    def __init__(self, tokens: Sequence[bytes], pre: str = "gpt-2") -> None:
+    def __init__(self, tokens: Sequence[bytes]) -> None:
         import tokenizers
 
         self._rank = {token: rank for rank, token in enumerate(tokens) if token}
-        self._split = tokenizers.pre_tokenizers.Sequence(splits(pre_tokenizer(pre)))
+        self._split = tokenizers.pre_tokenizers.Sequence(splits(pre_tokenizer("gpt-2")))
         self._encode_piece = PieceCache(None, self._merge)
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
