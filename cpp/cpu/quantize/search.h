@@ -206,10 +206,12 @@ template <int Most, int N, bool Weighted>
     return s;
 }
 
-// The least-squares scale and offset; what is given where the levels say nothing.
+// The least-squares scale and offset; what is given where the levels say nothing: all are equal, or so nearly that
+// rounding may have made the difference.
 template <bool Below>
 [[gnu::always_inline]] inline Affine fitted(const AffineSums& s, Lanes scale, Lanes offset) {
-    const Lanes det = s.w * s.ll - s.l * s.l;
+    const Lanes squares = s.w * s.ll, spread = squares - s.l * s.l;
+    const Lanes det = choose(spread > squares * 1e-5f, spread, Lanes{});
     Affine fit{ratio(s.w * s.xl - s.l * s.x, det), ratio(s.ll * s.x - s.l * s.xl, det)};
     if (Below) {
         const Codes above = fit.offset > 0.0f;
