@@ -65,6 +65,22 @@ GGML = {
     ("mxfp4", "spikes"): 0.00708591,
 }
 
+# The same for `sample("normal")` with `importances`, by which squares are weighed (llama-quantize --imatrix).
+GGML_WEIGHTED = {
+    "q4_0": 0.00248809,
+    "q4_1": 0.00189142,
+    "q5_0": 0.001247,
+    "q5_1": 0.000915054,
+    "q8_0": 0.000200043,
+    "q2_k": 0.00678907,
+    "q3_k": 0.00420167,
+    "q4_k": 0.00193277,
+    "q5_k": 0.00101796,
+    "q6_k": 0.00050918,
+    "iq4_nl": 0.00218801,
+    "iq4_xs": 0.00222506,
+}
+
 
 def sample(kind: str, rows: int = 64, columns: int = 1024) -> Floats:
     """Weights whose bits are the same for all versions of numpy."""
@@ -74,6 +90,11 @@ def sample(kind: str, rows: int = 64, columns: int = 1024) -> Floats:
     if kind == "spikes":
         values = np.where(rng.random_sample(size) < 0.005, 30 * values, values)
     return (0.02 * values).astype(np.float32)
+
+
+def importances(columns: int = 1024) -> Floats:
+    """Of columns; some count a hundred times as much as others."""
+    return np.exp(1.5 * np.random.RandomState(2).standard_normal(columns)).astype(np.float32)
 
 
 def kind_of(dtype: str) -> gguf.GGMLQuantizationType:
@@ -144,10 +165,26 @@ def test_a_block_is_near_the_best_of_all_scales() -> None:
 @pytest.mark.parametrize("dtype", BLOCKS)
 def test_what_matters_more_is_nearer(dtype: str) -> None:
     values = sample("normal")
-    importance = np.exp(1.5 * np.random.RandomState(2).standard_normal(values.shape[1])).astype(np.float32)
+    importance = importances()
     plain = rmse(quantized(dtype, values), values, importance)
     weighted = rmse(quantized(dtype, values, importance=importance), values, importance)
     assert weighted < plain * (1.0 if dtype in ("mxfp4", "q8_0", "q6_k") else 0.985)
+
+
+@pytest.mark.parametrize("dtype", GGML_WEIGHTED)
+def test_weighed_errors_are_below_those_of_ggml(dtype: str) -> None:
+    values, importance = sample("normal"), importances()
+    assert rmse(quantized(dtype, values, importance=importance), values, importance) < GGML_WEIGHTED[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["q4_1", "q5_1", "q2_k", "q4_k", "q5_k"])
+def test_weights_that_are_nearly_equal_stay_so_whatever_counts_more(dtype: str) -> None:
+    """All have the same level then, so that a slope of values over levels is of rounding alone."""
+    rng = np.random.RandomState(5)
+    same = np.repeat(rng.uniform(0.1, 1, (64, 4)), 256, axis=1).astype(np.float32)
+    near = (same * (1 + 0.01 * rng.standard_normal(same.shape))).astype(np.float32)
+    assert np.all(np.abs(quantized(dtype, same, importance=importances()) - same) < 0.003 * same)
+    assert np.all(np.abs(quantized(dtype, near, importance=importances()) - near) < 0.1 * near)
 
 
 @pytest.mark.parametrize("dtype", BLOCKS)

@@ -152,7 +152,8 @@ void iq4_nl(const Batch& in, Out out) {
 
 template <int Most, int BlockBytes, class Pack>
 void one_affine(const Batch& in, Out out, Pack pack) {
-    constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}, kMiddleLevel};
+    // The third one is for importances: where the ends count little, they may lie outside the outer levels.
+    constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}, Ends{0.8f, 0.8f}, kMiddleLevel};
     const Affine best = in.importance ? best_half_affine<Most>(load<32>(in), starts)
                                       : best_half_affine<Most>(load<32, false>(in), starts);
     const auto codes = affine_codes<Most, 32>(in, best.scale, best.offset);
