@@ -26,30 +26,59 @@ LEGACY = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "mxfp4"]
 GGML = {
     ("q4_0", "normal"): 0.00172322,
     ("q4_0", "heavy"): 0.00325703,
+    ("q4_0", "spikes"): 0.00550941,
     ("q4_1", "normal"): 0.00156899,
     ("q4_1", "heavy"): 0.00262564,
+    ("q4_1", "spikes"): 0.00511128,
     ("q5_0", "normal"): 0.000852828,
     ("q5_0", "heavy"): 0.00163081,
+    ("q5_0", "spikes"): 0.00375654,
     ("q5_1", "normal"): 0.000758501,
     ("q5_1", "heavy"): 0.00127854,
+    ("q5_1", "spikes"): 0.00236015,
     ("q8_0", "normal"): 0.000107241,
     ("q8_0", "heavy"): 0.000205583,
+    ("q8_0", "spikes"): 0.000517505,
     ("q2_k", "normal"): 0.00594746,
     ("q2_k", "heavy"): 0.00973392,
+    ("q2_k", "spikes"): 0.0111613,
     ("q3_k", "normal"): 0.0030194,
     ("q3_k", "heavy"): 0.00518902,
+    ("q3_k", "spikes"): 0.00548763,
     ("q4_k", "normal"): 0.00143243,
     ("q4_k", "heavy"): 0.00243408,
+    ("q4_k", "spikes"): 0.00426385,
     ("q5_k", "normal"): 0.000721941,
     ("q5_k", "heavy"): 0.00123353,
+    ("q5_k", "spikes"): 0.00231409,
     ("q6_k", "normal"): 0.000356118,
     ("q6_k", "heavy"): 0.000640824,
+    ("q6_k", "spikes"): 0.00148278,
     ("iq4_nl", "normal"): 0.00152561,
     ("iq4_nl", "heavy"): 0.00263438,
+    ("iq4_nl", "spikes"): 0.00487901,
     ("iq4_xs", "normal"): 0.00153664,
     ("iq4_xs", "heavy"): 0.00266183,
+    ("iq4_xs", "spikes"): 0.00496335,
     ("mxfp4", "normal"): 0.00226736,
     ("mxfp4", "heavy"): 0.00376259,
+    ("mxfp4", "spikes"): 0.00708591,
+}
+
+# The same for `sample("normal")` with `importances`, by which squares are weighed (llama-quantize --imatrix).
+GGML_WEIGHTED = {
+    "q4_0": 0.00248809,
+    "q4_1": 0.00189142,
+    "q5_0": 0.001247,
+    "q5_1": 0.000915054,
+    "q8_0": 0.000200043,
+    "q2_k": 0.00678907,
+    "q3_k": 0.00420167,
+    "q4_k": 0.00193277,
+    "q5_k": 0.00101796,
+    "q6_k": 0.00050918,
+    "iq4_nl": 0.00218801,
+    "iq4_xs": 0.00222506,
 }
 
 
@@ -58,7 +87,14 @@ def sample(kind: str, rows: int = 64, columns: int = 1024) -> Floats:
     rng = np.random.RandomState(1)
     size = (rows, columns)
     values = rng.standard_t(4, size) if kind == "heavy" else rng.standard_normal(size)
+    if kind == "spikes":
+        values = np.where(rng.random_sample(size) < 0.005, 30 * values, values)
     return (0.02 * values).astype(np.float32)
+
+
+def importances(columns: int = 1024) -> Floats:
+    """Of columns; some count a hundred times as much as others."""
+    return np.exp(1.5 * np.random.RandomState(2).standard_normal(columns)).astype(np.float32)
 
 
 def kind_of(dtype: str) -> gguf.GGMLQuantizationType:
@@ -86,7 +122,7 @@ def rmse(found: Floats, values: Floats, weights: Floats | float = 1.0) -> float:
     return float(np.sqrt(np.mean(weights * (found.astype(np.float64) - values) ** 2)))
 
 
-@pytest.mark.parametrize("kind", ["normal", "heavy"])
+@pytest.mark.parametrize("kind", ["normal", "heavy", "spikes"])
 @pytest.mark.parametrize("dtype", BLOCKS)
 def test_errors_are_below_those_of_ggml(dtype: str, kind: str) -> None:
     assert rmse(quantized(dtype, sample(kind)), sample(kind)) < GGML[dtype, kind]
@@ -103,6 +139,13 @@ def test_no_block_is_worse_than_the_published_quantiser_makes_it(dtype: str) -> 
         return np.sum((found.astype(np.float64) - values).reshape(-1, 32) ** 2, axis=1)
 
     assert np.all(errors(quantized(dtype, values)) <= errors(published) * (1 + 1e-5))
+
+
+@pytest.mark.parametrize("dtype", [name for name in BLOCKS if name not in ("iq4_nl", "iq4_xs", "mxfp4")])
+def test_weights_of_three_values_keep_them(dtype: str) -> None:
+    """-c, 0 and c, as of models that are trained so: an even number of levels has none in its middle."""
+    values = (0.02 * np.random.RandomState(4).randint(-1, 2, (64, 1024))).astype(np.float32)
+    assert rmse(quantized(dtype, values), values) < 2e-5
 
 
 def test_a_block_is_near_the_best_of_all_scales() -> None:
@@ -122,10 +165,26 @@ def test_a_block_is_near_the_best_of_all_scales() -> None:
 @pytest.mark.parametrize("dtype", BLOCKS)
 def test_what_matters_more_is_nearer(dtype: str) -> None:
     values = sample("normal")
-    importance = np.exp(1.5 * np.random.RandomState(2).standard_normal(values.shape[1])).astype(np.float32)
+    importance = importances()
     plain = rmse(quantized(dtype, values), values, importance)
     weighted = rmse(quantized(dtype, values, importance=importance), values, importance)
     assert weighted < plain * (1.0 if dtype in ("mxfp4", "q8_0", "q6_k") else 0.985)
+
+
+@pytest.mark.parametrize("dtype", GGML_WEIGHTED)
+def test_weighed_errors_are_below_those_of_ggml(dtype: str) -> None:
+    values, importance = sample("normal"), importances()
+    assert rmse(quantized(dtype, values, importance=importance), values, importance) < GGML_WEIGHTED[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["q4_1", "q5_1", "q2_k", "q4_k", "q5_k"])
+def test_weights_that_are_nearly_equal_stay_so_whatever_counts_more(dtype: str) -> None:
+    """All have the same level then, so that a slope of values over levels is of rounding alone."""
+    rng = np.random.RandomState(5)
+    same = np.repeat(rng.uniform(0.1, 1, (64, 4)), 256, axis=1).astype(np.float32)
+    near = (same * (1 + 0.01 * rng.standard_normal(same.shape))).astype(np.float32)
+    assert np.all(np.abs(quantized(dtype, same, importance=importances()) - same) < 0.003 * same)
+    assert np.all(np.abs(quantized(dtype, near, importance=importances()) - near) < 0.1 * near)
 
 
 @pytest.mark.parametrize("dtype", BLOCKS)

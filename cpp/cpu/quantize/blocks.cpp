@@ -152,7 +152,8 @@ void iq4_nl(const Batch& in, Out out) {
 
 template <int Most, int BlockBytes, class Pack>
 void one_affine(const Batch& in, Out out, Pack pack) {
-    constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}};
+    // The third one is for importances: where the ends count little, they may lie outside the outer levels.
+    constexpr std::array starts{Ends{-0.2f, 0.4f}, Ends{0.4f, -0.2f}, Ends{0.8f, 0.8f}, kMiddleLevel};
     const Affine best = in.importance ? best_half_affine<Most>(load<32>(in), starts)
                                       : best_half_affine<Most>(load<32, false>(in), starts);
     const auto codes = affine_codes<Most, 32>(in, best.scale, best.offset);
@@ -218,11 +219,15 @@ void mxfp4(const Batch& in, Out out) {
 
 // ---- super-blocks of 256, scales of sub-blocks -----------------------------------------------------------------
 
+// Where one value is so large that all others of its sub-block become zeros, it may have any level, and what is best
+// hangs on rounding. But the smaller its scale, the finer are the others' of the super-block.
+constexpr float kRounding = 1e-6f;
+
 void q3_k(const Batch& in, Out out) {
     using Levels = Uniform<-4, 3>;
     const Groups<16> g = load<16>(in);
     TwoScales<Levels, 16, -32, 31> scales;
-    scales.search(g, best_scale<Levels, true>(g, {2.5f, 0.5f, 5}, 2), 2);
+    scales.search(g, best_scale<Levels, true>(g, {2.5f, 0.5f, 5, kRounding}, 2), 2);
     const auto codes = scaled_codes<Levels, 16>(in, scales.d * scales.s);
     for (int l = 0; l < 32; ++l) {
         int byte = 0;
@@ -254,7 +259,7 @@ void q6_k(const Batch& in, Out out) {
 void iq4_xs(const Batch& in, Out out) {
     const Groups<32> g = load<32>(in);
     TwoScales<Iq4, 8, -32, 31> scales;
-    scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10}, 2), 2);
+    scales.search(g, best_scale<Iq4, true>(g, {104.0f, 4.0f, 10, kRounding}, 2), 2);
     const auto codes = scaled_codes<Iq4, 32>(in, scales.d * scales.s);
     const int blocks = static_cast<int>(in.n / 256);
     for (int block = 0; block < blocks; ++block, out += 136) {

@@ -58,10 +58,12 @@ template <class Levels, int N, bool Weighted>
     return scale_sums<Levels, 1>(g, {inverse(scale)})[0];
 }
 
-// Where a search for a scale starts: at those that take the group's extreme value to first, first + step, … .
+// Where a search for a scale starts: at those that take the group's extreme value to first, first + step, … . A scale
+// that is larger than one found before must be better by a share of `margin`.
 struct Starts {
     float first, step;
     int count;
+    float margin = 0;
 };
 
 // What levels say of a scale: the least-squares one, and by how much that lowers the error from the weights' squares.
@@ -70,24 +72,24 @@ struct ScaleFit {
 
     ScaleFit() = default;
     explicit ScaleFit(const ScaleSums& s) : scale(ratio(s.xl, s.ll)), gain(scale * s.xl) {}
-    [[gnu::always_inline]] void keep(const ScaleFit& other) {
-        const Codes better = other.gain > gain;
+    [[gnu::always_inline]] void keep(const ScaleFit& other, float margin) {
+        const Codes better = other.gain > gain * (1 + margin);
         scale = choose(better, other.scale, scale);
         gain = choose(better, other.gain, gain);
     }
 };
 
 // The best scale of each group. `Both`: the extreme value is also tried with the other sign. The best fit is fitted
-// again to the levels that it leads to, which lowers the error further.
+// again to the levels that it leads to, which lowers the error further. The smallest scales come first.
 template <class Levels, bool Both, int N, bool Weighted>
 inline Lanes best_scale(const Groups<N, Weighted>& g, const Starts& starts, int refits, ScaleFit best = {}) {
     constexpr std::size_t kSigns = Both ? 2 : 1;
     const Lanes units = inverse(g.extreme());
-    for (int k = 0; k < starts.count; ++k) {
+    for (int k = starts.count; k-- > 0;) {
         const float target = starts.first + static_cast<float>(k) * starts.step;
         std::array<Lanes, kSigns> inverses{units * -target};
         if constexpr (Both) inverses[1] = units * target;
-        for (const ScaleSums& s : scale_sums<Levels, kSigns>(g, inverses)) best.keep(ScaleFit(s));
+        for (const ScaleSums& s : scale_sums<Levels, kSigns>(g, inverses)) best.keep(ScaleFit(s), starts.margin);
     }
     for (int again = 0; again < refits; ++again) best = ScaleFit(scale_sums<Levels>(g, best.scale));
     return best.scale;
@@ -204,10 +206,12 @@ template <int Most, int N, bool Weighted>
     return s;
 }
 
-// The least-squares scale and offset; what is given where the levels say nothing.
+// The least-squares scale and offset; what is given where the levels say nothing: all are equal, or so nearly that
+// rounding may have made the difference.
 template <bool Below>
 [[gnu::always_inline]] inline Affine fitted(const AffineSums& s, Lanes scale, Lanes offset) {
-    const Lanes det = s.w * s.ll - s.l * s.l;
+    const Lanes squares = s.w * s.ll, spread = squares - s.l * s.l;
+    const Lanes det = choose(spread > squares * 1e-5f, spread, Lanes{});
     Affine fit{ratio(s.w * s.xl - s.l * s.x, det), ratio(s.ll * s.x - s.l * s.xl, det)};
     if (Below) {
         const Codes above = fit.offset > 0.0f;
@@ -231,11 +235,16 @@ struct Ends {
     float low, high;
 };
 
+// The last level but one for the upper end: then the middle of the ends is a level, as it must be where weights are
+// -c, 0 and c.
+constexpr Ends kMiddleLevel{0.0f, -1.0f};
+
 template <std::size_t Steps>
-constexpr std::array<Ends, Steps * Steps> all_pairs(float first, float step) {
-    std::array<Ends, Steps * Steps> pairs;
+constexpr std::array<Ends, Steps * Steps + 1> all_pairs(float first, float step) {
+    std::array<Ends, Steps * Steps + 1> pairs;
     const auto at = [&](std::size_t i) { return first + static_cast<float>(i) * step; };
-    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {at(i / Steps), at(i % Steps)};
+    for (std::size_t i = 0; i < Steps * Steps; ++i) pairs[i] = {at(i / Steps), at(i % Steps)};
+    pairs.back() = kMiddleLevel;
     return pairs;
 }
 
