@@ -25,7 +25,7 @@ struct HostTensor {
     // Of a planar type, whose codes `bytes` then are; each plane row-major.
     std::span<const std::byte> scales = {}, biases = {};
     // Only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again, so that
-    // the device may sum as it does for no other rows.
+    // the device may sum as it does for no other rows. Of F16 and BF16 a device may say that this is no matter.
     bool whole = false;
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
@@ -57,6 +57,7 @@ struct DeviceTraits {
     std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no text has more
     bool split_attention = true;        // decode attention as split + merge commands
     bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
+    bool whole_halves = false;          // F16 and BF16 weights may be packed as for whole texts, whatever reads them
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };

@@ -76,7 +76,8 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       threads_(checked_threads(threads)),
       nodes_(std::move(nodes)),
       process_(getpid()),
-      traits_{.max_batch_rows = 1, .activated_matmuls = true} {
+      traits_{
+          .max_batch_rows = 1, .activated_matmuls = true, .whole_halves = kernels_.whole && kernels_.whole->any_rows} {
     ThreadPool::of_process().reserve(threads_);
 }
 

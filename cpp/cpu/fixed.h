@@ -28,4 +28,7 @@ constexpr std::size_t fixed_group_bytes(DType, std::size_t cols) {
 
 extern const WholeFormat kFixedFormat;
 
+// A row of a group, of `cols` numbers.
+void load_fixed_row(const std::byte* group, std::size_t cols, std::size_t row, float* x);
+
 }  // namespace akunu::cpu

@@ -30,7 +30,8 @@ HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint
 }
 
 Weight Loader::prepared(HostTensor t) {
-    t.whole |= whole_;
+    const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
+    t.whole |= whole_ || (halves && device_.traits().whole_halves);
     Weight w = device_.prepare_weight(t);
     if (w.mapped) {
         mapped_bytes_ += w.bytes();

@@ -130,15 +130,19 @@ static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker&
             const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
             const std::size_t id = std::min(history[at], p.vocab - 1);
             const std::byte* row = table + id * bytes;
-            if (cmd.packed) {
+            float* out = h + r * p.dim;
+            if (cmd.whole) {
+                row = nullptr;
+                load_fixed_row(table + id / kWholeRows * fixed_group_bytes(cmd.weight, p.dim), p.dim, id % kWholeRows,
+                               out);
+            } else if (cmd.packed) {
                 unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
                 row = worker.scratch;
             } else if (planes.scales) {
                 join_row(cmd.weight, p.dim, planes, id, worker.scratch);
                 row = worker.scratch;
             }
-            float* out = h + r * p.dim;
-            dequantize_row(cmd.weight, row, out, p.dim);
+            if (row) dequantize_row(cmd.weight, row, out, p.dim);
             if (p.scale == 1.0f) continue;
             std::size_t i = 0;
             for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);

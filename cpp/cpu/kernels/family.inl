@@ -12,6 +12,7 @@
 #include "core/dequantize.h"
 #include "core/sampling.h"
 #include "cpu/act.h"
+#include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"

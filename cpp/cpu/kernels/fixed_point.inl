@@ -56,13 +56,14 @@ static inline float store_fixed_row(const float* x, std::size_t n, std::int32_t*
 
 // Calls f<n, w>(Σ of `pairs` of row n, kStride words apart, times vector w of a panel), [pair] of which lies kApart
 // words behind the one before. The caller is flattened: every index of `acc` must be a constant when GCC looks at it,
-// or the sums are kept in memory. So are those of a loop that is unrolled.
-template <int N, std::size_t kStride, std::size_t kApart, typename F>
+// or the sums are kept in memory. So are those of a loop that is unrolled. Ahead of each pair's products is each(pair).
+template <int N, std::size_t kStride, std::size_t kApart, typename F, typename Each>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* const (&panel)[kStripVectors],
-                                  std::size_t pairs, F&& f) {
+                                  std::size_t pairs, F&& f, Each&& each) {
     vi acc[N][kStripVectors];
     unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { acc[n][w] = vi{}; }); });
     for (std::size_t k = 0; k < pairs; ++k) {
+        each(k);
         vi b[kStripVectors];
         unroll<kStripVectors>([&]<int w>() { b[w] = load_ints(panel[w] + k * kApart); });
         unroll<N>([&]<int n>() {
@@ -78,7 +79,7 @@ template <int N, std::size_t kStride, typename F>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs, F&& f) {
     const std::int32_t* vectors[kStripVectors];
     for (std::size_t w = 0; w < kStripVectors; ++w) vectors[w] = panel + w * L;
-    multiply_pairs<N, kStride, kStrip>(rows, vectors, pairs, f);
+    multiply_pairs<N, kStride, kStrip>(rows, vectors, pairs, f, [](std::size_t) {});
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -28,18 +28,21 @@ class FixedProducts {
     void multiply(const std::byte* rows, std::size_t tokens, const std::byte* first, const std::byte* second,
                   float* sums, F&& soon) const {
         const std::byte* const groups[2] = {first, second};
-        // The strip behind this one, into the second-level cache: a part of it with each tile.
-        const std::size_t group = fixed_group_bytes(DType::F32, k_),
-                          tiles = blocks_ * ((tokens + kTokens - 1) / kTokens);
-        const std::size_t lines = group / tiles / 64 + 1;
-        std::size_t ahead = 2 * group;
+        // What comes next goes to the second-level cache: with each tile a part of the strip behind this one, or, where
+        // a tile's tokens wait for memory, with each pair what is read soon.
+        const std::size_t group = fixed_group_bytes(DType::F32, k_), next = second == first + group ? 2 * group : group,
+                          tiles = blocks_ * ((tokens + kTokens - 1) / kTokens), lines = group / tiles / 64 + 1;
+        const bool streams = tokens <= kTokens;
+        std::size_t ahead = next;
         for (std::size_t b = 0; b < blocks_; ++b) {
             const std::size_t pairs = std::min(kPairs, whole_steps(k_) * kWholeColumns / 2 - b * kPairs);
             for_token_tiles<kFixedTile>(0, tokens, [&]<int N>(std::size_t t) {
                 const std::int32_t* x = tile(reinterpret_cast<const std::int32_t*>(rows), t) + b * kTokens * kStride;
-                for (std::size_t end = ahead + lines * 64; ahead < end; ahead += 64) {
+                for (std::size_t end = ahead + lines * 64; !streams && ahead < end; ahead += 64) {
                     for (const std::byte* of : groups) __builtin_prefetch(of + ahead, 0, 2);
                 }
+                const std::size_t at = b + kFarBlocks, block = kPairs * kPairBytes;
+                const std::size_t far = at < blocks_ ? at * block : next + (at - blocks_) * block;
                 if (b + 1 == blocks_) soon(t, N);
                 for (std::size_t column = 0; column < 2 * kWholeRows; column += kStrip) {
                     const std::int32_t* panel[kStripVectors];
@@ -52,26 +55,42 @@ class FixedProducts {
                             reinterpret_cast<const std::int32_t*>(group + kFixedScales) + b * kPairs * kWholeRows + row;
                     }
                     float* to = sums + t * 2 * kWholeRows + column;
-                    const auto add = b + 1 < blocks_ ? add_tile<N, false> : add_tile<N, true>;
-                    add(x, panel, pairs, b > 0, scales, to);
+                    const bool last = b + 1 == blocks_;
+                    const auto add = streams ? (last ? add_tile<N, true, true> : add_tile<N, false, true>)
+                                             : (last ? add_tile<N, true, false> : add_tile<N, false, false>);
+                    add(x, panel, pairs, b > 0, scales, to, far);
                 }
             });
         }
     }
 
   private:
+    // What a pair of columns has in a group; how far ahead they are fetched where they stream, into the first level's
+    // cache and, in blocks, into the second's.
+    static constexpr std::size_t kPairBytes = kWholeRows * sizeof(std::int32_t), kNearPairs = 8, kFarBlocks = 2;
+
     // sums[n][2 * kWholeRows] (+)= N rows times a strip's panel, times the rows' scales; in the end all times the
-    // strip's.
-    template <int N, bool kLast>
+    // strip's. What is `far` from the groups' beginnings is fetched where kStreams.
+    template <int N, bool kLast, bool kStreams>
     [[gnu::noinline, gnu::flatten]] static void add_tile(const std::int32_t* x,
                                                          const std::int32_t* const (&panel)[kStripVectors],
                                                          std::size_t pairs, bool add,
-                                                         const float* const (&scales)[kStripVectors], float* sums) {
-        multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, [&]<int n, int w>(vi sum) {
+                                                         const float* const (&scales)[kStripVectors], float* sums,
+                                                         std::size_t far) {
+        const auto finish = [&]<int n, int w>(vi sum) {
             float* to = sums + n * 2 * kWholeRows + w * L;
             const vf scale = set1(std::bit_cast<float>(x[n * kStride + kPairs]));
             const vf total = fma(to_float(sum), scale, add ? load(to) : zero());
             store(to, kLast ? total * load(scales[w]) : total);
+        };
+        multiply_pairs<N, kStride, kWholeRows>(x, panel, pairs, finish, [&](std::size_t k) {
+            if constexpr (!kStreams) return;
+            for (const float* group : scales) {
+                __builtin_prefetch(reinterpret_cast<const std::byte*>(group) + far + k * kPairBytes, 0, 2);
+            }
+            for (const std::int32_t* vector : panel) {
+                __builtin_prefetch(vector + (k + kNearPairs) * kWholeRows);
+            }
         });
     }
 

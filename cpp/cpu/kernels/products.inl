@@ -52,7 +52,7 @@ namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
     if constexpr (kFixedMatmul) {
-        if (cmd.whole) return find_matmul_whole<FixedProducts>(cmd.op);
+        if (cmd.whole && cmd.op != Op::kEmbed) return find_matmul_whole<FixedProducts>(cmd.op);
     }
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
     if (can_fix_attention(cmd)) return attention_fixed;
