@@ -11,6 +11,7 @@ import pytest
 
 from akunu import _core
 from akunu.config import resolve
+from kernels.devices import FIXED, TILES
 
 from . import llama2c, quant, tiny
 from .reference import Reference
@@ -88,7 +89,7 @@ PHASES_NMSE = {"f32": 1e-11, "f16": 3 * 3 * 2.0**-22, "q8_0": 3 * 2 * 127.0**-2}
 F16_INPUTS_NMSE = (4 * 3 + 1) * 2.0**-22
 #: Some instruction sets multiply F16 and BF16 weights as 16-bit integers, with activations of one more bit at
 #: least (cpp/cpu/fixed.h).
-INTEGER_SETS = ("avx2", "avx512_vnni")
+INTEGER_SETS = set(FIXED) - {TILES}
 
 
 @pytest.mark.parametrize("kv_dtype", KV_TYPES)

@@ -129,20 +129,19 @@ static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker&
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
             const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
             const std::size_t id = std::min(history[at], p.vocab - 1);
-            const std::byte* row = table + id * bytes;
             float* out = h + r * p.dim;
             if (cmd.whole) {
-                row = nullptr;
-                load_fixed_row(table + id / kWholeRows * fixed_group_bytes(cmd.weight, p.dim), p.dim, id % kWholeRows,
-                               out);
+                const std::byte* group = table + id / kWholeRows * fixed_group_bytes(cmd.weight, p.dim);
+                load_fixed_row(group, p.dim, id % kWholeRows, out);
             } else if (cmd.packed) {
                 unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
-                row = worker.scratch;
+                dequantize_row(cmd.weight, worker.scratch, out, p.dim);
             } else if (planes.scales) {
                 join_row(cmd.weight, p.dim, planes, id, worker.scratch);
-                row = worker.scratch;
+                dequantize_row(cmd.weight, worker.scratch, out, p.dim);
+            } else {
+                dequantize_row(cmd.weight, table + id * bytes, out, p.dim);
             }
-            if (row) dequantize_row(cmd.weight, row, out, p.dim);
             if (p.scale == 1.0f) continue;
             std::size_t i = 0;
             for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);

@@ -43,9 +43,8 @@ class WholeMatmul {
         const std::size_t parts = (units + at_once - 1) / at_once;
         std::size_t here = blocks;  // the block that rows_ has
         // A weight has two bytes, however few tokens there are.
-        const std::size_t products = std::max(block, 2 * Factors::kProductsPerByte);
-        auto pieces =
-            worker.claim(parts * blocks, at_once * strips * kStrip * products * k_ / Factors::kProductsPerByte);
+        const std::size_t rows = std::max(block, 2 * Factors::kProductsPerByte);
+        auto pieces = worker.claim(parts * blocks, at_once * strips * kStrip * rows * k_ / Factors::kProductsPerByte);
         while (pieces.next()) {
             for (std::uint64_t i = pieces.begin; i < pieces.end; ++i) {
                 const std::size_t t0 = i / parts * block, n = std::min(tokens - t0, block), u0 = i % parts * at_once;
