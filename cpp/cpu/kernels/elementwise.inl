@@ -192,6 +192,25 @@ static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
     }
 }
 
+// Calls f(row, n) for each n rows of a text whose positions follow one another in a group of keys, if the first of them
+// is one of [begin, end).
+template <typename F>
+static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, std::size_t begin, std::size_t end,
+                                  F&& f) {
+    const auto goes_on = [&](std::size_t row) {
+        return where[row].slot == where[row - 1].slot && where[row].position == where[row - 1].position + 1 &&
+               (where[row].position + step) % kKeyGroup != 0;
+    };
+    std::size_t row = begin;
+    if (row > 0) {
+        while (row < rows && goes_on(row)) ++row;
+    }
+    for (std::size_t next; row < std::min(rows, end); row = next) {
+        for (next = row + 1; next < rows && goes_on(next);) ++next;
+        f(row, next - row);
+    }
+}
+
 template <typename T>
 static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<RopeKvParams>(params);
@@ -203,42 +222,43 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const auto* where = cmd.buffers[6].as<Row>();
     const auto* pages = cmd.buffers[7].as<u32>();
     const std::size_t hd = p.head_dim;
-    // Heads of q, which may stay as it is, of k and of v. Rows of a group of keys write the same lines, of which a head
-    // has one for each element; those of many heads share sets of the first-level cache and would drive each other out.
-    // A unit's heads lie `parts` apart: so each unit has its share of k, which takes longest to write.
-    constexpr std::size_t kRows = kKeyGroup, kHeads = 4;
+    // Heads of q, which may stay as it is, of k and of v. A unit has every `parts`-th head, and so its share of k,
+    // which takes longest to write, of the groups of keys that begin in its rows: such a group is written at once.
+    constexpr std::size_t kHeads = 4;
     const std::size_t rows = p.rows, first = p.qk_norm || p.rope_dim ? 0 : p.n_heads,
                       end = p.n_heads + std::size_t{2} * p.n_kv_heads;
-    const std::size_t blocks = (rows + kRows - 1) / kRows, parts = (end - first + kHeads - 1) / kHeads;
-    auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kRows));
+    const std::size_t blocks = (rows + kKeyGroup - 1) / kKeyGroup, parts = (end - first + kHeads - 1) / kHeads;
+    const auto turn = [&](float* x, std::size_t heads, std::size_t row, const float* norm) {
+        x += row * heads * hd;
+        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norm, x, hd);
+        rotate(x, table + row * p.rope_dim, p);
+    };
+    auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kKeyGroup));
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const std::size_t row0 = u / parts * kRows, h0 = first + u % parts;
-            for (std::size_t row = row0; row < std::min(rows, row0 + kRows); ++row) {
+            const std::size_t begin = u / parts * kKeyGroup, h0 = first + u % parts;
+            for_key_groups(where, rows, p.step, begin, begin + kKeyGroup, [&](std::size_t row, std::size_t n) {
                 const std::size_t pos = where[row].position + p.step;
                 const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
                                        pages + std::size_t{where[row].slot} * p.max_pages,
                                        std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
-                const float* angles = table + row * p.rope_dim;
                 for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
-                        float* x = q + (row * p.n_heads + h) * hd;
-                        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms, x, hd);
-                        rotate(x, angles, p);
+                        for (std::size_t i = row; i < row + n; ++i) turn(q + h * hd, p.n_heads, i, norms);
                     } else if (h < p.n_heads + p.n_kv_heads) {
-                        const std::size_t kv = h - p.n_heads;
-                        float* x = k + (row * p.n_kv_heads + kv) * hd;
-                        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + hd, x, hd);
-                        rotate(x, angles, p);
-                        cache.keys(page, kv).store_key(in_page, x, hd);
+                        const std::size_t kv = h - p.n_heads, stride = p.n_kv_heads * hd;
+                        for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, norms + hd);
+                        cache.keys(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
                     } else {
-                        const std::size_t kv = h - p.n_heads - p.n_kv_heads;
-                        const float* x = v + (row * p.n_kv_heads + kv) * hd;
-                        cache.values(page, kv).store_value(in_page, x, hd);
+                        const std::size_t kv = h - p.n_heads - p.n_kv_heads, stride = p.n_kv_heads * hd;
+                        const float* x = v + row * stride + kv * hd;
+                        for (std::size_t i = 0; i < n; ++i) {
+                            cache.values(page, kv).store_value(in_page + i, x + i * stride, hd);
+                        }
                     }
                 }
-            }
+            });
         }
     }
 }

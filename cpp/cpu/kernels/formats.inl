@@ -6,13 +6,6 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-template <int N, typename F>
-static inline void unroll(F&& f) {
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-        (f.template operator()<I>(), ...);
-    }(std::make_integer_sequence<int, N>{});
-}
-
 // Hides where a pointer comes from: what it points to is then addressed by constant offsets from it, where the compiler
 // would keep an address for every vector of a block.
 template <typename T>

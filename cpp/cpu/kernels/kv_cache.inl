@@ -78,6 +78,17 @@ struct KvUnit {
             for (; d < head_dim; ++d) to[d * kKeyGroup] = convert(x[d]);
         }
     }
+    // Those of n positions of a group, rows of x that are `stride` apart.
+    void store_keys(std::size_t pos, std::size_t n, const float* x, std::size_t stride, std::size_t head_dim) const {
+        for (std::size_t i = 0; i < n;) {
+            const bool vectors = !kScaled && (pos + i) % L == 0 && n - i >= L;
+            if constexpr (!kScaled) {
+                if (vectors) store_vectors(pos + i, x + i * stride, stride, head_dim);
+            }
+            if (!vectors) store_key(pos + i, x + i * stride, head_dim);
+            i += vectors ? L : 1;
+        }
+    }
     void store_value(std::size_t pos, const float* x, std::size_t head_dim) const {
         T* to = elems + pos * head_dim;
         if constexpr (kScaled) {
@@ -93,6 +104,20 @@ struct KvUnit {
     }
 
   private:
+    // Keys of L positions, from a multiple of L on: whole vectors of an element.
+    void store_vectors(std::size_t pos, const float* x, std::size_t stride, std::size_t head_dim) const {
+        T* to = elems + pos / kKeyGroup * head_dim * kKeyGroup + pos % kKeyGroup;
+        std::size_t d = 0;
+        for (; d + L <= head_dim; d += L) {
+            vf v[L];
+            unroll<L>([&]<int i>() { v[i] = load(x + i * stride + d); });
+            transpose(v);
+            unroll<L>([&]<int i>() { store_cache(to + (d + i) * kKeyGroup, v[i]); });
+        }
+        for (; d < head_dim; ++d) {
+            for (std::size_t i = 0; i < L; ++i) to[d * kKeyGroup + i] = convert(x[i * stride + d]);
+        }
+    }
     static T convert(float v) {
         if constexpr (std::is_same_v<T, float>) return v;
         return static_cast<T>(float_to_half(v));

@@ -1,6 +1,13 @@
 // What every instruction set gets from the compiler's vector types: arithmetic operators, exp, tanh, reductions.
 // Included by simd/<isa>.h inside its namespace, after `L` (floats in a vector), `vf` and `vi` are defined.
 
+template <int N, typename F>
+static inline void unroll(F&& f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+        (f.template operator()<I>(), ...);
+    }(std::make_integer_sequence<int, N>{});
+}
+
 static inline vf zero() { return vf{}; }
 static inline vf to_float(vi a) { return __builtin_convertvector(a, vf); }
 
@@ -29,6 +36,20 @@ static inline vf paired(vf a, vf b) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return __builtin_shufflevector(a, b, (kUpper * L / 2 + I / 2 + I % 2 * L)...);
     }(std::make_index_sequence<L>{});
+}
+
+// v[i][j] becomes v[j][i]: the rows of the first half and of the second are paired as often as it takes.
+template <int kTimes = std::countr_zero(unsigned{L})>
+static inline void transpose(vf (&v)[L]) {
+    if constexpr (kTimes > 0) {
+        vf to[L];
+        unroll<L / 2>([&]<int i>() {
+            to[2 * i] = paired<false>(v[i], v[i + L / 2]);
+            to[2 * i + 1] = paired<true>(v[i], v[i + L / 2]);
+        });
+        unroll<L>([&]<int i>() { v[i] = to[i]; });
+        transpose<kTimes - 1>(v);
+    }
 }
 
 // Folds a vector's upper half onto its lower one until a lane is left.
