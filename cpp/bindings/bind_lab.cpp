@@ -82,7 +82,7 @@ class Lab {
         w.device = device_;
         w.host = {info, static_cast<const std::byte*>(view.ptr), expected};
         HostTensor tensor = w.host.tensor(info.id, rows, cols);
-        tensor.whole = whole;
+        if (whole) tensor.whole = Whole::kTexts;
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
@@ -288,7 +288,7 @@ void bind_lab(py::module_& m) {
         .def_property_readonly("rows", [](const LabWeight& w) { return w.copy(0).rows; })
         .def_property_readonly("cols", [](const LabWeight& w) { return w.copy(0).cols; })
         .def_property_readonly("packed", [](const LabWeight& w) { return w.copy(0).packed; })
-        .def_property_readonly("whole", [](const LabWeight& w) { return w.copy(0).whole; });
+        .def_property_readonly("whole", [](const LabWeight& w) { return w.copy(0).whole != Whole::kNone; });
 
     py::class_<Lab>(m, "Lab")
         .def(py::init<const std::string&, int, const std::string&>(), py::arg("device") = "cpu", py::kw_only(),

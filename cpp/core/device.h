@@ -24,9 +24,7 @@ struct HostTensor {
     std::span<const std::byte> mapping = {};
     // Of a planar type, whose codes `bytes` then are; each plane row-major.
     std::span<const std::byte> scales = {}, biases = {};
-    // Only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again, so that
-    // the device may sum as it does for no other rows. Of F16 and BF16 a device may say that this is no matter.
-    bool whole = false;
+    Whole whole = Whole::kNone;  // what the device may make of it
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
 
@@ -38,7 +36,7 @@ struct Weight {
     Binding data = {};
     Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
     bool packed = false;               // in the device's own layout; otherwise as in the file
-    bool whole = false;                // packed as the device has floats of whole texts
+    Whole whole = Whole::kNone;
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }
@@ -57,7 +55,7 @@ struct DeviceTraits {
     std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no text has more
     bool split_attention = true;        // decode attention as split + merge commands
     bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
-    bool whole_halves = false;          // F16 and BF16 weights may be packed as for whole texts, whatever reads them
+    bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };

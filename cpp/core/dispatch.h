@@ -64,6 +64,14 @@ constexpr int kMaxBuffers = 8;
 constexpr int kMaxParamBytes = 64;
 constexpr int kMaxPatches = 3;
 
+// Whether a float weight is in a format of which a device sums up more products, and rounds them.
+enum class Whole : std::uint8_t {
+    kNone,
+    kTexts,  // only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again,
+             // so that the device may sum as it does for no other rows
+    kRows,  // any rows: F16 and BF16, whose sums then do not depend on what other rows there are
+};
+
 // One command. Plain data, no heap.
 struct DispatchCmd {
     const void* kernel = nullptr;  // resolved by the device
@@ -74,7 +82,7 @@ struct DispatchCmd {
     std::uint8_t n_weights = 0;
     bool barrier = true;  // must wait for the commands before it: see set_barriers
     bool packed = false;  // the weight is in the device's own layout
-    bool whole = false;   // in that for floats of whole texts
+    Whole whole = Whole::kNone;
     bool merged = false;  // another command's kernel does its work where the whole table runs: set by the device
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
@@ -92,7 +100,7 @@ struct DispatchCmd {
         param_bytes = sizeof(P);
     }
     // Notes the next weight's type and layout.
-    void add_weight(DType dtype, bool is_packed, bool is_whole = false) {
+    void add_weight(DType dtype, bool is_packed, Whole is_whole = Whole::kNone) {
         if (n_weights++ == 0) weight = dtype;
         last_weight = dtype;
         packed = is_packed;

@@ -76,8 +76,7 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       threads_(checked_threads(threads)),
       nodes_(std::move(nodes)),
       process_(getpid()),
-      traits_{
-          .max_batch_rows = 1, .activated_matmuls = true, .whole_halves = kernels_.whole && kernels_.whole->any_rows} {
+      traits_{.max_batch_rows = 1, .activated_matmuls = true, .whole_halves = kernels_.whole_rows != nullptr} {
     ThreadPool::of_process().reserve(threads_);
 }
 
@@ -149,13 +148,17 @@ std::shared_ptr<std::byte> CpuDevice::weight_memory(std::uint64_t bytes) {
     return {slab_, slab_.get() + std::exchange(slab_used_, slab_used_ + pack_align(bytes))};
 }
 
+const WholeFormat* CpuDevice::format_of(Whole whole) const {
+    return whole == Whole::kTexts ? kernels_.whole_texts : whole == Whole::kRows ? kernels_.whole_rows : nullptr;
+}
+
 Weight CpuDevice::prepare_weight(const HostTensor& t) {
-    const bool whole = t.whole && kernels_.whole && can_be_whole(t.dtype, t.cols);
+    const WholeFormat* const whole = can_be_whole(t.dtype, t.cols) ? format_of(t.whole) : nullptr;
     const std::size_t lanes = whole ? kWholeRows : static_cast<std::size_t>(kernels_.lanes);
     const std::uint64_t groups = (t.rows + lanes - 1) / lanes;
     // One spare line: the last vectors of a narrow plane may be read whole.
-    const std::uint64_t bytes = whole ? groups * kernels_.whole->group_bytes(t.dtype, t.cols)
-                                      : packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
+    const std::uint64_t bytes =
+        whole ? groups * whole->group_bytes(t.dtype, t.cols) : packed_bytes(t.dtype, t.rows, t.cols, lanes) + 64;
     Memory memory = weight_memory(bytes);
     constexpr std::uint64_t kParts = 4;  // of each thread: one that is late leaves some to the others
     const std::uint64_t parts = std::min(groups, kParts * static_cast<std::uint64_t>(threads_));
@@ -163,7 +166,7 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
         const auto i = static_cast<std::uint64_t>(part);
         const std::uint64_t first = groups * i / parts, last = groups * (i + 1) / parts;
         if (whole) {
-            return pack_whole(*kernels_.whole, t.dtype, t.rows, t.cols, t.bytes.data(), memory.get(), first, last);
+            return pack_whole(*whole, t.dtype, t.rows, t.cols, t.bytes.data(), memory.get(), first, last);
         }
         const WeightPlanes planes{t.bytes.data(), t.scales.data(), t.biases.data()};
         pack_groups(t.dtype, t.rows, t.cols, lanes, planes, memory.get(), first, last);
@@ -173,7 +176,7 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
             .cols = t.cols,
             .data = {to_buffer(std::move(memory), bytes), 0},
             .packed = true,
-            .whole = whole};
+            .whole = whole ? t.whole : Whole::kNone};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {

@@ -55,6 +55,9 @@ class CpuDevice final : public Device {
     // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
     std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 
+    // Null: packed as all other weights.
+    const WholeFormat* format_of(Whole whole) const;
+
     const KernelSet& kernels_;
     const int threads_;
     const std::vector<int> nodes_;

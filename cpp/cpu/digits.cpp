@@ -31,6 +31,6 @@ static void store_digits(DType, const float* x, std::size_t steps, std::size_t r
     }
 }
 
-const WholeFormat kDigitFormat{false, digit_group_bytes, store_digits};
+const WholeFormat kDigitFormat{digit_group_bytes, store_digits};
 
 }  // namespace akunu::cpu

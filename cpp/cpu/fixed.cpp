@@ -58,6 +58,6 @@ void load_fixed_row(const std::byte* group, std::size_t cols, std::size_t row, f
     for (std::size_t c = 0; c < cols; ++c) x[c] = static_cast<float>(from[c / 2 * kWholeRows * 2 + c % 2]) * scale;
 }
 
-const WholeFormat kFixedFormat{true, fixed_group_bytes, store_fixed_row};
+const WholeFormat kFixedFormat{fixed_group_bytes, store_fixed_row};
 
 }  // namespace akunu::cpu

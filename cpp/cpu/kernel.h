@@ -93,7 +93,7 @@ struct KernelSet {
     double (*probe_f32)(std::uint64_t iterations);
     double (*probe_int8)(std::uint64_t iterations);
     double (*probe_read)(const std::byte* data, std::uint64_t bytes);
-    const WholeFormat* whole = nullptr;  // of float weights that it has kernels of their own for: see cpu/whole.h
+    const WholeFormat *whole_texts = nullptr, *whole_rows = nullptr;  // of Whole::kTexts and kRows: see cpu/whole.h
 };
 
 // Best first. Only those compiled into this build.

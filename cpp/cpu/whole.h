@@ -1,5 +1,6 @@
-// Float weights that only rows of whole texts are multiplied with, in a format of which a set of kernels sums up more
-// products at a time than of F32.
+// Float weights in a format of which a set of kernels sums up more products at a time than of F32 (`Whole`): one for
+// those of whole texts, and one for F16 and BF16 weights of all others, with which one row costs no more than their
+// bytes.
 //
 // Rows lie in groups of kWholeRows, columns in steps of kWholeColumns. Rows and columns past the end are zeros.
 #pragma once
@@ -22,9 +23,6 @@ constexpr bool can_be_whole(DType dtype, std::uint64_t cols) {
 constexpr std::size_t whole_steps(std::size_t cols) { return (cols + kWholeColumns - 1) / kWholeColumns; }
 
 struct WholeFormat {
-    // Sums do not depend on what other rows there are, nor does one row cost more than its bytes: so F16 and BF16
-    // weights that any rows are multiplied with may be in this format, too, and are embedded by `load_fixed_row`.
-    bool any_rows;
     std::size_t (*group_bytes)(DType dtype, std::size_t cols);
     // A row of a group, whole steps of `dtype`'s numbers.
     void (*store_row)(DType dtype, const float* x, std::size_t steps, std::size_t row, std::byte* group);

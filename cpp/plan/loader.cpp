@@ -31,7 +31,8 @@ HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint
 
 Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
-    t.whole |= whole_ || (halves && device_.traits().whole_halves);
+    if (whole_) t.whole = Whole::kTexts;
+    if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
     Weight w = device_.prepare_weight(t);
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
@@ -45,7 +46,7 @@ Weight Loader::prepared(HostTensor t) {
 
 Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
     HostTensor t = tensor(name, rows, cols);
-    t.whole = whole;
+    if (whole) t.whole = Whole::kTexts;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
     return w;

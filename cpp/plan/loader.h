@@ -20,12 +20,12 @@ using Progress = std::function<void(std::uint64_t, std::uint64_t, std::string_vi
 
 class Loader {
   public:
-    // `whole` as in HostTensor, of all weights.
+    // `whole`: all weights are `Whole::kTexts`.
     Loader(Device& device, WeightSource& source, const Progress& progress, bool whole);
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape. `whole` as in HostTensor, of this one.
+    // shape. `whole`: this one is `Whole::kTexts`.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);

@@ -11,7 +11,7 @@ import pytest
 
 from akunu import _core
 from akunu.config import resolve
-from kernels.devices import FIXED, TILES
+from kernels.devices import FIXED
 
 from . import llama2c, quant, tiny
 from .reference import Reference
@@ -87,9 +87,6 @@ PHASES_NMSE = {"f32": 1e-11, "f16": 3 * 3 * 2.0**-22, "q8_0": 3 * 2 * 127.0**-2}
 #: There a matmul's input is F16: the square of a unit in the last place, were it so for all, four times in
 #: each of three layers and once for the output.
 F16_INPUTS_NMSE = (4 * 3 + 1) * 2.0**-22
-#: Some instruction sets multiply F16 and BF16 weights as 16-bit integers, with activations of one more bit at
-#: least (cpp/cpu/fixed.h).
-INTEGER_SETS = set(FIXED) - {TILES}
 
 
 @pytest.mark.parametrize("kv_dtype", KV_TYPES)
@@ -133,8 +130,8 @@ def _floats(dtype: str) -> float:
     """The bound of a model's logits, of float weights."""
     if dtype != "F32" and DEVICE == "cuda":
         return F16_INPUTS_NMSE
-    if dtype != "F32" and DEVICE == "cpu" and _core.devices()[0]["isa"] in INTEGER_SETS:
-        return F16_INPUTS_NMSE / 4
+    if dtype != "F32" and DEVICE == "cpu" and _core.devices()[0]["isa"] in FIXED:
+        return F16_INPUTS_NMSE / 4  # 16-bit integers, with activations of one more bit at least (cpp/cpu/fixed.h)
     return 1e-9
 
 

@@ -23,6 +23,7 @@ const KernelSet kKernels_avx2{
     isa_avx2::probe_int8,
     isa_avx2::probe_read,
     &kFixedFormat,
+    &kFixedFormat,
 };
 
 }  // namespace akunu::cpu

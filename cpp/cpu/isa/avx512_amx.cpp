@@ -17,6 +17,7 @@
 
 #include "cpu/act.h"
 #include "cpu/digits.h"
+#include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 
@@ -43,7 +44,7 @@ extern const KernelSet kKernels_avx512_vnni;
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
-    if (cmd.whole) return find_matmul_whole<DigitProducts>(cmd.op);
+    if (cmd.whole == Whole::kTexts) return find_matmul_whole<DigitProducts>(cmd.op);
     return can_split_attention(cmd) ? attention_split_floats : kKernels_avx512_vnni.find(cmd);
 }
 
@@ -72,6 +73,7 @@ const KernelSet kKernels_avx512_amx{
     [](std::uint64_t iterations) { return kKernels_avx512_vnni.probe_int8(iterations); },
     [](const std::byte* data, std::uint64_t bytes) { return kKernels_avx512_vnni.probe_read(data, bytes); },
     &kDigitFormat,
+    &kFixedFormat,
 };
 
 }  // namespace akunu::cpu

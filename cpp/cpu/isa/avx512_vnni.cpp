@@ -24,6 +24,7 @@ const KernelSet kKernels_avx512_vnni{
     isa_avx512_vnni::probe_int8,
     isa_avx512_vnni::probe_read,
     &kFixedFormat,
+    &kFixedFormat,
 };
 
 }  // namespace akunu::cpu

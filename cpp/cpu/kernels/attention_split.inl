@@ -203,7 +203,8 @@ static void attention_split_floats(const DispatchCmd& cmd, const std::byte* para
 static bool can_split_attention(const DispatchCmd& cmd) {
     if (cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
-    return p.bidirectional && p.head_dim <= kMostSplitHead;
+    // Smaller heads leave most of a tile empty.
+    return p.bidirectional && p.head_dim >= kTileRows && p.head_dim <= kMostSplitHead;
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -116,38 +116,20 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
 }
 
 static void embed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    const auto& p = params_as<EmbedParams>(params);
-    const auto* history = cmd.buffers[0].as<u32>();
     const auto* table = cmd.buffers[1].as<std::byte>();
-    auto* h = cmd.buffers[2].as<float>();
-    const auto* where = cmd.buffers[3].as<Row>();
-    const std::size_t bytes = row_bytes(cmd.weight, p.dim);
     const WeightPlanes planes{table, cmd.buffers[4].as<std::byte>(), cmd.buffers[5].as<std::byte>()};
-    const vf scale = set1(p.scale);
-    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
-    while (rows.next()) {
-        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-            const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
-            const std::size_t id = std::min(history[at], p.vocab - 1);
-            float* out = h + r * p.dim;
-            if (cmd.whole) {
-                const std::byte* group = table + id / kWholeRows * fixed_group_bytes(cmd.weight, p.dim);
-                load_fixed_row(group, p.dim, id % kWholeRows, out);
-            } else if (cmd.packed) {
-                unpack_row(cmd.weight, p.dim, L, table, id, worker.scratch);
-                dequantize_row(cmd.weight, worker.scratch, out, p.dim);
-            } else if (planes.scales) {
-                join_row(cmd.weight, p.dim, planes, id, worker.scratch);
-                dequantize_row(cmd.weight, worker.scratch, out, p.dim);
-            } else {
-                dequantize_row(cmd.weight, table + id * bytes, out, p.dim);
-            }
-            if (p.scale == 1.0f) continue;
-            std::size_t i = 0;
-            for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);
-            for (; i < p.dim; ++i) out[i] *= p.scale;
+    const std::size_t dim = params_as<EmbedParams>(params).dim, bytes = row_bytes(cmd.weight, dim);
+    for_embedded(cmd, params, worker, [&](std::size_t id, float* out) {
+        if (cmd.packed) {
+            unpack_row(cmd.weight, dim, L, table, id, worker.scratch);
+            dequantize_row(cmd.weight, worker.scratch, out, dim);
+        } else if (planes.scales) {
+            join_row(cmd.weight, dim, planes, id, worker.scratch);
+            dequantize_row(cmd.weight, worker.scratch, out, dim);
+        } else {
+            dequantize_row(cmd.weight, table + id * bytes, out, dim);
         }
-    }
+    });
 }
 
 // cos and sin of position · inv_freq, once per replay for all layers.

@@ -12,7 +12,6 @@
 #include "core/dequantize.h"
 #include "core/sampling.h"
 #include "cpu/act.h"
-#include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
@@ -21,6 +20,7 @@
 // clang-format off
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/activation.inl"
+#include "cpu/kernels/embed.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
 #include "cpu/kernels/recurrence.inl"

@@ -39,19 +39,19 @@ struct RunDotOf {
     using type = typename decltype(kind())::type;
 };
 
-// A token's record: 32 elements, their scale, and for each sub-block where its sum starts, or what a minimum
+// A token's record: 32 elements, their scale, and for each sub-block where its sum starts, and what a minimum
 // multiplies.
 template <typename Dot, int kParts, bool kHasMin>
 struct RunRecord {
     static constexpr bool kStarts = requires(Dot dot, const std::byte* sums) { dot.start(sums); };
-    static_assert(!(kStarts && kHasMin));
-    static constexpr std::size_t kScale = Dot::kBytes, kSums = kScale + sizeof(float);
-    static constexpr std::size_t kSize = kSums + (kStarts || kHasMin ? kParts * sizeof(float) : 0);
+    static constexpr std::size_t kScale = Dot::kBytes, kStart = kScale + sizeof(float),
+                                 kSums = kStart + (kStarts ? kParts * sizeof(float) : 0),
+                                 kSize = kSums + (kHasMin ? kParts * sizeof(float) : 0);
 
     static void copy(const std::byte* row, const Q8Layout& at, std::size_t run, std::byte* to) {
         const auto* q = reinterpret_cast<const std::int8_t*>(row) + run * 32;
         if constexpr (kStarts) {
-            Dot::split_token(q, to, to + kSums);
+            Dot::split_token(q, to, to + kStart);
         } else {
             Dot::split_token(q, to);
         }
@@ -81,11 +81,12 @@ struct OpenRun {
         vf u[M][W];
         [[maybe_unused]] vi scaled[M][W];
         unroll<kParts>([&]<int part>() {
-            constexpr std::size_t kSum = Record::kSums + part * sizeof(float);
+            constexpr std::size_t kStart = Record::kStart + part * sizeof(float),
+                                  kSum = Record::kSums + part * sizeof(float);
             Dot dots[M][W];
             if constexpr (Record::kStarts) {
                 for (int m = 0; m < M; ++m) {
-                    for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kSum);
+                    for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kStart);
                 }
             }
             unroll<kSteps>([&]<int j>() {

@@ -1,4 +1,4 @@
-// x·Wᵀ of whole texts' rows, for weights in a format of their own (cpu/whole.h). A block of tokens is turned into what
+// x·Wᵀ for weights in a format of their own (cpu/whole.h). A block of tokens is turned into what
 // multiplies such weights once for all the rows of W that a worker has for it.
 
 namespace akunu::cpu::AKUNU_ISA {

@@ -35,6 +35,7 @@
 #include "cpu/kernels/attention_heads.inl"
 #include "cpu/kernels/fixed_point.inl"
 #include "cpu/kernels/attention_fixed.inl"
+#include "cpu/kernels/embed.inl"
 #include "cpu/kernels/matmul_whole.inl"
 #include "cpu/kernels/matmul_fixed.inl"
 #include "cpu/kernels/probes.inl"
@@ -52,7 +53,9 @@ namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
     if constexpr (kFixedMatmul) {
-        if (cmd.whole && cmd.op != Op::kEmbed) return find_matmul_whole<FixedProducts>(cmd.op);
+        if (cmd.whole != Whole::kNone) {
+            return cmd.op == Op::kEmbed ? embed_fixed : find_matmul_whole<FixedProducts>(cmd.op);
+        }
     }
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
     if (can_fix_attention(cmd)) return attention_fixed;

@@ -137,6 +137,7 @@ template <int kSteps>
 struct DotUnsigned {
     using Weights = vb;
     __m256i acc = _mm256_setzero_si256();
+    void start(vi sum) { acc = __m256i(sum); }
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
         acc = _mm256_dpbusd_avx_epi32(acc, w, broadcast4(a));
@@ -155,6 +156,7 @@ template <int kSteps>
 struct DotS {
     using Weights = SignedBytes;
     __m256i acc = _mm256_setzero_si256();
+    void start(vi sum) { acc = __m256i(sum); }
     template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         acc = _mm256_dpbusd_avx_epi32(acc, w.biased, broadcast4(a));
@@ -180,6 +182,36 @@ template <int kMax, int kSteps>
 using DotU = DotUnsigned<kSteps>;
 template <int kMax, int kSteps>
 using DotBiased = DotShifted<kSteps>;
+
+// Of a run: a sum of (w - kOffset)·a is one of w·a that starts at -kOffset times the sum of its activations.
+template <int kOffset, int kMost, int kSteps>
+struct RunCentred {
+    static constexpr int kVectors = 1, kBytes = 32;
+    __m256i acc;
+    void start(const std::byte* sums) { acc = broadcast4(reinterpret_cast<const std::int8_t*>(sums)); }
+    template <int kStep>
+    void step(const vb* w, const std::int8_t* a) {
+        acc = _mm256_dpbusd_avx_epi32(acc, w[0], broadcast4(a + 4 * kStep));
+    }
+    vi sum() const { return vi(acc); }
+
+    static void split(vb w, vb* to) { to[0] = w; }
+    // 32 elements of a token, and the starts of their 8 / kSteps sums.
+    static void split_token(const std::int8_t* a, std::byte* to, std::byte* starts) {
+        std::memcpy(to, a, kBytes);
+        for (int part = 0; part < 8 / kSteps; ++part) {
+            std::int32_t sum = 0;
+            for (int i = 0; i < 4 * kSteps; ++i) sum += a[part * 4 * kSteps + i];
+            sum *= -kOffset;
+            std::memcpy(starts + part * sizeof sum, &sum, sizeof sum);
+        }
+    }
+};
+
+template <int kSteps>
+struct RunSigned : RunCentred<kSignedOffset, 0, kSteps> {
+    static void split(vb w, vb* to) { to[0] = SignedBytes(w).biased; }
+};
 
 #else
 
@@ -315,10 +347,15 @@ using DotBiased = DotShifted<fitting(kMax * 255, kSteps), kSteps>;
 
 // How far ahead weights are fetched, in bytes: into the first-level cache, and how much further into the second.
 constexpr std::size_t kFetchNear = 2048, kFetchFar = 8192;
-constexpr bool kPairTiles = true;   // integer tiles of two groups
+#ifdef __AVXVNNI__
+constexpr bool kPairTiles = false;   // integer tiles of two groups
+constexpr bool kCommonLast = false;  // a block's scales multiply as integers
+#else
+constexpr bool kPairTiles = true;
+constexpr bool kCommonLast = true;
+#endif
 constexpr int kByteColumns = 2;     // vectors of a panel of bytes that a tile takes together
 constexpr bool kSharedRuns = true;  // several integer tiles share what was taken apart
-constexpr bool kCommonLast = true;  // a block's scales multiply as integers
 constexpr int kBytePanelTiles = 8;  // from which on weights are taken apart into panels of bytes
 constexpr int kVectorRegisters = 16;
 constexpr bool kSmallTokenTiles = true;  // what a tile leaves over has tiles of half its tokens

@@ -38,7 +38,7 @@ def _matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str,
 
 
 #: Of floats of whole texts, where a set has a format of its own for them.
-_WHOLE_NMSE = {isa: FIXED_MATMUL_NMSE for isa in ("avx512_amx", "avx512_vnni", "avx2")}
+_WHOLE_NMSE = {isa: FIXED_MATMUL_NMSE for isa in ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2")}
 
 
 #: Inputs of a unit of the types whose codes lie in tiles on CUDA: cuda/kernels/tile_layout.h.
