@@ -31,6 +31,7 @@ py::list command_list(const std::vector<CommandInfo>& commands) {
         d["bytes"] = info.bytes;
         d["minimum"] = info.minimum;
         d["flops"] = info.flops;
+        d["whole"] = info.whole;
         d["barrier"] = info.barrier;
         d["seconds"] = info.seconds;
         out.append(d);

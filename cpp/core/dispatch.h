@@ -69,7 +69,7 @@ enum class Whole : std::uint8_t {
     kNone,
     kTexts,  // only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again,
              // so that the device may sum as it does for no other rows
-    kRows,  // any rows: F16 and BF16, whose sums then do not depend on what other rows there are
+    kRows,   // any rows: F16 and BF16, whose sums then do not depend on what other rows there are
 };
 
 // One command. Plain data, no heap.

@@ -25,6 +25,7 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     info.bytes = cost_bytes(l.cost, args);
     info.minimum = cost_minimum_bytes(l.cost, args);
     info.flops = cost_flops(l.cost, args);
+    info.whole = c.whole != Whole::kNone;
     info.barrier = index == 0 || (c.barrier && !c.merged);
     return info;
 }

@@ -22,6 +22,7 @@ struct CommandInfo {
     std::size_t dispatches = 1;
     int layer = -1;
     double bytes = 0, minimum = 0, flops = 0;
+    bool whole = false;  // float weights are multiplied as 16-bit integers
     bool barrier = false;
     double seconds = 0;  // 0 where it was not run
 };

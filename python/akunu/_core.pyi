@@ -296,6 +296,8 @@ class CommandInfo(TypedDict):
     minimum: float
     """Of those, weights and the KV cache, which no other kernel could do without."""
     flops: float
+    whole: bool
+    """Float weights are multiplied as 16-bit integers."""
     barrier: bool
     seconds: float
     """Median measured time; 0 in a plan."""

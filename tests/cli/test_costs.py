@@ -11,8 +11,8 @@ from akunu.memory import bytes_text
 PEAKS = {"read_bytes_per_second": 10.0, "f32_flops": 100.0, "int8_ops": 400.0}
 
 
-def command(label: str, op: str = "matmul", dtype: str = "q4_0", layer: int = 0, **values: float):
-    row = {"bytes": 20.0, "flops": 40.0, "seconds": 4.0, **values}
+def command(label: str, op: str = "matmul", dtype: str = "q4_0", layer: int = 0, **values: float | bool):
+    row = {"bytes": 20.0, "flops": 40.0, "whole": False, "seconds": 4.0, **values}
     return {"label": label, "op": op, "kernel": f"{op}_{dtype}", "dtype": dtype, "layer": layer,
             "shape": "4x8", "barrier": True, **row}  # fmt: skip
 
@@ -44,17 +44,19 @@ def test_groups(grouping, expected):
 
 
 def test_the_floor_is_the_longer_of_moving_and_computing():
-    moving, computing, floating, fp8 = costs(
+    moving, computing, floating, fp8, integers = costs(
         [
             command("a", bytes=20, flops=40),  # 2 s to move, 0.1 s to compute
             command("b", bytes=20, flops=4000),  # 10 s to compute in int8
             command("c", bytes=20, flops=4000, dtype="f16"),  # 40 s in floating point
             command("d", bytes=20, flops=4000, dtype="f8_e4m3_g128"),  # whose codes are floats
+            command("e", bytes=20, flops=4000, dtype="f16", whole=True),  # 20 s in 16-bit integers
         ],
         PEAKS,
         "command",
     )
     assert (moving.floor, computing.floor, floating.floor, fp8.floor) == (2, 10, 40, 40)
+    assert integers.floor == 20
     assert moving.share == 0.5
     assert moving.bytes_per_second == 5
 

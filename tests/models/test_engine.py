@@ -131,7 +131,8 @@ def _floats(dtype: str) -> float:
     if dtype != "F32" and DEVICE == "cuda":
         return F16_INPUTS_NMSE
     if dtype != "F32" and DEVICE == "cpu" and _core.devices()[0]["isa"] in FIXED:
-        return F16_INPUTS_NMSE / 4  # 16-bit integers, with activations of one more bit at least (cpp/cpu/fixed.h)
+        # 16-bit integers, with activations of one more bit at least (cpp/cpu/fixed.h).
+        return F16_INPUTS_NMSE / 4
     return 1e-9
 
 

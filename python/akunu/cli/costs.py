@@ -77,8 +77,12 @@ def _float_dtypes() -> frozenset[str]:
 
 def floor_seconds(command: CommandInfo, peaks: Peaks) -> float:
     """Least time for one command."""
-    floats = not command["dtype"] or command["dtype"] in _float_dtypes()
-    arithmetic = peaks["f32_flops"] if floats else peaks["int8_ops"]
+    if command["whole"]:
+        arithmetic = peaks["int8_ops"] / 2  # of integers twice as wide
+    elif not command["dtype"] or command["dtype"] in _float_dtypes():
+        arithmetic = peaks["f32_flops"]
+    else:
+        arithmetic = peaks["int8_ops"]
     return max(command["bytes"] / peaks["read_bytes_per_second"], command["flops"] / arithmetic)
 
 

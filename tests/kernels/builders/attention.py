@@ -27,7 +27,8 @@ from .common import (
 )
 from .common import formats as format_bits
 
-_FIXED_STRIPS = {"avx512_vnni": 32, "avx2_vnni": 16, "avx2": 16}  # heads of multiples of so many elements may become integers
+#: Heads of multiples of so many elements may become integers.
+_FIXED_STRIPS = {"avx512_vnni": 32, "avx2_vnni": 16, "avx2": 16}
 
 
 @dataclass(frozen=True)
