@@ -210,9 +210,9 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const std::size_t rows = p.rows, first = p.qk_norm || p.rope_dim ? 0 : p.n_heads,
                       end = p.n_heads + std::size_t{2} * p.n_kv_heads;
     const std::size_t blocks = (rows + kKeyGroup - 1) / kKeyGroup, parts = (end - first + kHeads - 1) / kHeads;
-    const auto turn = [&](float* x, std::size_t heads, std::size_t row, const float* norm) {
+    const auto turn = [&](float* x, std::size_t heads, std::size_t row, std::size_t norm) {
         x += row * heads * hd;
-        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norm, x, hd);
+        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + norm, x, hd);
         rotate(x, table + row * p.rope_dim, p);
     };
     auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kKeyGroup));
@@ -227,10 +227,10 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
                 for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
-                        for (std::size_t i = row; i < row + n; ++i) turn(q + h * hd, p.n_heads, i, norms);
+                        for (std::size_t i = row; i < row + n; ++i) turn(q + h * hd, p.n_heads, i, 0);
                     } else if (h < p.n_heads + p.n_kv_heads) {
                         const std::size_t kv = h - p.n_heads, stride = p.n_kv_heads * hd;
-                        for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, norms + hd);
+                        for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, hd);
                         cache.keys(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
                     } else {
                         const std::size_t kv = h - p.n_heads - p.n_kv_heads, stride = p.n_kv_heads * hd;
