@@ -13,6 +13,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.encoders.model import EmbeddingModel
+from kernels.builders.common import FIXED
 
 from . import gguf_file, tiny
 
@@ -45,7 +46,7 @@ def floats(model: EmbeddingModel) -> float:
     1.5e-7, in a reranker's one number up to 3.2e-7. With AMX a matmul adds 2.5e-9 where numbers are like
     noise, and in MiniLM, whose greatest activations are far from the others, up to 2e-8 (cpp/cpu/digits.h).
     """
-    return 5e-7 if cpu_of(model) in ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2") else 1e-9
+    return 5e-7 if cpu_of(model) in FIXED else 1e-9
 
 
 def nmse(found: Vectors, expected: Vectors) -> float:

@@ -12,9 +12,6 @@ from .cases import Case
 TILES = "avx512_amx"
 """The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""
 
-FIXED = ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2")
-"""Sets whose matmuls for floats of whole texts multiply 16-bit integers."""
-
 FAMILY = {"avx2": "avx2_vnni", "avx512": "avx512_vnni", "neon_dotprod": "neon_i8mm"}
 """Sets with the same code but for their products."""
 

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from .devices import FIXED, TILES, Target, cpu_targets, lab
+from .builders.common import FIXED
+from .devices import TILES, Target, cpu_targets, lab
 from .problem import pack
 from .runner import nmse
 

@@ -8,6 +8,7 @@ import pytest
 from akunu import _core
 from akunu.errors import UnsupportedError
 
+from .builders.common import FIXED
 from .cases import (
     CHECKS,
     CPU_CHECKS,
@@ -20,7 +21,7 @@ from .cases import (
     Case,
     case,
 )
-from .devices import FIXED, has_kernel, is_whole, lab, targets
+from .devices import has_kernel, is_whole, lab, targets
 from .problem import Problem
 from .runner import run
 from .weights import is_planar, random_weight, weight_dtypes

@@ -11,7 +11,7 @@ import pytest
 
 from akunu import _core
 from akunu.config import resolve
-from kernels.devices import FIXED
+from kernels.builders.common import FIXED
 
 from . import llama2c, quant, tiny
 from .reference import Reference

@@ -184,9 +184,7 @@ static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, 
                (where[row].position + step) % kKeyGroup != 0;
     };
     std::size_t row = begin;
-    if (row > 0) {
-        while (row < rows && goes_on(row)) ++row;
-    }
+    while (row > 0 && row < rows && goes_on(row)) ++row;
     for (std::size_t next; row < std::min(rows, end); row = next) {
         for (next = row + 1; next < rows && goes_on(next);) ++next;
         f(row, next - row);

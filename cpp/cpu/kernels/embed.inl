@@ -2,7 +2,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Calls load(token, out) for each row that the worker claims, and scales it.
+// Calls load_row(token, out) for each row that the worker claims, and scales it.
 template <typename Load>
 static inline void for_embedded(const DispatchCmd& cmd, const std::byte* params, const Worker& worker,
                                 Load&& load_row) {

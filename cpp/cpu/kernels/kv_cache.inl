@@ -81,12 +81,15 @@ struct KvUnit {
     // Those of n positions of a group, rows of x that are `stride` apart.
     void store_keys(std::size_t pos, std::size_t n, const float* x, std::size_t stride, std::size_t head_dim) const {
         for (std::size_t i = 0; i < n;) {
-            const bool vectors = !kScaled && (pos + i) % L == 0 && n - i >= L;
             if constexpr (!kScaled) {
-                if (vectors) store_vectors(pos + i, x + i * stride, stride, head_dim);
+                if ((pos + i) % L == 0 && n - i >= L) {
+                    store_vectors(pos + i, x + i * stride, stride, head_dim);
+                    i += L;
+                    continue;
+                }
             }
-            if (!vectors) store_key(pos + i, x + i * stride, head_dim);
-            i += vectors ? L : 1;
+            store_key(pos + i, x + i * stride, head_dim);
+            ++i;
         }
     }
     void store_value(std::size_t pos, const float* x, std::size_t head_dim) const {

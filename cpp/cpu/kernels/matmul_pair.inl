@@ -38,7 +38,7 @@ template <typename F>
     constexpr int M = kTokenTile, W = 2, kSteps = F::kSub / 4, kParts = 32 / F::kSub;
     using Dot = DotOf<F>;
     constexpr int kOffset = kOffsetOf<F>;
-    constexpr std::size_t kStarts = std::max<std::size_t>(L, F::kSubs), kBlocks = kStarts / F::kSubs;  // made together
+    constexpr std::size_t kBlocks = L / F::kSubs;  // whose sums are a vector
     const vf base = set1(0x1.8p23f);
     const std::size_t d_at = at.d, s_at = F::kSub == 32 ? at.s : at.s16, blocks = k / F::kBlock;
     const std::size_t next = W * layout.bytes;
@@ -51,14 +51,12 @@ template <typename F>
     const Fields fields[W] = {{group, layout}, {group + layout.bytes, layout}};
     FarLines far[W];
     for (int w = 0; w < W; ++w) far[w] = BlockAhead<F>::far_lines(fields[w], next, 0, blocks, token, M, tokens);
-    alignas(64) float starts[M][kStarts];
+    alignas(64) float starts[M][L];
     for (std::size_t b = 0; b < blocks; ++b) {
         if (kOffset != 0 && b % kBlocks == 0) {
             for (int m = 0; m < M; ++m) {
                 const auto* sums = reinterpret_cast<const float*>(row[m] + s_at) + b * F::kSubs;
-                for (std::size_t i = 0; i < kStarts; i += L) {
-                    store(starts[m] + i, fma(set1(static_cast<float>(-kOffset)), load(sums + i), base));
-                }
+                store(starts[m], fma(set1(static_cast<float>(-kOffset)), load(sums), base));
             }
         }
         const BlockAhead<F> ahead[W] = {{fields[0], next, b, blocks}, {fields[1], next, b, blocks}};

@@ -137,7 +137,6 @@ template <int kSteps>
 struct DotUnsigned {
     using Weights = vb;
     __m256i acc = _mm256_setzero_si256();
-    void start(vi sum) { acc = __m256i(sum); }
     template <int kStep>
     void step(vb w, const std::int8_t* a) {
         acc = _mm256_dpbusd_avx_epi32(acc, w, broadcast4(a));
@@ -156,7 +155,6 @@ template <int kSteps>
 struct DotS {
     using Weights = SignedBytes;
     __m256i acc = _mm256_setzero_si256();
-    void start(vi sum) { acc = __m256i(sum); }
     template <int kStep>
     void step(const SignedBytes& w, const std::int8_t* a) {
         acc = _mm256_dpbusd_avx_epi32(acc, w.biased, broadcast4(a));

@@ -27,6 +27,8 @@ SPLIT_NMSE = 1e-10
 # vary. With AMX both are multiples of 1/32639 of the greatest of 384, or of a row: 1.3e-9 each where that is
 # four deviations.
 FIXED_MATMUL_NMSE = 5e-8
+#: Sets whose matmuls for floats of whole texts multiply 16-bit integers.
+FIXED = ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2")
 # CUDA multiplies codes that lie in tiles with one row of inputs as whole numbers, multiples of 1/32512 of the
 # greatest of 128: 1.3e-9 of their square where that is four deviations. Twice that where there is a gate; and
 # few outputs vary.

@@ -14,6 +14,7 @@ from .common import (
     ACTIVATION,
     EXACT_NMSE,
     F16_TILE_NMSE,
+    FIXED,
     FIXED_MATMUL_NMSE,
     FORMAT,
     INT8_NMSE,
@@ -37,10 +38,6 @@ def _matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str,
     return name, fmt
 
 
-#: Of floats of whole texts, where a set has a format of its own for them.
-_WHOLE_NMSE = {isa: FIXED_MATMUL_NMSE for isa in ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2")}
-
-
 #: Inputs of a unit of the types whose codes lie in tiles on CUDA: cuda/kernels/tile_layout.h.
 _CODE_TILES = {"q4_0": 128, "q8_0": 128, "q4_k": 256, "q6_k": 256}
 
@@ -53,7 +50,7 @@ def _row_bound(dev: Traits, dtype: str, k: int) -> float:
 
 def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int, whole: bool) -> float:
     if whole and is_float(dtype):
-        return _WHOLE_NMSE.get(dev.isa, EXACT_NMSE)
+        return FIXED_MATMUL_NMSE if dev.isa in FIXED else EXACT_NMSE
     if rows == 1:
         return _row_bound(dev, dtype, k)
     return (
