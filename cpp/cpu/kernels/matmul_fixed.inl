@@ -131,7 +131,7 @@ class FixedProducts {
     std::size_t k_, blocks_;
 };
 
-static void embed_fixed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+static inline void embed_fixed(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const std::size_t dim = params_as<EmbedParams>(params).dim, group = fixed_group_bytes(cmd.weight, dim);
     const auto* table = cmd.buffers[1].as<std::byte>();
     for_embedded(cmd, params, worker, [&](std::size_t id, float* out) {
