@@ -1,4 +1,4 @@
-"""The same table where Python does not run: Arm kernels under emulation, and x86 kernels under sanitizers.
+"""The same table where Python does not run: Arm kernels under emulation, AVX-VNNI, sanitizers.
 
 tests/cpp/kernel_table_driver.cpp reads the problems from a file. The Arm build is cross-compiled in
 `build/arm`, as released: a minute or two of processor time when nothing is there yet.
@@ -17,7 +17,7 @@ from cpp import test_sanitizers as sanitizers
 from . import case_file
 from .cases import CHECKS
 from .devices import Target, lab, unsupported
-from .toolchain import ROOT, check_call, configure, locked, tool
+from .toolchain import ROOT, check_call, compile_command, configure, launcher, locked, released_folder, tool
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -86,6 +86,47 @@ def test_the_table_under_sanitizers(table: Path) -> None:
     done = sanitizers.run("asan", "kernel_table_driver", str(table), "avx2")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     assert f"{len(CHECKS)} problems, 0 failed on avx2" in done.stdout
+
+
+@pytest.fixture(scope="session")
+def evex_driver() -> Path:
+    """The driver with `avx2_vnni` for processors that have EVEX's form of its one instruction alone.
+
+    The kernels are compiled as released. The assembler then takes the other form, since `{vex}` is gone.
+    """
+    source, own = "cpp/cpu/isa/avx2_vnni.cpp", ROOT / "build" / "evex"
+    text, made, driver = own / "avx2_vnni.s", own / "avx2_vnni.o", own / "kernel_table_driver"
+    with locked(own):
+        folder = released_folder(source)
+        if folder is None:
+            folder = own
+            configure(folder, "-DAKUNU_WERROR=ON")
+            check_call([tool("cmake"), "--build", str(folder), "-j2", "--target", "akunu_core"])
+        compiler, *options = compile_command(folder, source)
+        options[options.index("-o") + 1] = str(text)
+        header = ROOT / "tests/cpp/says_avx_vnni.h"
+        check_call([*launcher(), compiler, *options, "-S", "-include", str(header)], cwd=folder)
+        compiled = text.read_text()
+        assert compiled.count("{vex} vpdpbusd") > 100
+        text.write_text(compiled.replace("{vex} ", ""))
+        check_call([compiler, "-c", str(text), "-o", str(made)])
+        # What is there already is not taken from the library.
+        parts = [str(ROOT / "tests/cpp/kernel_table_driver.cpp"), str(made), str(folder / "libakunu_core.a")]
+        search = ["-std=c++20", f"-I{ROOT}", f"-I{ROOT / 'cpp'}"]
+        check_call([compiler, *search, *parts, "-pthread", "-ldl", "-o", str(driver)])
+    return driver
+
+
+@pytest.mark.skipif(
+    "avx2_vnni" not in unsupported() or "avx512_vnni" in unsupported(),
+    reason="a processor with AVX-512's VNNI and no AVX-VNNI",
+)
+def test_the_table_on_avx_vnni(table: Path, evex_driver: Path) -> None:
+    done = subprocess.run(
+        [str(evex_driver), str(table), "avx2_vnni"], capture_output=True, text=True, timeout=1200, check=False
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert f"{len(CHECKS)} problems, 0 failed on avx2_vnni" in done.stdout
 
 
 def test_the_driver_sees_what_is_wrong(tmp_path: Path, arm_driver: Path) -> None:

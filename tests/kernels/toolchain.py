@@ -70,18 +70,32 @@ def released_object(source: str, target: str = "akunu_core") -> Path | None:
     return next((o for o in found if o.stat().st_mtime >= _newest_input(source)), None)
 
 
+def released_folder(source: str) -> Path | None:
+    """The folder where pip built the installed package, with that source as it is now."""
+    found = released_object(source)
+    return ROOT / "build" / found.relative_to(ROOT / "build").parts[0] if found else None
+
+
+def launcher() -> list[str]:
+    """What runs the compiler: a cache of objects, or nothing."""
+    return shlex.split(os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", ""))
+
+
+def compile_command(folder: Path, source: str, target: str = "akunu_core") -> list[str]:
+    """How a target of a configured folder compiles one source; to be run there."""
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    return next(
+        shlex.split(c["command"])
+        for c in commands
+        if Path(c["file"]) == ROOT / source and f"/{target}.dir/" in c["command"]
+    )
+
+
 def compile_object(folder: Path, source: str, target: str = "akunu_core") -> Path:
     """The object file of one source, as a target of a configured folder has it; kept until sources change."""
-    commands = json.loads((folder / "compile_commands.json").read_text())
-    entry = next(
-        c for c in commands if Path(c["file"]) == ROOT / source and f"/{target}.dir/" in c["command"]
-    )
-    command = [
-        *shlex.split(os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")),
-        *shlex.split(entry["command"]),
-    ]
+    command = launcher() + compile_command(folder, source, target)
     made = folder / f"{target}-{Path(source).parent.name}-{Path(source).stem}.o"
     command[command.index("-o") + 1] = str(made)
     if not made.exists() or made.stat().st_mtime < _newest_input(source):
-        check_call(command, cwd=entry["directory"])
+        check_call(command, cwd=folder)
     return made

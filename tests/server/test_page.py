@@ -194,6 +194,28 @@ def test_the_engine_is_shown_while_it_works(page):
     assert "attn_q" in page.inner_text("#engine") or "qkv" in page.inner_text("#engine")
 
 
+def test_a_question_may_come_before_the_models(browser, served):
+    """Their list takes a second: the message waits for it, instead of asking a model without a name."""
+    context = browser.new_context()
+    context.add_init_script("""
+        const fetched = window.fetch;
+        window.fetch = async (path, ...rest) => {
+          if (path === "v1/models") await new Promise((done) => setTimeout(done, 1000));
+          return fetched(path, ...rest);
+        };
+    """)
+    page = context.new_page()
+    page.goto(served.url)
+    page.wait_for_selector(".welcome")
+    page.fill("#composer", "Hello!")
+    page.press("#composer", "Enter")
+    page.wait_for_selector(".message.assistant")
+    assert page.locator("#model option").count() == 0
+    page.wait_for_selector(DONE, timeout=60_000)
+    assert page.locator(".failed").count() == 0
+    context.close()
+
+
 def test_a_phone_shows_one_thing_at_a_time(browser, served):
     context = browser.new_context(viewport={"width": 390, "height": 780}, has_touch=True)
     page = context.new_page()

@@ -25,6 +25,8 @@ async function answer(of) {
   let first = 0, frame = 0;
   const redraw = () => { frame = 0; draw(() => messages.update(message, of, actions), of); };
   try {
+    if (!models.length) await listModels(); // who is quick asks before they are there
+    request.model = of.model = offers(of.model) ? of.model : models.value;
     for await (const chunk of complete(request, abort.signal)) {
       const choice = chunk.choices[0];
       if (choice) take(message, choice);
@@ -86,13 +88,11 @@ function say(message) {
 const actions = {
   send(text) {
     if (answering || !text.trim()) return;
-    chat.model = models.value;
     say({ role: "user", content: text });
   },
   again(message) {
     if (answering) return;
     chat.messages.length = chat.messages.indexOf(message);
-    chat.model = models.value;
     messages.show(chat, actions);
     answer(chat);
   },
@@ -150,7 +150,7 @@ function list() {
 function go(to) {
   chat = to;
   showView(false);
-  if (chat.model && [...models.options].some((option) => option.value === chat.model)) models.value = chat.model;
+  if (offers(chat.model)) models.value = chat.model;
   messages.show(chat, actions);
   settings.fill(chat);
   showAnswering();
@@ -288,13 +288,15 @@ onKeyWanted(() => new Promise((resolve) => {
   dialog.showModal();
 }));
 
+const offers = (model) => [...models.options].some(({ value }) => value === model);
+
 async function listModels() {
   try {
     const { data } = await getJson("v1/models");
     const chatting = data.filter(({ kind }) => !kind || kind === "a text model"); // before it is loaded, anything
     models.replaceChildren(...chatting.map(({ id }) => new Option(id, id)));
     const wanted = chat.model ?? chats.find((one) => one.model)?.model;
-    if (chatting.some(({ id }) => id === wanted)) models.value = wanted;
+    if (offers(wanted)) models.value = wanted;
   } catch (error) {
     status.textContent = error.message;
   }
