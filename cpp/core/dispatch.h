@@ -99,6 +99,12 @@ struct DispatchCmd {
         std::memcpy(params.data(), &p, sizeof(P));
         param_bytes = sizeof(P);
     }
+    template <typename P>
+    P params_as() const {
+        P p;
+        std::memcpy(&p, params.data(), sizeof p);
+        return p;
+    }
     // Notes the next weight's type and layout.
     void add_weight(DType dtype, bool is_packed, Whole is_whole = Whole::kNone) {
         if (n_weights++ == 0) weight = dtype;

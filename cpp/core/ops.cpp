@@ -133,13 +133,6 @@ constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"sta
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, {"rows", R}, {"last_rows", R}, {"out", W}};
 constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, {"sums", W}};
 
-template <typename P>
-P params_of(const DispatchCmd& c) {
-    P p;
-    std::memcpy(&p, c.params.data(), sizeof p);
-    return p;
-}
-
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
     return (formats & kActF32 ? 4.0 : 0.0) + (formats & kActQ8 ? 1.5 : 0.0) + (formats & kActF16 ? 2.0 : 0.0);
@@ -166,64 +159,64 @@ Cost& read_weights(Cost& c, double bytes) {
 
 // One row of the table, not all of it.
 Cost embed_cost(const DispatchCmd& c) {
-    const auto p = params_of<EmbedParams>(c);
+    const auto p = c.params_as<EmbedParams>();
     return per_row(weight_bytes(c.weight, 1, p.dim) + 4.0 * p.dim, p.dim);
 }
 
 Cost embed_position_cost(const DispatchCmd& c) {
-    const double dim = params_of<EmbedPositionParams>(c).dim;
+    const double dim = c.params_as<EmbedPositionParams>().dim;
     return per_row(16.0 * dim, 2.0 * dim);
 }
 
 Cost unfold_cost(const DispatchCmd& c) {
-    const auto p = params_of<UnfoldParams>(c);
+    const auto p = c.params_as<UnfoldParams>();
     return per_row((4.0 + act_bytes(p.formats)) * p.channels * p.taps, 0);
 }
 
 Cost rope_table_cost(const DispatchCmd& c) {
-    const auto p = params_of<RopeTableParams>(c);
+    const auto p = c.params_as<RopeTableParams>();
     return per_row(8.0 * p.half_dim, 2.0 * p.half_dim);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
-    const auto p = params_of<NormParams>(c);
+    const auto p = c.params_as<NormParams>();
     Cost cost = per_row(p.dim * (4.0 + act_bytes(p.formats)), 4.0 * p.dim);
     cost.bytes = 4.0 * p.dim;
     return cost;
 }
 
 Cost norm_add_cost(const DispatchCmd& c) {
-    const auto p = params_of<NormParams>(c);
+    const auto p = c.params_as<NormParams>();
     return per_row(12.0 * p.dim, 5.0 * p.dim);
 }
 
 Cost layer_norm_cost(const DispatchCmd& c) {
-    const auto p = params_of<LayerNormParams>(c);
+    const auto p = c.params_as<LayerNormParams>();
     Cost cost = per_row(p.dim * (4.0 + act_bytes(p.formats)), 7.0 * p.dim);
     cost.bytes = (p.has_bias ? 8.0 : 4.0) * p.dim;
     return cost;
 }
 
 Cost quantize_cost(const DispatchCmd& c) {
-    const auto p = params_of<QuantizeParams>(c);
+    const auto p = c.params_as<QuantizeParams>();
     return per_row((4.0 + act_bytes(p.formats)) * p.dim, 2.0 * p.dim);
 }
 
 Cost matmul_cost(const DispatchCmd& c) {
-    const auto p = params_of<MatmulParams>(c);
+    const auto p = c.params_as<MatmulParams>();
     Cost cost =
         per_row(act_bytes(c.input_format) * p.k + act_bytes(p.format) * p.n * (p.accumulate ? 2 : 1), 2.0 * p.n * p.k);
     return read_weights(cost, weight_bytes(c.weight, p.n, p.k));
 }
 
 Cost gate_up_cost(const DispatchCmd& c) {
-    const auto p = params_of<GateUpParams>(c);
+    const auto p = c.params_as<GateUpParams>();
     Cost cost = per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n, 4.0 * p.n * p.k);
     return read_weights(cost, 2 * weight_bytes(c.weight, p.n, p.k));
 }
 
 Cost norm_qkv_cost(const DispatchCmd& c) {
-    const auto p = params_of<NormQkvParams>(c);
+    const auto p = c.params_as<NormQkvParams>();
     const bool k = bool(c.buffers[3]), v = bool(c.buffers[4]);
     const double n = p.n_q + (k ? 1.0 : 0.0) * p.n_kv + (v ? 1.0 : 0.0) * p.n_kv;
     Cost cost;
@@ -234,7 +227,7 @@ Cost norm_qkv_cost(const DispatchCmd& c) {
 }
 
 Cost norm_gate_up_cost(const DispatchCmd& c) {
-    const auto p = params_of<NormGateUpParams>(c);
+    const auto p = c.params_as<NormGateUpParams>();
     Cost cost;
     cost.bytes = 8.0 * p.k + act_bytes(p.formats) * p.n;
     cost.flops = 4.0 * p.n * p.k + 4.0 * p.k;
@@ -242,19 +235,19 @@ Cost norm_gate_up_cost(const DispatchCmd& c) {
 }
 
 Cost gate_act_cost(const DispatchCmd& c) {
-    const auto p = params_of<GateActParams>(c);
+    const auto p = c.params_as<GateActParams>();
     return per_row(((p.gated ? 8.0 : 4.0) + act_bytes(p.formats)) * p.n, 5.0 * p.n);
 }
 
 Cost rope_kv_cost(const DispatchCmd& c) {
-    const auto p = params_of<RopeKvParams>(c);
+    const auto p = c.params_as<RopeKvParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim, kv = static_cast<double>(p.n_kv_heads) * p.head_dim;
     return per_row(8.0 * q + (8.0 + 2 * kv_element(c.kv)) * kv, 6.0 * (q + kv));
 }
 
 // The partial results of a split are the device's to add.
 Cost attention_cost(const DispatchCmd& c) {
-    const auto p = params_of<AttentionParams>(c);
+    const auto p = c.params_as<AttentionParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim;
     Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 8.0 * q, 0);
     const double kv = 2 * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
@@ -271,7 +264,7 @@ Cost attention_cost(const DispatchCmd& c) {
 }
 
 Cost attention_merge_cost(const DispatchCmd& c) {
-    const auto p = params_of<AttentionParams>(c);
+    const auto p = c.params_as<AttentionParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim;
     Cost cost = per_row(act_bytes(p.formats) * q, 2.0 * q);
     cost.window = p.window;
@@ -279,35 +272,35 @@ Cost attention_merge_cost(const DispatchCmd& c) {
 }
 
 Cost attention_weights_cost(const DispatchCmd& c) {
-    const auto p = params_of<AttentionWeightsParams>(c);
+    const auto p = c.params_as<AttentionWeightsParams>();
     const double heads = p.chosen, keys = p.fixed_keys;
     Cost cost = per_row(4.0 * heads * (p.head_dim + keys), 2.0 * heads * keys * p.head_dim);
     cost.bytes = kv_element(c.kv) * heads * keys * p.head_dim;
     return cost;
 }
 
-Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<KvCopyParams>(c).page_words, 0); }
+Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<KvCopyParams>().page_words, 0); }
 
 // The state, read and written once, counts as that of one text.
 Cost recur_cost(const DispatchCmd& c) {
-    const auto p = params_of<RecurParams>(c);
+    const auto p = c.params_as<RecurParams>();
     Cost cost = per_row((8.0 + act_bytes(p.formats)) * p.dim, 8.0 * p.dim);
     cost.bytes = 8.0 * p.dim;
     return cost;
 }
 
 Cost sample_cost(const DispatchCmd& c) {
-    const double v = params_of<SampleParams>(c).vocab;
+    const double v = c.params_as<SampleParams>().vocab;
     return per_row(c.op == Op::kSamplePrepare ? 8 * v : 4 * v, v);
 }
 
 Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 
 // Of the vectors that are made; how many rows they are made of differs from text to text.
-Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * params_of<PoolParams>(c).dim, 0); }
+Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<PoolParams>().dim, 0); }
 
 Cost column_squares_cost(const DispatchCmd& c) {
-    const auto p = params_of<ColumnSquaresParams>(c);
+    const auto p = c.params_as<ColumnSquaresParams>();
     return per_row(act_bytes(p.format) * p.dim, 2.0 * p.dim);
 }
 

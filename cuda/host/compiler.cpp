@@ -5,8 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "core/cache_folder.h"
 #include "core/error.h"
 
 namespace akunu::cuda {
@@ -132,22 +131,6 @@ std::vector<char> compiled(const std::string& source, const std::string& arch, c
     return result.get();
 }
 
-fs::path cache_folder() {
-    if (const char* set = std::getenv("AKUNU_CACHE")) return fs::path(set) / "cuda";
-    if (const char* set = std::getenv("XDG_CACHE_HOME"); set && *set) return fs::path(set) / "akunu" / "cuda";
-    const char* home = std::getenv("HOME");
-    return home && *home ? fs::path(home) / ".cache" / "akunu" / "cuda" : fs::path();
-}
-
-// FNV-1a, 64 bits.
-std::string hash_of(std::string_view text) {
-    std::uint64_t h = 0xCBF29CE484222325u;
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-    char hex[17];
-    std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(h));
-    return hex;
-}
-
 // Whole or not at all, for other processes too; a cache that cannot be written is none.
 void write_atomically(const fs::path& path, const std::vector<char>& bytes) {
     std::error_code ignored;
@@ -182,7 +165,8 @@ std::vector<char> compile_kernels(const std::string& source, const std::string& 
     const std::string versions =
         std::to_string(major) + "." + std::to_string(minor) + "-" + std::to_string(driver_version);
     const fs::path folder = cache_folder();
-    const fs::path path = folder / (arch + "-" + hash_of(versions + source) + ".cubin");
+    const std::string_view made_of[] = {versions, source};
+    const fs::path path = folder / "cuda" / (arch + "-" + name_of_contents(made_of) + ".cubin");
     if (!folder.empty()) {
         std::ifstream in(path, std::ios::binary | std::ios::ate);
         std::vector<char> cached(in ? static_cast<std::size_t>(in.tellg()) : 0);

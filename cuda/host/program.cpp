@@ -58,13 +58,6 @@ static_assert(sizeof(SamplerState) == 80 * 4 && offsetof(SamplerState, end_ids) 
 static_assert(sizeof(SlotState) == 12 && sizeof(Control) == 12 && sizeof(LogprobRecord) == 41 * 4);
 static_assert(sizeof(SpeechRules) == 16);
 
-template <typename P>
-P params_of(const DispatchCmd& c) {
-    P p;
-    std::memcpy(&p, c.params.data(), sizeof p);
-    return p;
-}
-
 [[noreturn]] void refuse(const DispatchCmd& c, const std::string& why) {
     throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)) + ": " + why);
 }
@@ -92,23 +85,23 @@ std::optional<OpCode> op_code(Op op) {
 std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
     switch (c.op) {
         case Op::kEmbed: {
-            const auto p = params_of<EmbedParams>(c);
+            const auto p = c.params_as<EmbedParams>();
             return {{1, p.vocab, p.dim}};
         }
         case Op::kMatmul: {
-            const auto p = params_of<MatmulParams>(c);
+            const auto p = c.params_as<MatmulParams>();
             return {{1, p.n, p.k}};
         }
         case Op::kGateUp: {
-            const auto p = params_of<GateUpParams>(c);
+            const auto p = c.params_as<GateUpParams>();
             return {{1, p.n, p.k}, {2, p.n, p.k}};
         }
         case Op::kNormGateUp: {
-            const auto p = params_of<NormGateUpParams>(c);
+            const auto p = c.params_as<NormGateUpParams>();
             return {{2, p.n, p.k}, {3, p.n, p.k}};
         }
         case Op::kNormQkv: {
-            const auto p = params_of<NormQkvParams>(c);
+            const auto p = c.params_as<NormQkvParams>();
             std::vector<WeightPlace> all{{2, p.n_q, p.k}};
             for (const std::size_t i : {3u, 4u}) {
                 if (c.buffers[i]) all.push_back({i, p.n_kv, p.k});
@@ -209,13 +202,13 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     }
     set_weights(c, out, geometry);
     if (c.op == Op::kRopeKv) {
-        const auto p = params_of<RopeKvParams>(c);
+        const auto p = c.params_as<RopeKvParams>();
         check_heads(c, p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim);
     } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
-        const auto p = params_of<AttentionParams>(c);
+        const auto p = c.params_as<AttentionParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
     } else if (c.op == Op::kAttentionWeights) {
-        const auto p = params_of<AttentionWeightsParams>(c);
+        const auto p = c.params_as<AttentionWeightsParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
     }
     return out;
@@ -232,8 +225,8 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     if (c.size() < 3 || c[0].op != Op::kRopeKv) return {};
     const bool split = c[1].op == Op::kAttentionSplit && c[2].op == Op::kAttentionMerge;
     if (!split && (c[1].op != Op::kAttention || c[2].op != Op::kQuantize)) return {};
-    const auto rope = params_of<RopeKvParams>(c[0]);
-    const auto attention = params_of<AttentionParams>(c[1]);
+    const auto rope = c[0].params_as<RopeKvParams>();
+    const auto attention = c[1].params_as<AttentionParams>();
     const Command &r = commands[0], &a = commands[1], &m = commands[2];
     if (!r.buffers[0] || r.buffers[0] != a.buffers[0] || r.buffers[4] != a.buffers[1] || a.buffers[2] != m.buffers[0] ||
         attention.fixed_keys || attention.bidirectional || rope.head_dim % 4 != 0) {
@@ -270,7 +263,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
         .page_words = rope.page_words,
         .scale = attention.scale,
         .softcap = attention.softcap,
-        .formats = split ? params_of<AttentionParams>(c[2]).formats : params_of<QuantizeParams>(c[2]).formats};
+        .formats = split ? c[2].params_as<AttentionParams>().formats : c[2].params_as<QuantizeParams>().formats};
     std::memcpy(out.params, &p, sizeof p);
     std::copy_n(r.buffers, 8, out.buffers);
     out.buffers[8] = a.buffers[2];
@@ -405,8 +398,8 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
             if (command.patch_field[i] == offset / 4) s.rows_from = command.patch_value[i];
         }
     };
-    if (c.op == Op::kMatmul) take_rows(params_of<MatmulParams>(c).rows, offsetof(MatmulParams, rows));
-    if (c.op == Op::kGateUp) take_rows(params_of<GateUpParams>(c).rows, offsetof(GateUpParams, rows));
+    if (c.op == Op::kMatmul) take_rows(c.params_as<MatmulParams>().rows, offsetof(MatmulParams, rows));
+    if (c.op == Op::kGateUp) take_rows(c.params_as<GateUpParams>().rows, offsetof(GateUpParams, rows));
     return s;
 }
 
@@ -476,7 +469,7 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         }
         const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;
         const bool runs =
-            from.op == Op::kAttention && (rows >= kTileOfRows || params_of<AttentionParams>(from).bidirectional);
+            from.op == Op::kAttention && (rows >= kTileOfRows || from.params_as<AttentionParams>().bidirectional);
         if (tiles || runs) take(kManyRowsBytes);
         most.stages |= tiles;
         most.streaming += few && rows == 1;

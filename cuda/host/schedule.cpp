@@ -204,11 +204,8 @@ class Check {
             const Binding& b = c.buffers[i];
             if (!b) continue;
             Access access = buffers[i].access;
-            if (c.op == Op::kMatmul && access == Access::kReadWrite) {
-                MatmulParams p;
-                std::memcpy(&p, c.params.data(), sizeof p);
-                if (!p.accumulate) access = Access::kWrite;
-            }
+            if (c.op == Op::kMatmul && access == Access::kReadWrite && !c.params_as<MatmulParams>().accumulate)
+                access = Access::kWrite;
             uses.push_back(
                 {address(b), address(b) + (b.end() - b.offset), access != Access::kWrite, access != Access::kRead, i});
         }

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "metal/choose/kernel_choice.h"
-#include "metal/choose/params.h"
 #include "metal/include/kv_layout.h"
 
 namespace akunu::metal {
@@ -100,7 +99,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
     if (type.empty()) return std::nullopt;
     switch (cmd.op) {
         case Op::kRopeKv: {
-            const auto p = params_of<RopeKvParams>(cmd);
+            const auto p = cmd.params_as<RopeKvParams>();
             // Of a sound there are keys and values alone.
             const Heads heads{p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim};
             heads.check(cmd.op);
@@ -111,7 +110,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttention:
         case Op::kAttentionSplit:
         case Op::kAttentionMerge: {
-            const auto p = params_of<AttentionParams>(cmd);
+            const auto p = cmd.params_as<AttentionParams>();
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             heads.check(cmd.op);
             if (!heads.supported() || (p.fixed_keys && p.window)) return std::nullopt;
@@ -122,7 +121,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             return choice("attention_merge", heads, {.base = p.n_heads}, {}, splits);
         }
         case Op::kAttentionWeights: {
-            const auto p = params_of<AttentionWeightsParams>(cmd);
+            const auto p = cmd.params_as<AttentionWeightsParams>();
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             heads.check(cmd.op);
             if (!heads.supported()) return std::nullopt;

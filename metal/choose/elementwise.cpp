@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
-#include "metal/choose/params.h"
 
 namespace akunu::metal {
 
@@ -44,29 +43,29 @@ KernelChoice by_channel(const char* function, std::uint32_t channels) {
 std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& /*chip*/) {
     switch (cmd.op) {
         case Op::kRopeTable:
-            return by_element("rope_table", params_of<RopeTableParams>(cmd).half_dim);
+            return by_element("rope_table", cmd.params_as<RopeTableParams>().half_dim);
         case Op::kNorm:
-            return norm_kernel("norm", params_of<NormParams>(cmd).dim);
+            return norm_kernel("norm", cmd.params_as<NormParams>().dim);
         case Op::kNormAdd:
-            return norm_kernel("norm_add", params_of<NormParams>(cmd).dim);
+            return norm_kernel("norm_add", cmd.params_as<NormParams>().dim);
         case Op::kLayerNorm:
-            return norm_kernel("layer_norm", params_of<LayerNormParams>(cmd).dim);
+            return norm_kernel("layer_norm", cmd.params_as<LayerNormParams>().dim);
         case Op::kEmbedPosition:
-            return by_element("embed_position", params_of<EmbedPositionParams>(cmd).dim);
+            return by_element("embed_position", cmd.params_as<EmbedPositionParams>().dim);
         case Op::kUnfold: {
-            const auto p = params_of<UnfoldParams>(cmd);
+            const auto p = cmd.params_as<UnfoldParams>();
             return by_element("unfold", p.taps * p.channels);
         }
         case Op::kQuantize:
-            return by_element("quantize", ceil_div(params_of<QuantizeParams>(cmd).dim, 4));
+            return by_element("quantize", ceil_div(cmd.params_as<QuantizeParams>().dim, 4));
         case Op::kGateAct:
-            return by_element("gate_act", ceil_div(params_of<GateActParams>(cmd).n, 4));
+            return by_element("gate_act", ceil_div(cmd.params_as<GateActParams>().n, 4));
         case Op::kPool:
-            return by_element("pool", params_of<PoolParams>(cmd).dim);
+            return by_element("pool", cmd.params_as<PoolParams>().dim);
         case Op::kKvCopy:
-            return by_element("kv_copy", ceil_div(params_of<KvCopyParams>(cmd).page_words, 4));
+            return by_element("kv_copy", ceil_div(cmd.params_as<KvCopyParams>().page_words, 4));
         case Op::kRecur:
-            return by_channel("recur", params_of<RecurParams>(cmd).dim);
+            return by_channel("recur", cmd.params_as<RecurParams>().dim);
         default:
             return std::nullopt;
     }

@@ -16,6 +16,10 @@ namespace akunu::metal {
 constexpr int kParamsIndex = 8;   // the command's parameters, patched
 constexpr int kScratchIndex = 9;  // `scratch_bytes` of device memory between the passes of one command
 
+constexpr std::uint32_t kSimdWidth = 32;  // threads of a SIMD-group, on every chip so far
+
+constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
 // The value of a function constant.
 struct Constant {
     enum class Type : std::uint8_t { kBool, kUint } type = Type::kUint;

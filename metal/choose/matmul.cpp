@@ -4,7 +4,6 @@
 #include <string>
 
 #include "metal/choose/kernel_choice.h"
-#include "metal/choose/params.h"
 #include "metal/choose/traits.h"
 #include "metal/include/matmul_sizes.h"
 
@@ -105,7 +104,7 @@ bool takes_mixed(const DispatchCmd& cmd) {
 }
 
 Pass norm_qkv_pass(const DispatchCmd& cmd, const Chip& chip) {
-    const auto p = params_of<NormQkvParams>(cmd);
+    const auto p = cmd.params_as<NormQkvParams>();
     const std::uint32_t parts = cmd.buffers[4] ? 2 : 1;  // of k and v; v may be a command of its own
     // Where v has another type: a split of k that leaves work for every SIMD-group with either.
     const std::uint32_t step = std::max(step_of(cmd.weight), step_of(cmd.last_weight));
@@ -135,20 +134,20 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
     switch (cmd.op) {
         case Op::kEmbed:
             return KernelChoice{
-                .passes = {with_groups(embed_pass(params_of<EmbedParams>(cmd), cmd.weight), cmd.weight)}};
+                .passes = {with_groups(embed_pass(cmd.params_as<EmbedParams>(), cmd.weight), cmd.weight)}};
         case Op::kMatmul: {
-            const auto p = params_of<MatmulParams>(cmd);
+            const auto p = cmd.params_as<MatmulParams>();
             return KernelChoice{
                 .passes = {with_groups(matmul_pass(false, cmd.weight, p.rows, p.n, p.k, chip), cmd.weight)}};
         }
         case Op::kGateUp: {
-            const auto p = params_of<GateUpParams>(cmd);
+            const auto p = cmd.params_as<GateUpParams>();
             return KernelChoice{.passes = {matmul_pass(true, cmd.weight, p.rows, p.n, p.k, chip)}};
         }
         case Op::kNormQkv:
             return KernelChoice{.passes = {norm_qkv_pass(cmd, chip)}};
         case Op::kNormGateUp: {
-            const auto p = params_of<NormGateUpParams>(cmd);
+            const auto p = cmd.params_as<NormGateUpParams>();
             const Geometry g = gemv_geometry(2 * p.n, p.k, 2, step_of(cmd.weight), chip);
             return KernelChoice{
                 .passes = {gemv_pass("norm_gate_up", cmd.weight, p.k, g, ceil_div(p.n, g.rows_per_group()))}};

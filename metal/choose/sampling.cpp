@@ -1,7 +1,6 @@
 #include "core/sampling.h"
 
 #include "metal/choose/kernel_choice.h"
-#include "metal/choose/params.h"
 #include "metal/include/sampling.h"
 
 namespace akunu::metal {
@@ -48,7 +47,7 @@ KernelChoice accept_kernel() {
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&) {
     if (cmd.op == Op::kAccept) return accept_kernel();
     if (cmd.param_bytes != sizeof(SampleParams)) return {};
-    const auto p = params_of<SampleParams>(cmd);
+    const auto p = cmd.params_as<SampleParams>();
     const u32 slices = slice_count(p.vocab);
     if (p.vocab == 0 || slices > kMaxSlices) return {};
     switch (cmd.op) {

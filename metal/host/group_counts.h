@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "metal/choose/kernel_choice.h"
-#include "metal/choose/params.h"
 
 namespace akunu::metal {
 

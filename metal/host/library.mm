@@ -4,30 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
+#include "core/cache_folder.h"
 #include "core/error.h"
-#include "metal/choose/params.h"
 
 namespace akunu::metal {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// FNV-1a: names a cache file after what it was compiled from.
-std::uint64_t hash(std::string_view text, std::uint64_t h = 0xCBF29CE484222325ull) {
-    for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-    return h;
-}
-
-std::string hex(std::uint64_t v) {
-    std::string s(16, '0');
-    for (int i = 15; i >= 0; --i, v >>= 4) s[static_cast<std::size_t>(i)] = "0123456789abcdef"[v & 15];
-    return s;
-}
 
 // A file in the folder of the module that this code is in.
 std::string beside_module(const char* name) {
@@ -40,26 +28,16 @@ std::string beside_module(const char* name) {
 // The archive of compiled kernels: one file per device, system and set of kernel texts. Empty when no folder of the
 // user's can be written.
 std::string archive_file(id<MTLDevice> device) {
-    fs::path folder;
-    if (const char* set = std::getenv("AKUNU_CACHE")) {
-        folder = set;
-    } else if (const char* home = std::getenv("HOME")) {
-#ifdef __APPLE__
-        folder = fs::path(home) / "Library" / "Caches" / "akunu";
-#else
-        folder = fs::path(home) / ".cache" / "akunu";
-#endif
-    } else {
-        return {};
-    }
+    const fs::path folder = cache_folder();
     std::error_code failed;
     fs::create_directories(folder, failed);
     if (failed || access(folder.c_str(), W_OK) != 0) return {};
     const NSOperatingSystemVersion os = NSProcessInfo.processInfo.operatingSystemVersion;
-    std::uint64_t h = hash(std::string(device.name.UTF8String) + " " + std::to_string(os.majorVersion) + "." +
-                           std::to_string(os.minorVersion) + "." + std::to_string(os.patchVersion));
-    for (const KernelSource& s : kernel_sources()) h = hash(s.text, h);
-    return (folder / ("kernels-" + hex(h) + ".metalarchive")).string();
+    const std::string there = std::string(device.name.UTF8String) + " " + std::to_string(os.majorVersion) + "." +
+                              std::to_string(os.minorVersion) + "." + std::to_string(os.patchVersion);
+    std::vector<std::string_view> made_of{there};
+    for (const KernelSource& s : kernel_sources()) made_of.push_back(s.text);
+    return (folder / ("kernels-" + name_of_contents(made_of) + ".metalarchive")).string();
 }
 
 }  // namespace

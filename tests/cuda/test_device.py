@@ -235,6 +235,14 @@ print(len(opened.decode(2).ids))
     assert again.stdout == "{2}\n", again.stderr
 
 
+def test_compiled_kernels_lie_in_the_users_folder_of_caches(run: Run, tmp_path: Path) -> None:
+    load = COMPILE + "engine(None)"
+    for folder in (tmp_path / "xdg", tmp_path / "home" / ".cache"):
+        done = run(load, AKUNU_CACHE="", XDG_CACHE_HOME=str(tmp_path / "xdg"), HOME=str(tmp_path / "home"))
+        assert [path.suffix for path in (folder / "akunu" / "cuda").iterdir()] == [".cubin"], done.stderr
+        load = 'import os; del os.environ["XDG_CACHE_HOME"]\n' + load
+
+
 def test_a_server_says_once_that_kernels_are_compiled(run: Run) -> None:
     code = """
 import asyncio, logging
