@@ -256,6 +256,8 @@ class Architecture:
     wide_scale_layers
         Layer counts whose attention scale is (dim / n_heads)**-0.5 instead of head_dim**-0.5. GGUF files of
         Gemma carry no query scale; their layer count is what identifies the sizes that need another.
+    required_keys
+        Keys that llama.cpp wants in every GGUF file of it, also where they change nothing.
     """
 
     name: str
@@ -270,6 +272,7 @@ class Architecture:
     bidirectional: bool = False
     soft_caps: tuple[str, ...] = ()
     wide_scale_layers: tuple[int, ...] = ()
+    required_keys: tuple[str, ...] = ()
 
 
 def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
@@ -455,6 +458,7 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=(*_GLOBAL, *_NORMS, *_FUSED_QKV, *_ATTN_OUTPUT, *_FUSED_GATE_UP, *_DOWN),
+        required_keys=("attention.sliding_window", "rope.scaling.original_context_length"),
     ),
 )
 

@@ -27,6 +27,7 @@ from akunu.progress import Progress, check_progress, reporter
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
+    from akunu.config import ModelSpec
     from akunu.encoders.model import EmbeddingModel
     from akunu.model import Model
     from akunu.model_files import ModelFiles
@@ -227,21 +228,8 @@ def load(
     if task == "transcribe":
         raise UnsupportedError(f"{called} is no speech model; load a Whisper model")
     opened = found.files
-    spec = opened.spec(requested or DEFAULT_CONTEXT)
-    trained = spec.config.context_length
-    if requested is not None and requested > trained:
-        raise InvalidArgumentError(
-            f"context: {requested} is more than the {trained} tokens {called} was trained for"
-        )
-    if requested is None and trained < DEFAULT_CONTEXT:
-        spec = opened.spec(trained)
-    encoder = spec.config.encoder
-    if task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
-        from akunu.encoders.loading import as_reranker
-
-        spec = as_reranker(opened, spec)
-    if task == "embed" and spec.config.encoder is None:
-        raise UnsupportedError(f"{called} writes text; load an embedding model")
+    spec = _spec_for(opened, called, requested, task)
+    most_tokens = requested or min(spec.config.context_length, DEFAULT_CONTEXT)
     if spec.config.encoder is not None:
         _refuse(f"{called} makes vectors, and such a model has", refused)
     types = None
@@ -278,14 +266,14 @@ def load(
             from akunu.draft_model import DraftModel
 
             writer = find_model(draft, token=token, progress=progress, argument="draft")
-            smaller = DraftModel.open(writer, requested or min(trained, DEFAULT_CONTEXT))
+            smaller = DraftModel.open(writer, most_tokens)
         engine = on_first(
             devices,
             lambda device: _core.Engine(
                 opened.files,
                 spec,
                 device=device,
-                context=requested or min(trained, DEFAULT_CONTEXT),
+                context=most_tokens,
                 threads=n_threads,
                 kv_dtype=kv_dtype,
                 parallel=n_parallel,
@@ -322,6 +310,26 @@ def load(
         from akunu.model import Model
 
         return Model(engine, tokenizer.result(), spec.config, opened.metadata, file_path, kept, drafts)
+
+
+def _spec_for(opened: ModelFiles, called: str, context: int | None, task: str | None) -> ModelSpec:
+    """What the files describe, as a model for that task and with that context."""
+    spec = opened.spec(context or DEFAULT_CONTEXT)
+    trained = spec.config.context_length
+    if context is not None and context > trained:
+        raise InvalidArgumentError(
+            f"context: {context} is more than the {trained} tokens {called} was trained for"
+        )
+    if context is None and trained < DEFAULT_CONTEXT:
+        spec = opened.spec(trained)
+    encoder = spec.config.encoder
+    if task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
+        from akunu.encoders.loading import as_reranker
+
+        spec = as_reranker(opened, spec)
+    if task == "embed" and spec.config.encoder is None:
+        raise UnsupportedError(f"{called} writes text; load an embedding model")
+    return spec
 
 
 def _refuse(what: str, settings: Mapping[str, object]) -> None:

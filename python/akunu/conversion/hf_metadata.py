@@ -84,8 +84,9 @@ def _attention(config: ModelConfig) -> dict[str, object]:
         if cap or field in arch.defaults:
             found[f"{key}_softcapping"] = cap
     window = whole_window(config)
-    if window or "window" in arch.defaults or config.arch == "phi3":  # llama.cpp wants it of every Phi 3
-        found["attention.sliding_window"] = window
+    key = "attention.sliding_window"
+    if window or "window" in arch.defaults or key in arch.required_keys:
+        found[key] = window
     local = local_by_period(config.n_layers, arch.window_period)
     if window and [bool(w) for w in config.layer_window] != local:
         found["attention.sliding_window_pattern"] = [bool(w) for w in config.layer_window]
@@ -102,9 +103,9 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     if kind in ("linear", "yarn"):
         found["rope.scaling.type"] = kind
         found["rope.scaling.factor"] = numbers.real("rope_factor")
-    if kind in ("yarn", "longrope") or config.arch == "phi3":  # of which llama.cpp wants it always
-        original = numbers.integer("rope_original_context", default=config.context_length)
-        found["rope.scaling.original_context_length"] = original
+    key = "rope.scaling.original_context_length"
+    if kind in ("yarn", "longrope") or key in ARCHITECTURES[config.arch].required_keys:
+        found[key] = numbers.integer("rope_original_context", default=config.context_length)
     if kind == "yarn":
         if numbers.get("truncate") is False:
             raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
