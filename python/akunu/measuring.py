@@ -38,11 +38,14 @@ class Measuring(Tokenizing):
     def _turn(self, tokens: int) -> AbstractContextManager[None]:
         """The engine for one call, between two steps of the generations, with room for so many tokens."""
 
-    def _text_ids(self, text: str) -> tuple[list[int], npt.NDArray[np.uint32]]:
+    def _text_ids(
+        self, text: str, *, parse_special: bool = False
+    ) -> tuple[list[int], npt.NDArray[np.uint32]]:
         """What each window of a text begins with, and the text's tokens."""
         tokenizer = self.tokenizer
         prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
-        return prefix, self._checked_ids(tokenizer.encode(text, add_special=False))
+        ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
+        return prefix, self._checked_ids(ids)
 
     def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
         """Logits after each of `ids`, in a fresh run.
@@ -142,7 +145,12 @@ class Measuring(Tokenizing):
             )
 
     def importance_matrix(
-        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
+        self,
+        text: str,
+        *,
+        name: str = "text",
+        parse_special: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> ImportanceMatrix:
         """How much an error in each column of the weights counts, for `akunu.convert`.
 
@@ -155,6 +163,8 @@ class Measuring(Tokenizing):
             Of the kind that the model is for; some ten thousand tokens are plenty.
         name
             What a file says of where it is from.
+        parse_special
+            The text has special tokens, such as conversations in the form of the model's chat template.
         progress
             Called as `progress(windows_done, windows)`.
 
@@ -173,7 +183,7 @@ class Measuring(Tokenizing):
         from akunu.conversion import importance
 
         check_callback(progress)
-        prefix, ids = self._text_ids(text)
+        prefix, ids = self._text_ids(text, parse_special=parse_special)
         window = min(importance.WINDOW, self.context)
         windows = importance.text_windows(ids, prefix, window)
 

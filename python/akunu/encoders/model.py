@@ -424,7 +424,12 @@ class EmbeddingModel(Model):
         )
 
     def importance_matrix(
-        self, text: str, *, name: str = "text", progress: Callable[[int, int], None] | None = None
+        self,
+        text: str,
+        *,
+        name: str = "text",
+        parse_special: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> Never:
         """An error: matrices are measured of models that draw tokens."""
         raise UnsupportedError(f"{self.name} makes vectors, of which there are no importance matrices")

@@ -21,8 +21,13 @@ __all__ = ["command"]
 @click.argument("model", type=MODEL)
 @click.argument("text", type=PathName(exists=True, dir_okay=False))
 @click.argument("out", type=PathName())
+@click.option(
+    "--parse-special",
+    is_flag=True,
+    help="TEXT has special tokens, such as conversations in the form of the model's chat template.",
+)
 @device_options
-def command(model: str, text: Path, out: Path, device: str, threads: int | None) -> None:
+def command(model: str, text: Path, out: Path, parse_special: bool, device: str, threads: int | None) -> None:
     """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.
 
     That is what convert --imatrix weighs errors with, and llama.cpp's llama-quantize as well: OUT is a GGUF
@@ -36,6 +41,7 @@ def command(model: str, text: Path, out: Path, device: str, threads: int | None)
     Examples:
       akunu imatrix my-folder pages.txt my-imatrix.gguf
       akunu convert my-folder my-q3_k_m.gguf --type q3_k_m --imatrix my-imatrix.gguf
+      akunu imatrix my-folder conversations.txt my-imatrix.gguf --parse-special
     """
     import akunu
     from akunu.progress import reporter
@@ -47,7 +53,9 @@ def command(model: str, text: Path, out: Path, device: str, threads: int | None)
         akunu.load(model, **options) as loaded,
         reporter(True, "Measuring", unit="count") as report,
     ):
-        matrix = loaded.importance_matrix(content, name=text.name, progress=report)
+        matrix = loaded.importance_matrix(
+            content, name=text.name, parse_special=parse_special, progress=report
+        )
     matrix.write(out)
     tokens = max(matrix.tokens.values())
     seconds = time.perf_counter() - start
