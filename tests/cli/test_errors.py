@@ -99,6 +99,13 @@ def test_a_window_that_does_not_fit_is_named(akunu_cli, tmp_path):
     assert "--window: 65 is more than the context of 64 tokens" in ran.err
 
 
+def test_python_without_memory_is_no_internal_error(akunu_cli, monkeypatch):
+    monkeypatch.setattr(akunu, "load", failing(MemoryError()))
+    ran = akunu_cli("complete", "hi")
+    assert ran.status == 1
+    assert ran.err.startswith("akunu: error: out of memory; ")
+
+
 def test_a_missing_file_is_named(akunu_cli, tmp_path):
     ran = akunu_cli("perplexity", "ember", str(tmp_path / "none.txt"))
     assert ran.status == 1
@@ -178,6 +185,26 @@ sys.exit(main(["-m", "ember"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     name = {"akunu.cli": "akunu", "akunu.bench": "akunu-bench"}[module]
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{name}: interrupted\n")
+
+
+def test_ctrl_c_in_a_callback_is_not_lost():
+    """Python drops what callbacks raise, such as those by which it forgets the locks of imports."""
+    code = """
+import os, signal, sys, time, weakref
+from akunu.cli import start
+
+class Lock: ...
+
+def load():
+    lock = Lock()
+    forgotten = weakref.ref(lock, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    del lock
+    return lambda args: time.sleep(60) or 0
+
+sys.exit(start("akunu", load, []))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "akunu: interrupted\n")
 
 
 def test_ctrl_c_while_a_server_starts_leaves_no_import_half_way():

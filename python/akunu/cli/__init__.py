@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 __all__ = ["main", "start"]
 
@@ -35,9 +36,26 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def start(prog: str, load: Callable[[], Run], args: Sequence[str] | None) -> int:
     """Run what `load` imports; Ctrl-C ends that quietly too, before anything is there that could say so."""
+    before, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     try:
         run = load()
+        return run(args)
     except KeyboardInterrupt:
         print(f"{prog}: interrupted", file=sys.stderr)
         return 130
-    return run(args)
+    finally:
+        sys.unraisablehook = before
+
+
+def _interrupt_again(lost: Any) -> None:
+    """A Ctrl-C that came in a callback, such as those of imports, of which Python drops what they raise."""
+    if not issubclass(lost.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(lost)
+        return
+    import signal
+    import threading
+
+    main_thread = threading.main_thread().ident
+    again = threading.Timer(0.01, signal.pthread_kill, (main_thread, signal.SIGINT))  # the callback is over
+    again.daemon = True
+    again.start()

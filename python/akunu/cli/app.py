@@ -82,6 +82,13 @@ def run(command: click.Command, prog: str, args: Sequence[str] | None = None) ->
                 raise
             print_error(prog, "error", _text(error))
             return 2 if isinstance(error, InvalidArgumentError) else 1
+        except MemoryError:
+            if debug:
+                raise
+            print_error(
+                prog, "error", "out of memory; a smaller context or a more quantised model needs less"
+            )
+            return 1
         except Exception as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # of a compiled module that was being imported
                 print_error(prog, "", "interrupted")
