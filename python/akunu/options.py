@@ -21,7 +21,17 @@ from akunu.errors import InvalidArgumentError
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
-__all__ = ["MAX_PRIORITY", "GenerationOptions", "Limit", "Request", "Sampling", "as_path", "flag", "resolve"]
+__all__ = [
+    "MAX_PRIORITY",
+    "GenerationOptions",
+    "Limit",
+    "Request",
+    "Sampling",
+    "as_path",
+    "check_names",
+    "flag",
+    "resolve",
+]
 
 MAX_PRIORITY: Final = 8
 _MAX_U32: Final = (1 << 32) - 1
@@ -305,6 +315,22 @@ class Request:
     structure: Structure | None = None
 
 
+def check_names(options: Mapping[str, object], known: type[GenerationOptions]) -> None:
+    """Refuse arguments that there are not.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For the first of them, with the one that may be meant.
+    """
+    names = known.__annotations__
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(names)}"
+            raise InvalidArgumentError(f"unknown argument {name}; {hint}")
+
+
 def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
     """Check the caller's arguments and fill in the defaults.
 
@@ -313,12 +339,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
     InvalidArgumentError
         For an unknown argument, or a value of the wrong type or out of range.
     """
-    known = GenerationOptions.__annotations__.keys()
-    for name in options:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
-            raise InvalidArgumentError(f"unknown argument {name}; {hint}")
+    check_names(options, GenerationOptions)
 
     def number(name: str) -> Any:
         value = options.get(name)

@@ -14,7 +14,7 @@ from akunu.chat.options import ChatOptions
 from akunu.errors import InvalidArgumentError, ModelFileError
 from akunu.generation import Completion
 from akunu.json_file import read_object
-from akunu.options import GenerationOptions, as_path
+from akunu.options import GenerationOptions, as_path, check_names
 from akunu.signatures import spelled_out
 from akunu.streams import Stream
 from akunu.whole_file import whole_file
@@ -61,6 +61,7 @@ class Session:
     def __init__(self, model: Answering, messages: Sequence[Message], options: ChatOptions) -> None:
         self._model = model
         self._messages: list[Message] = deepcopy(list(message_list(messages)))
+        check_names(options, ChatOptions)
         self._options = options
         self._open: tuple[Message, Stream] | None = None
 
@@ -177,6 +178,7 @@ class Session:
         ModelFileError
             The file cannot be read, or is no session.
         """
+        check_names(options, ChatOptions)
         saved = read_object(as_path("path", path), limit=MAX_BYTES)
         if saved.get("format") != FORMAT:
             raise ModelFileError(

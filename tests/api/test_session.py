@@ -186,6 +186,16 @@ def test_what_is_no_list_of_messages_begins_no_conversation(model: akunu.Model, 
         model.session(messages)
 
 
+def test_an_argument_that_there_is_not_begins_no_conversation(model: akunu.Model, tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    model.session().save(path)
+    for begin in (model.session, lambda **given: akunu.Session.load(model, path, **given)):
+        with pytest.raises(
+            akunu.InvalidArgumentError, match=r"^unknown argument tool_choise; did you mean tool_choice\?"
+        ):
+            begin(tool_choise="none")
+
+
 def test_a_fork_of_a_conversation_whose_answer_is_being_read_ends_it_there(
     model: akunu.Model, session: akunu.Session
 ) -> None:

@@ -13,7 +13,7 @@ from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions, Limit, flag
+from akunu.options import GenerationOptions, Limit, check_names, flag
 from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 
@@ -65,6 +65,7 @@ def prepare(
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
     """
+    check_names(options, ChatOptions)
     rest: dict[str, Any] = dict(options)
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
