@@ -9,6 +9,7 @@ import pytest
 
 from akunu.chat.deltas import message_of
 from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.tools import NO_PARAMETERS
 from akunu.errors import InvalidArgumentError
 
 from .answers import TOOLS
@@ -30,13 +31,27 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
         name = tool["function"]["name"]
         empty = "" if family.name in ("qwen coder", "lfm 2") else "{}"
         if family in JSON:
-            assert each.schema == (WEATHER if name == "weather" else {"type": "object"})
+            assert each.schema == (WEATHER if name == "weather" else NO_PARAMETERS)
         else:
             assert each.grammar and each.schema is None
         parser = family.parser(TOOLS, whole=True)
         message = message_of([*parser.feed(each.begin + empty + each.end), *parser.end()])
         (call,) = message["tool_calls"]
         assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (name, {})
+        assert message["content"] is None
+
+
+@pytest.mark.parametrize("space", ["", " ", "\n"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str) -> None:
+    tag = family.tool_tag(TOOLS, "required")
+    assert tag is not None and tag.parallel
+    empty = "" if family.name in ("qwen coder", "lfm 2") else "{}"
+    text = space.join(each.begin + empty + each.end for each in (*tag.tags, tag.tags[0]))
+    for whole in (False, True):
+        parser = family.parser(TOOLS, whole=whole)
+        message = message_of([*parser.feed(text), *parser.end()])
+        assert [call["function"]["name"] for call in message["tool_calls"]] == ["weather", "now", "weather"]
         assert message["content"] is None
 
 

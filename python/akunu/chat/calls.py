@@ -143,8 +143,9 @@ def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
 
 
 def _separated(source: Incoming) -> Steps[bool]:
+    """Whether another object follows; nothing need stand between the two, as between calls with marks."""
     yield from source.space()
-    return bool((yield from source.one_of((";", ","))))
+    return bool((yield from source.one_of((";", ",")))) or (yield from source.peek()) == "{"
 
 
 def _object(calls: Calls, declared: bool = False) -> Steps[None]:
@@ -180,8 +181,19 @@ class _Call:
             yield from source.expect(":")
             yield from source.space()
             yield from self._member(key)
-            yield from source.space()
-            mark = yield from source.expect(",", "}")
+            mark = yield from self._mark()
+
+    def _mark(self) -> Steps[str]:
+        """What follows a member. Nothing need close an object that has all of a call: models forget it."""
+        source = self._calls.source
+        start = source.at
+        yield from source.space()
+        mark = yield from source.one_of((",", "}"))
+        if not mark:
+            if not (self._begun or (self._name and self._held)):
+                raise Malformed
+            source.at = start
+        return mark
 
     def _member(self, key: str) -> Steps[None]:
         source = self._calls.source
@@ -199,10 +211,11 @@ class _Call:
             if first == "{" and self._name:
                 self._begin()
                 yield from read_value(source, JSON, self._calls.arguments)
+                self._calls.done()
             else:
                 held: list[str] = []
                 yield from read_value(source, JSON, held.append)
-                self._held = "".join(held) if first == "{" else _object_text(json.loads("".join(held)))
+                self._held = "".join(held) if first == "{" else _object_text("".join(held))
         else:
             yield from read_value(source, JSON, lambda fragment: None)
 
@@ -219,11 +232,11 @@ class _Call:
         self._calls.done()
 
 
-def _object_text(value: object) -> str:
-    """The JSON of arguments that are given as a text, or as nothing."""
-    if value is None or value == "":
+def _object_text(value: str) -> str:
+    """The JSON of arguments that are given as a text, or as nothing; `value` is the JSON of that."""
+    if value in ("null", '""'):
         return "{}"
-    written = rewritten(value, JSON) if isinstance(value, str) else None
+    written = rewritten(json.loads(value), JSON) if value.startswith('"') else None
     if written is None or not written.startswith("{"):
         raise Malformed
     return written
@@ -376,9 +389,14 @@ def _typed(text: str, schema: Mapping[str, Any]) -> str:
     """The JSON of a value that the text alone need not tell the type of."""
     kinds = _kinds(schema)
     written = rewritten(text, PYTHON)
-    if written is None or ("string" in kinds and _KINDS[type(json.loads(written))] not in kinds):
+    if written is None or ("string" in kinds and _kind_of(written) not in kinds):
         return f'"{quoted(text)}"'
     return written
+
+
+def _kind_of(written: str) -> str:
+    """The type of a value that is JSON, however many digits its numbers have."""
+    return _KINDS[type(json.loads(written, parse_int=lambda digits: 0))]
 
 
 _KINDS: Final[Mapping[type, str]] = {

@@ -24,7 +24,7 @@ from akunu.chat.calls import (
 from akunu.chat.incoming import Steps
 from akunu.chat.layouts import channels, in_order
 from akunu.chat.parser import OutputParser
-from akunu.chat.tools import Tools
+from akunu.chat.tools import NO_PARAMETERS, Tools
 from akunu.errors import InvalidArgumentError
 from akunu.structured.tags import StructuralTag
 
@@ -138,7 +138,8 @@ class Family:
             )
         names = [choice] if choice in known else list(known)
         tags = tuple(
-            form.tag(name, known[name] if required or name in known.strict else {}) for name in names
+            form.tag(name, (known[name] or NO_PARAMETERS) if required or name in known.strict else {})
+            for name in names
         )
         triggers = () if required else (form.trigger,)
         return StructuralTag(tags, triggers, required=required, parallel=parallel)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Tools"]
+__all__ = ["NO_PARAMETERS", "Tools"]
 
 Schema = Mapping[str, Any]
+
+NO_PARAMETERS: Final[Schema] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""What a function without `parameters` takes, as in OpenAI's API: nothing."""
 
 
 class Tools(Mapping[str, Schema]):
