@@ -212,6 +212,26 @@ def test_a_number_may_have_any_number_of_digits(name: str, text: str) -> None:
         assert message["tool_calls"][0]["function"]["arguments"] == f'{{"either": {digits}}}'
 
 
+def test_the_type_of_an_untyped_value_is_that_of_the_schema_wherever_it_says_so() -> None:
+    texts = {"type": "string", "enum": ["1", "2"]}
+    properties: dict[str, Any] = {
+        "ref": {"$ref": "#/$defs/texts", "description": "one or two"},
+        "optional": {"anyOf": [{"$ref": "#/$defs/texts"}, {"type": "null"}]},
+        "all": {"allOf": [{"$ref": "#/$defs/texts"}]},
+        "enum": {"enum": ["1", "2"]},
+        "const": {"const": "1"},
+        "number": {"$ref": "#/$defs/number"},
+        "itself": {"$ref": "#/properties/itself"},
+        "nowhere": {"$ref": "#/nowhere"},
+    }
+    parameters = {"properties": properties, "$defs": {"texts": texts, "number": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
+    text = "".join(f"<parameter={name}>\n1\n</parameter>\n" for name in properties)
+    message = message_of(parsed(BY_NAME["qwen coder"].parser(tools), [f"<function=act>\n{text}</function>"]))
+    numbers = dict.fromkeys(("number", "itself", "nowhere"), 1)
+    assert calls(message) == [("act", dict.fromkeys(properties, "1") | numbers)]
+
+
 def test_reading_takes_time_in_proportion_to_the_text() -> None:
     """As steps of the interpreter, not as time: twice the text, about twice the steps."""
 

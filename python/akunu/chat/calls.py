@@ -6,13 +6,13 @@ A reader gives a call's name once, and its arguments as fragments of JSON, as so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from akunu.chat.arguments import Grammar
 from akunu.chat.incoming import Incoming, Malformed, Steps
-from akunu.chat.tools import Tools
+from akunu.chat.tools import Tools, kind_of
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
 from akunu.structured.tags import Tag
 
@@ -359,19 +359,19 @@ def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
         if not key:
             raise Malformed
         opening = _argument(calls, name, key, opening)
-        yield from _parameter(calls, calls.tools.parameter(name, key))
+        yield from _parameter(calls, name, key)
         yield from source.space()
     _close(calls, name, opening)
     yield from _end(form, calls)
 
 
-def _parameter(calls: Calls, schema: Mapping[str, Any]) -> Steps[None]:
+def _parameter(calls: Calls, function: str, key: str) -> Steps[None]:
     """A value up to its closing tag; the line ends next to the tags are theirs."""
     source = calls.source
     yield from source.one_of(("\n",))
-    if schema.get("type") != "string":
+    if calls.tools.parameter(function, key).get("type") != "string":
         text = (yield from source.until(_PARAMETER_END)).removesuffix("\n")
-        calls.arguments(_typed(text, schema))
+        calls.arguments(_typed(text, calls.tools.kinds(function, key)))
         return
     calls.arguments('"')
     line_end = mark = ""
@@ -385,32 +385,14 @@ def _parameter(calls: Calls, schema: Mapping[str, Any]) -> Steps[None]:
     calls.arguments('"')
 
 
-def _typed(text: str, schema: Mapping[str, Any]) -> str:
-    """The JSON of a value that the text alone need not tell the type of."""
-    kinds = _kinds(schema)
+def _typed(text: str, kinds: Collection[str]) -> str:
+    """The JSON of a value that the text alone need not tell the type of; `kinds`: the types it may have."""
     written = rewritten(text, PYTHON)
-    if written is None or ("string" in kinds and _kind_of(written) not in kinds):
+    if written is None or ("string" in kinds and _kind(written) not in kinds):
         return f'"{quoted(text)}"'
     return written
 
 
-def _kind_of(written: str) -> str:
+def _kind(written: str) -> str:
     """The type of a value that is JSON, however many digits its numbers have."""
-    return _KINDS[type(json.loads(written, parse_int=lambda digits: 0))]
-
-
-_KINDS: Final[Mapping[type, str]] = {
-    dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean",
-    type(None): "null",
-}  # fmt: skip
-
-
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """The types that a schema names; empty where it does not say."""
-    kind = schema.get("type")
-    kinds = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
-    for name in ("anyOf", "oneOf"):
-        for part in schema.get(name) or ():
-            if isinstance(part, Mapping):
-                kinds |= _kinds(part)
-    return kinds | {"integer"} if "number" in kinds else kinds
+    return kind_of(json.loads(written, parse_int=lambda digits: 0))
