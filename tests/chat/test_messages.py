@@ -141,6 +141,34 @@ def test_a_role_that_is_written_only_beside_others_counts_as_known() -> None:
     assert rendered(after_a_call, messages) == "UfT"
 
 
+ONLY_THE_FIRST = (
+    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% for m in messages if m.role in ['user', 'assistant'] %}{{ m.content }}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    "before", [[], [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]]
+)
+def test_what_the_system_says_after_others_is_refused_where_the_template_leaves_it_out(before) -> None:
+    messages = [
+        {"role": "system", "content": "S"}, *before, {"role": "system", "content": "T"}, *before,
+        {"role": "user", "content": "U"},
+    ]  # fmt: skip
+    message = (
+        rf"messages\[{len(before) + 1}\].role: the chat template leaves out messages of the role 'system' "
+    )
+    with pytest.raises(InvalidArgumentError, match=message + "after the first"):
+        rendered(ONLY_THE_FIRST, messages)
+    assert rendered(KNOWS_THREE, messages).count("T") == 1
+    assert rendered(ONLY_THE_FIRST, [messages[0], *before, messages[-1]]).startswith("S")
+    others = "{% if messages[1:] | selectattr('role', 'equalto', 'system') | list %}"
+    with pytest.raises(TemplateError, match="the system is first"):
+        rendered(
+            others + "{{ raise_exception('the system is first') }}{% endif %}" + ONLY_THE_FIRST, messages
+        )
+
+
 def test_a_template_that_writes_no_message_at_all_cannot_be_asked() -> None:
     assert rendered("{{ messages | length }}", [{"role": "tool", "content": "x"}]) == "1"
 

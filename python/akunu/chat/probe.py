@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from akunu.chat.marks import ROLES
 from akunu.errors import InvalidArgumentError, TemplateError
@@ -19,14 +19,26 @@ _CALL: Final = {"type": "function", "function": {"name": "f", "arguments": {}}, 
 _USER: Final = {"role": "user", "content": "u"}
 _ANSWER: Final = {"role": "assistant", "content": "a"}
 _CALLING: Final = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
-_SETTINGS: Final = (
-    ((), ()),
-    ((_USER,), ()),
-    ((), (_USER,)),
-    ((_USER, _ANSWER), ()),
-    ((_USER, _CALLING), ()),
-)
+_SYSTEM: Final = {"role": "system", "content": "s"}
+_Place = Literal["anywhere", "after the system", "after others"]
+_SETTINGS: Final[Mapping[_Place, Any]] = {
+    "anywhere": (
+        ((), ()),
+        ((_USER,), ()),
+        ((), (_USER,)),
+        ((_USER, _ANSWER), ()),
+        ((_USER, _CALLING), ()),
+    ),
+    "after the system": (((_SYSTEM,), (_USER,)),),
+    "after others": (
+        ((_USER, _ANSWER), (_USER,)),
+        ((_USER, _ANSWER), ()),
+        ((_USER,), ()),
+        ((_USER,), (_USER,)),
+    ),
+}
 """What stands before and after a message, in conversations that one template or another accepts."""
+_SYSTEMS: Final = ("system", "developer")
 _RESULT: Final = {"role": "tool", "content": "r", "name": "f", "tool_call_id": "call00001"}
 _ARGUMENTS: Final = {_WORD: 7}
 _TOOL: Final = {
@@ -65,7 +77,7 @@ class Probe:
     def __init__(self, render: Callable[..., str], source: str) -> None:
         self._render = render
         self._source = source
-        self._written: dict[str, bool | None] = {}
+        self._written: dict[tuple[str, _Place], bool | None] = {}
         self._wants_parts: bool | None = None
 
     def prepare(self, messages: Sequence[dict[str, Any]]) -> None:
@@ -81,6 +93,8 @@ class Probe:
             self._written.clear()
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
+            if n and message["role"] in _SYSTEMS:
+                self._check_system(messages[:n], message["role"], f"messages[{n}].role")
             self._prepare_reasoning(message)
             if message.get("tool_calls"):
                 self._prepare_calls(message, f"messages[{n}].tool_calls")
@@ -165,20 +179,31 @@ class Probe:
             if close:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 
-    def _writes(self, role: str) -> bool | None:
+    def _check_system(self, before: Sequence[Mapping[str, Any]], role: str, path: str) -> None:
+        """Refuse what the system says after others, where the template writes only what it says first."""
+        first = all(message["role"] in _SYSTEMS for message in before)
+        place: _Place = "after the system" if first else "after others"
+        if self._writes("user") is True and self._writes(role, place) is False:
+            raise InvalidArgumentError(
+                f"{path}: the chat template leaves out messages of the role {role!r} after the first "
+                "message; say it there, or as the user"
+            )
+
+    def _writes(self, role: str, place: _Place = "anywhere") -> bool | None:
         """Whether the template writes the content of a role's message; None where it refuses the role."""
-        if role not in self._written:
+        key = role, place
+        if key not in self._written:
             if len(self._written) >= _MOST_KEPT:
                 self._written.clear()
-            self._written[role] = self._tried(role, parts=bool(self._wants_parts))
-        return self._written[role]
+            self._written[key] = self._tried(role, place, parts=bool(self._wants_parts))
+        return self._written[key]
 
-    def _tried(self, role: str, *, parts: bool) -> bool | None:
+    def _tried(self, role: str, place: _Place = "anywhere", *, parts: bool) -> bool | None:
         def content(text: str) -> Any:
             return [{"type": "text", "text": text}] if parts else text
 
         accepted = None
-        for before, after in _SETTINGS:
+        for before, after in _SETTINGS[place]:
             messages: list[dict[str, Any]] = [*before, {"role": role, "content": _WORD}, *after]
             try:
                 text = self._render(
