@@ -231,6 +231,37 @@ def test_arguments_that_are_no_object_stay_what_the_model_wrote() -> None:
     assert rendered(source, [USER, calling("")]) == "xy(f:{})"
 
 
+ONE_CALL = (
+    LOOP + "{% if m.tool_calls %}{{ REFUSE }}{{ m.content or '' }}({{ m.tool_calls[0].function.name }})"
+    "{% elif m.role == 'tool' %}={{ m.content }};{% else %}{{ m.content }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize("ids", [("1", "2"), ("2", "1"), (None, None), ("1", "?")])
+def test_calls_side_by_side_follow_each_other_where_the_template_writes_one(refuses: bool, ids: Any) -> None:
+    """As those of Llama 3.1, which refuses several, and of gpt-oss, which leaves out all but the first."""
+    refuse = "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" if refuses else ""
+    source = ONE_CALL.replace("{{ REFUSE }}", refuse)
+    calls = [{**CALL, "id": n, "function": {"name": f"f{n}", "arguments": "{}"}} for n in ("1", "2")]
+    if ids[0] is None:
+        calls = [{name: value for name, value in call.items() if name != "id"} for call in calls]
+    results = [{"role": "tool", "content": n or "r", "tool_call_id": n} for n in ids]
+    messages = [USER, {"role": "assistant", "content": "C", "tool_calls": calls}, *results, USER]
+    expected = {
+        ("1", "2"): "xC(f1)=1;(f2)=2;x",
+        ("2", "1"): "xC(f1)=1;(f2)=2;x",
+        (None, None): "xC(f1)=r;(f2)=r;x",
+        ("1", "?"): "xC(f1)=1;(f2)=?;x",
+    }
+    assert rendered(source, messages) == expected[ids]
+    several = (
+        LOOP
+        + "{{ m.content }}{% for call in m.tool_calls %}({{ call.function.name }}){% endfor %}{% endfor %}"
+    )
+    assert "C(f1)(f2)" in rendered(several, messages)
+
+
 def test_a_call_without_content_does_not_say_none() -> None:
     source = CALLS.replace("ARGUMENTS", "call.function.arguments | tojson")
     assert rendered(source, [USER, calling({}, None)]) == "x(f:{})"

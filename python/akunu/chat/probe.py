@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
@@ -80,8 +81,8 @@ class Probe:
         self._written: dict[tuple[str, _Place], bool | None] = {}
         self._wants_parts: bool | None = None
 
-    def prepare(self, messages: Sequence[dict[str, Any]]) -> None:
-        """Check the roles, and give contents, reasoning and calls the form that the template reads.
+    def prepared(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, checked, with contents, reasoning and calls in the form that the template reads.
 
         Raises
         ------
@@ -100,6 +101,13 @@ class Probe:
                 self._prepare_calls(message, f"messages[{n}].tool_calls")
             if self._wants_parts and isinstance(message.get("content"), str):
                 message["content"] = [{"type": "text", "text": message["content"]}]
+        several = any(len(message.get("tool_calls") or ()) > 1 for message in messages)
+        if several and self._call_form is not None and not self._writes_several_calls:
+            content: Any = self._call_form.content
+            if self._wants_parts and content is not None:
+                content = [{"type": "text", "text": content}]
+            return list(_one_call_each(messages, content))
+        return list(messages)
 
     def check_tools(self) -> None:
         """Raises `InvalidArgumentError` if the template leaves tools out."""
@@ -156,10 +164,22 @@ class Probe:
                 return _CallForm(True, content)
         return None
 
-    def _with_call(self, arguments: object, content: str | None) -> str:
-        call = {**_CALL, "function": {"name": _WORD, "arguments": arguments}}
-        calling = {"role": "assistant", "content": content, "tool_calls": [call]}
-        for after in ((_RESULT,), (_RESULT, _ANSWER), ()):
+    @cached_property
+    def _writes_several_calls(self) -> bool:
+        """Whether it writes all the calls of a message, where it writes one."""
+        assert self._call_form is not None
+        arguments = _arguments(_ARGUMENTS, self._call_form.as_text)
+        return f"{_WORD}2" in self._with_call(arguments, self._call_form.content, f"{_WORD}2")
+
+    def _with_call(self, arguments: object, content: str | None, *more: str) -> str:
+        """What is made of a call, and of `more` of these names beside it."""
+        called = [
+            {**_CALL, "id": f"call{n:05}", "function": {"name": name, "arguments": arguments}}
+            for n, name in enumerate((_WORD, *more), 1)
+        ]
+        calling = {"role": "assistant", "content": content, "tool_calls": called}
+        results = [{**_RESULT, "tool_call_id": call["id"]} for call in called]
+        for after in (results, (*results, _ANSWER), ()):
             try:
                 return self._render([_USER, calling, *after])
             except TemplateError:
@@ -215,6 +235,30 @@ class Probe:
                 return True
             accepted = False
         return accepted
+
+
+def _one_call_each(messages: Sequence[dict[str, Any]], content: Any) -> Iterator[dict[str, Any]]:
+    """The same conversation with one call in a message at most, each followed by its result.
+
+    What is said and thought beside several calls stays with the first; the others have this `content`.
+    """
+    rest = list(messages)
+    while rest:
+        message = rest.pop(0)
+        calls = message.get("tool_calls") or ()
+        if len(calls) < 2:
+            yield message
+            continue
+        results = list(itertools.takewhile(lambda each: each["role"] == "tool", rest))
+        del rest[: len(results)]
+        for n, call in enumerate(calls):
+            first = message if n == 0 else {"role": message["role"], "content": content}
+            yield {**first, "tool_calls": [call]}
+            name = call.get("id")
+            found = [i for i, result in enumerate(results) if name in (None, result.get("tool_call_id"))]
+            if found:
+                yield results.pop(found[0])
+        yield from results
 
 
 def _arguments(given: Any, as_text: bool) -> Any:
