@@ -231,6 +231,25 @@ def test_arguments_that_are_no_object_stay_what_the_model_wrote() -> None:
     assert rendered(source, [USER, calling("")]) == "xy(f:{})"
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ('{"a": 1}', "a=1;"),
+        ("", ""),
+        ("null", ""),
+        ('{"a": 1', 'arguments={"a": 1;'),
+        ("[1]", "arguments=[1];"),
+        ({"a": 1}, "a=1;"),
+    ],
+)
+def test_arguments_that_are_no_object_are_one_where_the_template_fails_without(given, written: str) -> None:
+    """An agent repeats a call that broke off, and the conversation has to go on."""
+    source = CALLS.replace(
+        "{{ ARGUMENTS }}", "{% for k, v in call.function.arguments | items %}{{ k }}={{ v }};{% endfor %}"
+    )
+    assert rendered(source, [USER, calling(given)]) == f"xy(f:{written})"
+
+
 ONE_CALL = (
     LOOP + "{% if m.tool_calls %}{{ REFUSE }}{{ m.content or '' }}({{ m.tool_calls[0].function.name }})"
     "{% elif m.role == 'tool' %}={{ m.content }};{% else %}{{ m.content }}{% endif %}{% endfor %}"

@@ -62,6 +62,8 @@ class _CallForm(NamedTuple):
     """The arguments as JSON text, not as an object."""
     content: str | None
     """The content where there is none."""
+    takes_any: bool = True
+    """Arguments that are no object are written too; otherwise they fail."""
 
 
 class Probe:
@@ -146,7 +148,7 @@ class Probe:
         for call in message["tool_calls"]:
             function = call.get("function", call) if isinstance(call, Mapping) else None
             if isinstance(function, dict) and "arguments" in function:
-                function["arguments"] = _arguments(function["arguments"], form.as_text)
+                function["arguments"] = _arguments(function["arguments"], form)
 
     @cached_property
     def _call_form(self) -> _CallForm | None:
@@ -159,7 +161,7 @@ class Probe:
             if (
                 _WORD in as_object and f"'{_WORD}': 7" not in as_object
             ):  # as Python writes it: a text is wanted
-                return _CallForm(as_object == as_text, content)
+                return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
             if _WORD in as_text:
                 return _CallForm(True, content)
         return None
@@ -168,7 +170,7 @@ class Probe:
     def _writes_several_calls(self) -> bool:
         """Whether it writes all the calls of a message, where it writes one."""
         assert self._call_form is not None
-        arguments = _arguments(_ARGUMENTS, self._call_form.as_text)
+        arguments = _arguments(_ARGUMENTS, self._call_form)
         return f"{_WORD}2" in self._with_call(arguments, self._call_form.content, f"{_WORD}2")
 
     def _with_call(self, arguments: object, content: str | None, *more: str) -> str:
@@ -261,14 +263,22 @@ def _one_call_each(messages: Sequence[dict[str, Any]], content: Any) -> Iterator
         yield from results
 
 
-def _arguments(given: Any, as_text: bool) -> Any:
-    """Arguments of a call, as a text or an object. A text that is no object stays what it was."""
-    if as_text:
+def _arguments(given: Any, form: _CallForm) -> Any:
+    """Arguments of a call, as a text or an object.
+
+    A text that is no object (the model broke off) stays what it was, if the template takes it; or else it is
+    the one argument of an object.
+    """
+    if form.as_text:
         return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    if not isinstance(given, str):
+    if isinstance(given, Mapping):
         return given
-    try:
-        value = json.loads(given or "{}")
-    except (ValueError, RecursionError):
-        return given
-    return value if isinstance(value, dict) else given
+    value = given
+    if isinstance(given, str):
+        try:
+            value = json.loads(given or "{}")
+        except (ValueError, RecursionError):
+            value = given
+    if isinstance(value, dict) or form.takes_any:
+        return value if isinstance(value, dict) else given
+    return {} if value is None else {"arguments": given}
