@@ -55,6 +55,13 @@ def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str
         assert message["content"] is None
 
 
+def test_arguments_are_an_object_whether_the_schema_says_so_or_not() -> None:
+    parameters = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
+    tag = HERMES.tool_tag(tools, "act")
+    assert tag is not None and tag.tags[0].schema == {"type": "object", **parameters}
+
+
 def test_a_function_by_its_name_is_the_only_one() -> None:
     tag = HERMES.tool_tag(TOOLS, "now", parallel=False)
     assert tag is not None and tag.required and not tag.parallel

@@ -86,7 +86,7 @@ class Form:
         before, _, end = self.pattern.partition("{arguments}")
         begin = before.replace("{name}", name)
         if self.arguments is None:
-            return Tag(begin, schema or {"type": "object"}, end, name=f"tools: {name}")
+            return Tag(begin, {"type": "object", **schema}, end, name=f"tools: {name}")
         grammar = self.arguments(schema)
         return Tag(begin, None, end, grammar.lark, grammar.marks, f"tools: {name}")
 
