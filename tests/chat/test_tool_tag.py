@@ -63,8 +63,9 @@ def test_arguments_are_an_object_whether_the_schema_says_so_or_not() -> None:
 
 
 def test_a_function_by_its_name_is_the_only_one() -> None:
-    tag = HERMES.tool_tag(TOOLS, "now", parallel=False)
-    assert tag is not None and tag.required and not tag.parallel
+    tag = HERMES.tool_tag(TOOLS, "now")
+    assert tag is not None and tag.required
+    assert not tag.parallel  # as in OpenAI's API: exactly one call
     assert [each.begin for each in tag.tags] == ['<tool_call>\n{"name": "now", "arguments": ']
 
 

@@ -118,7 +118,7 @@ class Family:
             Functions that the answer may call.
         choice
             "auto": calls, if there are some, fit the schemas of the tools that are `strict`; "required":
-            there is one at least, and each fits its schema; or the name of the function that is called.
+            there is one at least, and each fits its schema; or the name of the function that is called, once.
         parallel
             Whether more than one call may come.
 
@@ -142,7 +142,8 @@ class Family:
             for name in names
         )
         triggers = () if required else (form.trigger,)
-        return StructuralTag(tags, triggers, required=required, parallel=parallel)
+        once = not parallel or choice not in ("auto", "required")
+        return StructuralTag(tags, triggers, required=required, parallel=not once)
 
     @property
     def marks(self) -> frozenset[str]:
