@@ -28,7 +28,8 @@ __all__ = [
     "tagged_call",
 ]
 
-_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
+_NAME: Final = "_-.:/"
+"""What names have besides letters and digits."""
 _ARGUMENTS: Final = ("arguments", "parameters")
 
 
@@ -259,10 +260,10 @@ def mistral_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     if (yield from source.peek()) in ("[", "{"):
         yield from objects(form, calls, mark)
         return
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     yield from source.space()
     if (yield from source.one_of(("[CALL_ID]",))):
-        yield from source.every(_NAME)
+        yield from source.word(_NAME)
     yield from source.one_of(("[ARGS]",))
     yield from named_call(calls, name)
 
@@ -272,7 +273,7 @@ def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     source = calls.source
     yield from source.space()
     yield from source.expect("call:")
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     if not name or (yield from source.peek()) != "{":
         raise Malformed
     calls.begin(name)
@@ -288,14 +289,14 @@ def python_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
 
 def _python_call(calls: Calls) -> Steps[None]:
     source = calls.source
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     yield from source.expect("(")
     yield from source.space()
     if not name:
         raise Malformed
     opening = ""
     while not (yield from source.one_of((")",))):
-        key = yield from source.every(_NAME)
+        key = yield from source.word(_NAME)
         yield from source.space()
         yield from source.expect("=")
         yield from source.space()
@@ -315,7 +316,7 @@ def _argument(calls: Calls, name: str, key: str, opening: str) -> str:
     """An argument's value follows; the call begins with its first. Returns what stands before the next."""
     if not opening:
         calls.begin(name)
-    calls.arguments(f'{opening or "{"}"{key}": ')
+    calls.arguments(f'{opening or "{"}"{quoted(key)}": ')
     return ", "
 
 
@@ -347,22 +348,28 @@ def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
             yield from objects(form, calls, mark)
             return
         yield from source.expect(_FUNCTION)
-    name = yield from source.every(_NAME)
-    yield from source.expect(">")
+    name = yield from _tag_name(source)
     yield from source.space()
-    if not name:
-        raise Malformed
     opening = ""
     while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
-        key = yield from source.every(_NAME)
-        yield from source.expect(">")
-        if not key:
-            raise Malformed
+        key = yield from _tag_name(source)
         opening = _argument(calls, name, key, opening)
         yield from _parameter(calls, name, key)
         yield from source.space()
     _close(calls, name, opening)
     yield from _end(form, calls)
+
+
+def _tag_name(source: Incoming) -> Steps[str]:
+    """What a tag names, up to its end."""
+    start = source.at
+    while (char := (yield from source.peek())) and char not in '<>"\n':
+        source.at += 1
+    name = source.text[start : source.at]
+    yield from source.expect(">")
+    if not name:
+        raise Malformed
+    return name
 
 
 def _parameter(calls: Calls, function: str, key: str) -> Steps[None]:

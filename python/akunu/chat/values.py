@@ -49,6 +49,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null",
 }  # fmt: skip
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$"
+_KEY: Final = "_-.$"
+"""What a key without quotes has besides letters and digits."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _HEX: Final = re.compile("[0-9a-fA-F]+")
 _HIGH: Final = re.compile("[dD][89abAB][0-9a-fA-F]{2}")
@@ -120,7 +122,7 @@ def _read_key(source: Incoming, notation: Notation, write: Write) -> Steps[None]
     quote = yield from source.one_of(notation.quotes)
     if quote:
         yield from read_string(source, quote, notation, write)
-    elif notation.bare_keys and (name := (yield from source.every(_LETTERS))):
+    elif notation.bare_keys and (name := (yield from source.word(_KEY))):
         write(f'"{name}"')
     else:
         raise Malformed
