@@ -97,6 +97,15 @@ class Stream(Iterator[Piece]):
         for piece in self:
             yield from piece.deltas
 
+    def whole_calls(self) -> Self:
+        """This stream of a chat, with each call of a tool only when it is complete. Before the first piece.
+
+        A call that breaks off is content then, as it is in `Completion.message`.
+        """
+        if self._reading is not None:
+            self._reading.whole_calls = True
+        return self
+
     def cancel(self) -> None:
         """End this stream at the next piece, from any thread; what was computed is still given.
 
@@ -171,6 +180,11 @@ class AsyncStream(AsyncItems[Piece]):
         async for piece in self:
             for delta in piece.deltas:
                 yield delta
+
+    def whole_calls(self) -> Self:
+        """This stream with each call of a tool only when it is complete, as of `Stream.whole_calls`."""
+        self._stream.whole_calls()
+        return self
 
     def cancel(self) -> None:
         """End this stream at the next piece; what was computed is still given."""

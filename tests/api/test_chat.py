@@ -95,6 +95,20 @@ def test_deltas_come_asynchronously_too() -> None:
     assert merged(asyncio.run(read())) == [Reasoning("Hm."), Content("Yes.")]
 
 
+@pytest.mark.parametrize("end", ["oops}", "", '"}} then'])
+def test_a_stream_of_whole_calls_says_what_the_message_says(end: str) -> None:
+    text = 'So: <tool_call>{"name": "now", "arguments": {"zone": "U' + end
+    stream = answering(text, tools=[NOW]).stream_chat(USER, tools=[NOW]).whole_calls()
+    assert message_of(stream.deltas()) == stream.completion.message
+    assert ("tool_calls" in stream.completion.message) == ("}}" in end)
+
+    async def deltas() -> None:
+        stream = answering(text, tools=[NOW]).astream_chat(USER, tools=[NOW]).whole_calls()
+        assert message_of([delta async for delta in stream.deltas()]) == stream.completion.message
+
+    asyncio.run(deltas())
+
+
 def test_a_stream_that_is_closed_early_has_the_message_so_far() -> None:
     stream = answering("<think>Hm.</think>Yes, that is so.").stream_chat(USER)
     for piece in stream:

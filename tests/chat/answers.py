@@ -68,6 +68,14 @@ ANSWERS = [
     Answer("hermes", '<tool_call>{"name": "now"}</tool_call> Done.', content="Done.", calls=[NOW]),
     Answer(
         "hermes",
+        '<tool_call>\n{"name": "weather", "arguments": '
+        + WEATHER
+        + '\n</tool_call>\n<tool_call>\n{"arguments": {}, "name": "now"\n</tool_call>',
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer("hermes", '<tool_call>{"name": "weather", "arguments": ' + WEATHER, calls=[IN_THE_CITY]),
+    Answer(
+        "hermes",
         '<tool_call>[{"name": "now", "arguments": null}, {"name": "now", "arguments": "{}"}]',
         calls=[NOW, NOW],
     ),
@@ -101,6 +109,12 @@ ANSWERS = [
         calls=[NOW, NOW],
     ),
     Answer("llama 3", '{"type": "function", "name": "now", "parameters": {}}', calls=[NOW]),
+    Answer(
+        "llama 3",
+        '{"name": "now", "parameters": {}}\n{"name": "weather", "parameters": ' + WEATHER + '} {"a": 1}',
+        content=' {"a": 1}',
+        calls=[NOW, IN_THE_CITY],
+    ),
     Answer("llama 3", '{"name": "Ada", "age": 36}', content='{"name": "Ada", "age": 36}'),
     Answer("llama 3", '\n{"city": "Paris"}\n', content='\n{"city": "Paris"}\n'),
     Answer(
@@ -128,6 +142,7 @@ ANSWERS = [
         calls=[IN_THE_CITY],
     ),
     Answer("phi 4", '<|tool_call|>{"name": "now", "arguments": {}}<|/tool_call|>', calls=[NOW]),
+    Answer("phi 4", '<|tool_call|>[{"name": "now", "arguments": {}]<|/tool_call|>', calls=[NOW]),
     Answer(
         "granite", '<|tool_call|>[{"name": "weather", "arguments": ' + WEATHER + "}]", calls=[IN_THE_CITY]
     ),
@@ -181,6 +196,7 @@ MALFORMED: list[tuple[str, str]] = [
     ("hermes", '<tool_call>{"name": "", "arguments": {}}</tool_call>'),
     ("hermes", '<tool_call>{"name": "now", "arguments": [1]}</tool_call>'),
     ("hermes", '<tool_call>{"arguments": {}}</tool_call>'),
+    ("hermes", '<tool_call>{"name": "now"</tool_call>'),
     ("hermes", "<tool_call>" + "[" * 5000),
     ("hermes", 'x \n <tool_call>\n{"name'),
     ("qwen coder", "<tool_call>\n<function=>\n</function>\n</tool_call>"),

@@ -141,6 +141,34 @@ def test_a_role_that_is_written_only_beside_others_counts_as_known() -> None:
     assert rendered(after_a_call, messages) == "UfT"
 
 
+ONLY_THE_FIRST = (
+    "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+    "{% for m in messages if m.role in ['user', 'assistant'] %}{{ m.content }}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize(
+    "before", [[], [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]]
+)
+def test_what_the_system_says_after_others_is_refused_where_the_template_leaves_it_out(before) -> None:
+    messages = [
+        {"role": "system", "content": "S"}, *before, {"role": "system", "content": "T"}, *before,
+        {"role": "user", "content": "U"},
+    ]  # fmt: skip
+    message = (
+        rf"messages\[{len(before) + 1}\].role: the chat template leaves out messages of the role 'system' "
+    )
+    with pytest.raises(InvalidArgumentError, match=message + "after the first"):
+        rendered(ONLY_THE_FIRST, messages)
+    assert rendered(KNOWS_THREE, messages).count("T") == 1
+    assert rendered(ONLY_THE_FIRST, [messages[0], *before, messages[-1]]).startswith("S")
+    others = "{% if messages[1:] | selectattr('role', 'equalto', 'system') | list %}"
+    with pytest.raises(TemplateError, match="the system is first"):
+        rendered(
+            others + "{{ raise_exception('the system is first') }}{% endif %}" + ONLY_THE_FIRST, messages
+        )
+
+
 def test_a_template_that_writes_no_message_at_all_cannot_be_asked() -> None:
     assert rendered("{{ messages | length }}", [{"role": "tool", "content": "x"}]) == "1"
 
@@ -201,6 +229,56 @@ def test_arguments_that_are_no_object_stay_what_the_model_wrote() -> None:
     source = CALLS.replace("ARGUMENTS", "call.function.arguments | tojson")
     assert rendered(source, [USER, calling('{"a": 1')]) == 'xy(f:"{\\"a\\": 1")'
     assert rendered(source, [USER, calling("")]) == "xy(f:{})"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ('{"a": 1}', "a=1;"),
+        ("", ""),
+        ("null", ""),
+        ('{"a": 1', 'arguments={"a": 1;'),
+        ("[1]", "arguments=[1];"),
+        ({"a": 1}, "a=1;"),
+    ],
+)
+def test_arguments_that_are_no_object_are_one_where_the_template_fails_without(given, written: str) -> None:
+    """An agent repeats a call that broke off, and the conversation has to go on."""
+    source = CALLS.replace(
+        "{{ ARGUMENTS }}", "{% for k, v in call.function.arguments | items %}{{ k }}={{ v }};{% endfor %}"
+    )
+    assert rendered(source, [USER, calling(given)]) == f"xy(f:{written})"
+
+
+ONE_CALL = (
+    LOOP + "{% if m.tool_calls %}{{ REFUSE }}{{ m.content or '' }}({{ m.tool_calls[0].function.name }})"
+    "{% elif m.role == 'tool' %}={{ m.content }};{% else %}{{ m.content }}{% endif %}{% endfor %}"
+)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+@pytest.mark.parametrize("ids", [("1", "2"), ("2", "1"), (None, None), ("1", "?")])
+def test_calls_side_by_side_follow_each_other_where_the_template_writes_one(refuses: bool, ids: Any) -> None:
+    """As those of Llama 3.1, which refuses several, and of gpt-oss, which leaves out all but the first."""
+    refuse = "{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}" if refuses else ""
+    source = ONE_CALL.replace("{{ REFUSE }}", refuse)
+    calls = [{**CALL, "id": n, "function": {"name": f"f{n}", "arguments": "{}"}} for n in ("1", "2")]
+    if ids[0] is None:
+        calls = [{name: value for name, value in call.items() if name != "id"} for call in calls]
+    results = [{"role": "tool", "content": n or "r", "tool_call_id": n} for n in ids]
+    messages = [USER, {"role": "assistant", "content": "C", "tool_calls": calls}, *results, USER]
+    expected = {
+        ("1", "2"): "xC(f1)=1;(f2)=2;x",
+        ("2", "1"): "xC(f1)=1;(f2)=2;x",
+        (None, None): "xC(f1)=r;(f2)=r;x",
+        ("1", "?"): "xC(f1)=1;(f2)=?;x",
+    }
+    assert rendered(source, messages) == expected[ids]
+    several = (
+        LOOP
+        + "{{ m.content }}{% for call in m.tool_calls %}({{ call.function.name }}){% endfor %}{% endfor %}"
+    )
+    assert "C(f1)(f2)" in rendered(several, messages)
 
 
 def test_a_call_without_content_does_not_say_none() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import sys
 from itertools import pairwise
 from typing import Any
@@ -79,6 +81,26 @@ def test_no_text_is_an_error_and_no_cut_makes_a_difference(
         calls(message_of(deltas))  # their arguments are JSON
 
 
+@given(
+    st.sampled_from(ANSWERS),
+    st.tuples(st.integers(0, 1000), st.integers(0, 1000)),
+    st.sampled_from([*PIECES, ""]),
+)
+def test_a_stream_says_what_the_whole_says_but_for_arguments_that_break_off(
+    answer: Answer, places: tuple[int, int], piece: str
+) -> None:
+    """Whatever is taken out of an answer, or put into it."""
+    start, end = sorted(place % (len(answer.text) + 1) for place in places)
+    text = answer.text[:start] + piece + answer.text[end:]
+    family = BY_NAME[answer.family]
+    streamed, whole = (message_of(parsed(family.parser(TOOLS, whole=each), [text])) for each in (False, True))
+    try:
+        calls(streamed)
+    except ValueError:
+        return
+    assert streamed == whole
+
+
 @pytest.mark.parametrize(("name", "text"), MALFORMED)
 def test_a_malformed_call_is_content_as_it_was_written(name: str, text: str) -> None:
     assert parsed(BY_NAME[name].parser(TOOLS), [text]) == [Content(text)]
@@ -144,6 +166,70 @@ def test_strings_are_json_whatever_the_model_puts_into_them() -> None:
     text = '{"name": "weather", "arguments": {"city": "a\tb\nc\\d\\\'\\u00e9\\u12\\x41", "days": True,}}'
     message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS), "<tool_call>" + text))
     assert calls(message) == [("weather", {"city": "a\tb\nc\\d'\u00e9\\u12A", "days": True})]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d", "\ufffd"),
+        (r"\ude00", "\ufffd"),
+        (r"\ud83d\u0041", "\ufffdA"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (r"\ud83dx", "\ufffdx"),
+    ],
+)
+def test_half_a_surrogate_pair_is_no_character(written: str, read: str) -> None:
+    """Readers of JSON refuse it, and it cannot be sent as UTF-8."""
+    arguments = f'{{"city": "{written}"}}'
+    for form, whole in itertools.product((arguments, json.dumps(arguments)), (False, True)):
+        text = f'<tool_call>{{"name": "w{written}", "arguments": {form}}}'
+        for pieces in ([text], text):
+            message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS, whole=whole), pieces))
+            assert calls(message) == [("w" + read, {"city": read})]
+            json.dumps(message).encode()
+            (call,) = message["tool_calls"]
+            assert not re.search(r"\\ud[89ab]..(?!\\ud[c-f])", call["function"]["arguments"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("hermes", '<tool_call>{"name": "now", "arguments": %s}</tool_call>'),
+        ("qwen coder", "<function=weather><parameter=either>%s</parameter></function>"),
+    ],
+)
+def test_a_number_may_have_any_number_of_digits(name: str, text: str) -> None:
+    """Python itself refuses to read more than 4,300 of them; a model that repeats itself writes them."""
+    either = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+    parameters = {"type": "object", "properties": {"either": either}}
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": parameters}}]
+    digits = "1" * 5000
+    message = message_of(parsed(BY_NAME[name].parser(tools), [text % digits]))
+    if name == "hermes":
+        assert message["content"] == text % digits
+    else:
+        assert message["tool_calls"][0]["function"]["arguments"] == f'{{"either": {digits}}}'
+
+
+def test_the_type_of_an_untyped_value_is_that_of_the_schema_wherever_it_says_so() -> None:
+    texts = {"type": "string", "enum": ["1", "2"]}
+    properties: dict[str, Any] = {
+        "ref": {"$ref": "#/$defs/texts", "description": "one or two"},
+        "optional": {"anyOf": [{"$ref": "#/$defs/texts"}, {"type": "null"}]},
+        "all": {"allOf": [{"$ref": "#/$defs/texts"}]},
+        "enum": {"enum": ["1", "2"]},
+        "const": {"const": "1"},
+        "number": {"$ref": "#/$defs/number"},
+        "itself": {"$ref": "#/properties/itself"},
+        "nowhere": {"$ref": "#/nowhere"},
+    }
+    parameters = {"properties": properties, "$defs": {"texts": texts, "number": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
+    text = "".join(f"<parameter={name}>\n1\n</parameter>\n" for name in properties)
+    message = message_of(parsed(BY_NAME["qwen coder"].parser(tools), [f"<function=act>\n{text}</function>"]))
+    numbers = dict.fromkeys(("number", "itself", "nowhere"), 1)
+    assert calls(message) == [("act", dict.fromkeys(properties, "1") | numbers)]
 
 
 def test_reading_takes_time_in_proportion_to_the_text() -> None:

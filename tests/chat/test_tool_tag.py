@@ -9,6 +9,7 @@ import pytest
 
 from akunu.chat.deltas import message_of
 from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.tools import NO_PARAMETERS
 from akunu.errors import InvalidArgumentError
 
 from .answers import TOOLS
@@ -30,7 +31,7 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
         name = tool["function"]["name"]
         empty = "" if family.name in ("qwen coder", "lfm 2") else "{}"
         if family in JSON:
-            assert each.schema == (WEATHER if name == "weather" else {"type": "object"})
+            assert each.schema == (WEATHER if name == "weather" else NO_PARAMETERS)
         else:
             assert each.grammar and each.schema is None
         parser = family.parser(TOOLS, whole=True)
@@ -40,9 +41,31 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
         assert message["content"] is None
 
 
+@pytest.mark.parametrize("space", ["", " ", "\n"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str) -> None:
+    tag = family.tool_tag(TOOLS, "required")
+    assert tag is not None and tag.parallel
+    empty = "" if family.name in ("qwen coder", "lfm 2") else "{}"
+    text = space.join(each.begin + empty + each.end for each in (*tag.tags, tag.tags[0]))
+    for whole in (False, True):
+        parser = family.parser(TOOLS, whole=whole)
+        message = message_of([*parser.feed(text), *parser.end()])
+        assert [call["function"]["name"] for call in message["tool_calls"]] == ["weather", "now", "weather"]
+        assert message["content"] is None
+
+
+def test_arguments_are_an_object_whether_the_schema_says_so_or_not() -> None:
+    parameters = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
+    tag = HERMES.tool_tag(tools, "act")
+    assert tag is not None and tag.tags[0].schema == {"type": "object", **parameters}
+
+
 def test_a_function_by_its_name_is_the_only_one() -> None:
-    tag = HERMES.tool_tag(TOOLS, "now", parallel=False)
-    assert tag is not None and tag.required and not tag.parallel
+    tag = HERMES.tool_tag(TOOLS, "now")
+    assert tag is not None and tag.required
+    assert not tag.parallel  # as in OpenAI's API: exactly one call
     assert [each.begin for each in tag.tags] == ['<tool_call>\n{"name": "now", "arguments": ']
 
 

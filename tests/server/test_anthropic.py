@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 
 import anthropic
+import msgspec
 import pytest
+
+from akunu.server.anthropic_fields import MessagesRequest
 
 GREEDY = {"temperature": 0}
 HELLO = [{"role": "user", "content": "What is 2+2?"}]
@@ -153,3 +156,16 @@ def test_standard_speed_is_counted_and_asked_for(client):
     assert count.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
     with pytest.raises(anthropic.BadRequestError, match="speed"):
         client.messages.count_tokens(model="ember", messages=HELLO, extra_body={"speed": "fast"})
+
+
+def test_examples_of_a_tools_input_are_examples_of_its_schema(served):
+    """So they are seen where a template writes the schema."""
+    tool = {"name": "f", "input_schema": {"type": "object"}, "input_examples": [{"city": "Paris"}]}
+    fields = {"model": "ember", "messages": HELLO, "tools": [tool], "max_tokens": 4}
+    turn, _ = msgspec.convert(fields, MessagesRequest).turn()
+    schema = turn.options["tools"][0]["function"]["parameters"]
+    assert schema == {"type": "object", "examples": [{"city": "Paris"}]}
+    strict = {**fields, "tools": [{**tool, "strict": True}], "tool_choice": {"type": "any"}}
+    assert served.post("/v1/messages", **strict).status_code == 200
+    wrong = {**fields, "tools": [{**tool, "input_examples": "Paris"}]}
+    assert served.post("/v1/messages", **wrong).status_code == 400

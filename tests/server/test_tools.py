@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 import openai
+import pydantic
 import pytest
+
+from akunu.server.anthropic_fields import MessagesRequest
+from akunu.server.openai_chat import ChatRequest
+from akunu.server.openai_responses_fields import ResponsesRequest
 
 WEATHER = {
     "type": "function",
@@ -20,6 +25,47 @@ WEATHER = {
     },
 }
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+
+
+NOW = {"name": "now", "description": "The time"}
+ASKED = {
+    "/v1/chat/completions": {"messages": QUESTION, "tools": [{"type": "function", "function": NOW}]},
+    "/v1/responses": {"input": QUESTION, "tools": [{"type": "function", **NOW}]},
+    "/v1/messages": {
+        "messages": QUESTION,
+        "tools": [{**NOW, "input_schema": {"type": "object"}}],
+        "max_tokens": 200,
+    },
+}
+"""The same question with a tool, by the path of each API."""
+
+
+@pytest.fixture
+def answering(served, monkeypatch):
+    """The body of the answer over an API, of a model that writes this text."""
+
+    def answer(path: str, text: str, **more):
+        for kind in (ChatRequest, ResponsesRequest, MessagesRequest):
+            monkeypatch.setattr(kind, "options", lambda fields: {"choice": [text]} | more)
+        response = served.post(path, model="ember", **ASKED[path])
+        assert response.status_code == 200, response.text
+        return json.loads(response.text)
+
+    return answer
+
+
+def calls_of(body) -> list[tuple[str, str]]:
+    """The calls in an answer of any API: names, and arguments as JSON."""
+    if "choices" in body:
+        called = body["choices"][0]["message"].get("tool_calls", ())
+        return [(call["function"]["name"], call["function"]["arguments"]) for call in called]
+    if "output" in body:
+        return [(one["name"], one["arguments"]) for one in body["output"] if one["type"] == "function_call"]
+    return [(one["name"], one["input"]) for one in body["content"] if one["type"] == "tool_use"]
+
+
+def reason_of(body) -> str:
+    return (body["choices"][0]["finish_reason"] if "choices" in body else "") or body.get("stop_reason") or ""
 
 
 @pytest.fixture
@@ -50,6 +96,74 @@ def test_a_streamed_call_has_id_and_name_once_and_fragments_that_join_to_json(cl
     assert {call.index for call in calls} == {0}
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
     assert not "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+
+
+@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("broken", ['{"a": 1, oops}}', '{"a": 1', '{"a": NaN}}</tool_call>'])
+def test_a_call_that_breaks_off_is_no_call_in_a_whole_answer(answering, path, broken):
+    """A client that ran it would run it with arguments that nobody asked for."""
+    body = answering(path, f'<tool_call>{{"name": "now", "arguments": {broken}')
+    assert calls_of(body) == []
+    assert reason_of(body) in ("", "stop", "end_turn")
+    assert "oops" not in broken or "oops" in json.dumps(body)
+    good = answering(path, '<tool_call>{"name": "now", "arguments": {"a": 1}}</tool_call>')
+    ((name, arguments),) = calls_of(good)
+    assert name == "now" and arguments in ('{"a": 1}', {"a": 1})
+    assert reason_of(good) in ("", "tool_calls", "tool_use")
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_call_that_a_limit_cuts_off_is_no_call_in_a_whole_answer(answering, path):
+    text = '<tool_call>{"name": "now", "arguments": {"a": "a long text of several words"}}</tool_call>'
+    body = answering(path, text, max_tokens=16)
+    assert calls_of(body) == []
+    assert "now" in json.dumps(body)
+    assert reason_of(body) in ("", "length", "max_tokens")
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_arguments_come_as_the_model_wrote_them(answering, path):
+    arguments = r'{"a": 1e999, "b": "\ud83d\ude00\ud83d", "c": 123456789012345678901234567890}'
+    body = answering(path, f'<tool_call>{{"name": "now", "arguments": {arguments}}}</tool_call>')
+    ((_, found),) = calls_of(body)
+    found = json.loads(found) if isinstance(found, str) else found
+    assert found == {"a": float("inf"), "b": "\U0001f600\ufffd", "c": 123456789012345678901234567890}
+
+
+def test_a_name_that_is_no_text_is_no_reason_to_fail(answering):
+    (call,) = calls_of(
+        answering("/v1/chat/completions", r'<tool_call>{"name": "n\ud83d", "arguments": {}}</tool_call>')
+    )
+    assert call == ("n\ufffd", "{}")
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_function_without_parameters_is_called_without_arguments(served, path):
+    choice = {"type": "any"} if path == "/v1/messages" else "required"
+    fields = {**ASKED[path], "temperature": 0, "tool_choice": choice}
+    if path == "/v1/messages":
+        fields["tools"] = [{**NOW, "input_schema": {}}]
+    body = served.post(path, model="ember", **fields).json()
+    assert set(map(str, calls_of(body))) == {str(("now", {} if path == "/v1/messages" else "{}"))}
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")
+def test_a_message_that_openais_client_has_parsed_can_be_sent_back(client):
+    class Weather(pydantic.BaseModel):
+        city: str
+
+    tool = openai.pydantic_function_tool(Weather)
+    for more in (
+        {"response_format": Weather},
+        {"tools": [tool], "tool_choice": "required", "parallel_tool_calls": False},
+    ):
+        answer = client.chat.completions.parse(model="ember", messages=QUESTION, temperature=0, **more)
+        message = answer.choices[0].message
+        results = [
+            {"role": "tool", "tool_call_id": call.id, "content": "rain"} for call in message.tool_calls or ()
+        ]
+        messages = [*QUESTION, message, *(results or QUESTION)]
+        assert client.chat.completions.create(model="ember", messages=messages, max_tokens=4).choices
 
 
 def test_an_agent_runs_to_its_end(client):

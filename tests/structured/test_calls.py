@@ -84,7 +84,7 @@ def test_whatever_is_written_of_many_schemas_fits_them(family: Family) -> None:
 @pytest.mark.parametrize(
     ("schema", "word"),
     [
-        ({"type": "object", "properties": {"first name": {}}}, "'first name'"),
+        ({"type": "object", "properties": {"a<b": {}}}, "'a<b'"),
         ({"type": "object", "patternProperties": {"a": {}}}, "patternProperties"),
         ({"type": "array"}, "'array' of all arguments"),
         ({"$ref": "#/nowhere"}, "#/nowhere"),
@@ -94,6 +94,42 @@ def test_a_schema_that_cannot_be_honoured_is_refused_by_name(family: Family, sch
     tools = [{"type": "function", "function": {"name": "act", "parameters": schema, "strict": True}}]
     with pytest.raises(InvalidArgumentError, match="tools: .*" + word):
         family.tool_tag(tools)
+
+
+NAMES = {
+    "qwen coder": (
+        "\u57ce\u5e02",
+        "gr\u00f6\u00dfe",
+        "first name",
+        "$top",
+        "a[]",
+        "a:b",
+        "@type",
+        "back\\slash",
+    ),
+    "gemma 4": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "$top", "x-y"),
+    "lfm 2": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
+}
+
+
+@pytest.mark.parametrize("family", OWN, ids=lambda family: family.name)
+def test_parameters_have_names_of_any_script_and_what_a_tag_can_hold(family: Family) -> None:
+    for name in NAMES[family.name]:
+        parameters = {
+            "type": "object",
+            "properties": {name: {"type": "boolean"}},
+            "required": [name],
+            "additionalProperties": False,
+        }
+        tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
+        text, state = write(family.tool_tag(tools, "act"), "", np.random.default_rng(1))
+        assert state.finished
+        for pieces in ([text], text):
+            parser = family.parser(tools)
+            message = message_of([*(d for piece in pieces for d in parser.feed(piece)), *parser.end()])
+            (call,) = message["tool_calls"]
+            assert list(json.loads(call["function"]["arguments"])) == [name]
+            assert message["content"] is None
 
 
 SAID = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import jsonschema
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from akunu import InvalidArgumentError
 from akunu.model import Model
+from akunu.structured.structure import structure_of
 
 from .corpus import SCHEMAS
 from .models import ember, hostile
@@ -35,6 +37,17 @@ def check(model: Model, schema: Schema, seed: int, tokens: int) -> None:
     if reason == "stop":
         value = json.loads(text)
         jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def allows(schema: Schema, text: str) -> bool:
+    """Whether a text of this schema may be this one."""
+    model = hostile()
+    form = model._forms.constraint(structure_of({"schema": schema}))
+    for token in model._forms._view.encode(text):
+        if not form.mask()[token // 32] >> token % 32 & 1:
+            return False
+        form.advance([token])
+    return form.finished or bool(form.mask()[form.end_id // 32] >> form.end_id % 32 & 1)
 
 
 def _words(schema: Any) -> set[str]:
@@ -121,6 +134,53 @@ def test_one_property_without_a_name_and_data_that_look_like_a_schema_are_no_rea
         {"type": "object", "properties": {"minProperties": {"type": "integer"}}},
     ):
         hostile().stream("x", schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        ({"prefixItems": [{"type": "string"}], "additionalItems": False}, ['["a"]'], ["[1]"]),
+        ({"prefixItems": [{"const": 1}], "items": {"const": 2}, "additionalItems": {}}, ["[1, 2]"], ["[2]"]),
+        ({"items": {"const": 1}, "additionalItems": False}, ["[1]"], ["[2]"]),
+        ({"items": [{"const": 1}], "additionalItems": False}, ["[1]"], ["[1, 1]", "[2]"]),
+    ],
+)
+def test_items_of_older_drafts_do_not_hide_those_of_the_new_one(schema: Schema, valid, invalid) -> None:
+    for text in valid:
+        assert allows({"type": "array", **schema}, text)
+    for text in invalid:
+        assert not allows({"type": "array", **schema}, text)
+
+
+def test_items_of_two_drafts_at_once_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="schema: items is a list beside prefixItems"):
+        hostile().stream("x", schema={"prefixItems": [{}], "items": [{}]})
+
+
+def test_items_that_need_not_differ_are_no_reason_to_refuse() -> None:
+    assert allows({"type": "array", "items": {"const": 1}, "uniqueItems": False}, "[1, 1]")
+
+
+@pytest.mark.parametrize("kind", ["date", "date-time"])
+@pytest.mark.parametrize(
+    "more", [{}, {"pattern": "^[12]"}, {"pattern": "^1|^2", "allOf": [{"minLength": 1}]}]
+)
+def test_a_date_is_one_that_exists(kind: str, more: Schema) -> None:
+    schema = {"type": "string", "format": kind, **more}
+    time = "" if kind == "date" else "T12:30:00Z"
+    for day in ("2024-02-29", "2000-02-29", "2023-02-28", "2023-12-31"):
+        assert allows(schema, f'"{day}{time}"')
+    for day in ("2023-02-29", "1900-02-29", "2023-04-31", "2023-13-01", "2023-00-10"):
+        assert not allows(schema, f'"{day}{time}"')
+
+
+def test_times_are_those_that_others_read() -> None:
+    schema = {"type": "string", "format": "date-time"}
+    for time in ("00:00:00Z", "23:59:59.123456+05:30", "12:00:00-00:30"):
+        assert allows(schema, f'"2023-01-01T{time}"')
+        datetime.fromisoformat(f"2023-01-01T{time}")
+    for time in ("24:00:00Z", "12:00:60Z", "12:00:00", "12:00:00z", "12:00Z", "12:00:00+24:00"):
+        assert not allows(schema, f'"2023-01-01T{time}"')
 
 
 def test_other_white_space_is_the_schemas_to_ask_for() -> None:

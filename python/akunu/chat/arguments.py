@@ -19,7 +19,9 @@ __all__ = ["Grammar", "gemma_arguments", "python_arguments", "tagged_arguments"]
 
 Schema = Mapping[str, Any]
 
-_KEY: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
+_TAGGED_KEY: Final = re.compile(r'[^<>"\n]+')
+_PYTHON_KEY: Final = re.compile(r"[\w.:/-]+")
+_GEMMA_KEY: Final = re.compile(r"[\w.$-]+")
 """Names that the readers of these forms take."""
 _ANNOTATIONS: Final = frozenset(
     {
@@ -125,7 +127,7 @@ def _only(schema: Schema, known: frozenset[str]) -> None:
             raise _refuse(keyword)
 
 
-def _properties(writer: _Writer, schema: Schema) -> list[tuple[str, object, bool]]:
+def _properties(writer: _Writer, schema: Schema, names: re.Pattern[str]) -> list[tuple[str, object, bool]]:
     """The properties of an object: name, schema, whether it is required."""
     if "$ref" in schema:
         schema = writer.resolved(schema["$ref"])
@@ -134,7 +136,7 @@ def _properties(writer: _Writer, schema: Schema) -> list[tuple[str, object, bool
         raise _refuse(f"the type {schema['type']!r} of all arguments")
     properties, required = schema.get("properties", {}), schema.get("required", ())
     for name in [*properties, *required]:
-        if not _KEY.fullmatch(name):
+        if not names.fullmatch(name):
             raise _refuse(f"a parameter of the name {name!r}")
     named = [(name, each, name in required) for name, each in properties.items()]
     return named + [(name, {}, True) for name in required if name not in properties]
@@ -159,7 +161,7 @@ def tagged_arguments(schema: Schema) -> Grammar:
     """A tag for each parameter: Qwen 3 Coder and 3.5. Strings are written as they are."""
     writer = _Writer(schema)
     parts = []
-    for name, each, required in _properties(writer, schema):
+    for name, each, required in _properties(writer, schema, _TAGGED_KEY):
         begin = _string(f"<parameter={name}>\n")
         if isinstance(each, Mapping) and each.get("type") == "string":
             limited = writer.limited(each)
@@ -174,7 +176,7 @@ def python_arguments(schema: Schema) -> Grammar:
     """`name=value, …`: LFM 2. Values are JSON's, which are Python's but for three words."""
     writer = _Writer(schema)
     items = []
-    for name, each, required in _properties(writer, schema):
+    for name, each, required in _properties(writer, schema, _PYTHON_KEY):
         value = '("True" | "False")' if each == {"type": "boolean"} else writer.json(each)
         items.append((f"{_string(name + '=')} {value}", required))
     return Grammar(writer.lark(_in_order(writer, items, ", ")))
@@ -189,7 +191,7 @@ def gemma_arguments(schema: Schema) -> Grammar:
 def _gemma_object(writer: _Writer, schema: Schema) -> str:
     items = [
         (f"{_string(name + ':')} {_gemma(writer, each)}", required)
-        for name, each, required in _properties(writer, schema)
+        for name, each, required in _properties(writer, schema, _GEMMA_KEY)
     ]
     return f'"{{" {_in_order(writer, items, ",")} "}}"'
 

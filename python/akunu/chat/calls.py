@@ -6,13 +6,13 @@ A reader gives a call's name once, and its arguments as fragments of JSON, as so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from akunu.chat.arguments import Grammar
 from akunu.chat.incoming import Incoming, Malformed, Steps
-from akunu.chat.tools import Tools
+from akunu.chat.tools import Tools, kind_of
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
 from akunu.structured.tags import Tag
 
@@ -28,7 +28,8 @@ __all__ = [
     "tagged_call",
 ]
 
-_NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/"
+_NAME: Final = "_-.:/"
+"""What names have besides letters and digits."""
 _ARGUMENTS: Final = ("arguments", "parameters")
 
 
@@ -86,7 +87,7 @@ class Form:
         before, _, end = self.pattern.partition("{arguments}")
         begin = before.replace("{name}", name)
         if self.arguments is None:
-            return Tag(begin, schema or {"type": "object"}, end, name=f"tools: {name}")
+            return Tag(begin, {"type": "object", **schema}, end, name=f"tools: {name}")
         grammar = self.arguments(schema)
         return Tag(begin, None, end, grammar.lark, grammar.marks, f"tools: {name}")
 
@@ -143,8 +144,9 @@ def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
 
 
 def _separated(source: Incoming) -> Steps[bool]:
+    """Whether another object follows; nothing need stand between the two, as between calls with marks."""
     yield from source.space()
-    return bool((yield from source.one_of((";", ","))))
+    return bool((yield from source.one_of((";", ",")))) or (yield from source.peek()) == "{"
 
 
 def _object(calls: Calls, declared: bool = False) -> Steps[None]:
@@ -180,8 +182,19 @@ class _Call:
             yield from source.expect(":")
             yield from source.space()
             yield from self._member(key)
-            yield from source.space()
-            mark = yield from source.expect(",", "}")
+            mark = yield from self._mark()
+
+    def _mark(self) -> Steps[str]:
+        """What follows a member. Nothing need close an object that has all of a call: models forget it."""
+        source = self._calls.source
+        start = source.at
+        yield from source.space()
+        mark = yield from source.one_of((",", "}"))
+        if not mark:
+            if not (self._begun or (self._name and self._held)):
+                raise Malformed
+            source.at = start
+        return mark
 
     def _member(self, key: str) -> Steps[None]:
         source = self._calls.source
@@ -199,10 +212,11 @@ class _Call:
             if first == "{" and self._name:
                 self._begin()
                 yield from read_value(source, JSON, self._calls.arguments)
+                self._calls.done()
             else:
                 held: list[str] = []
                 yield from read_value(source, JSON, held.append)
-                self._held = "".join(held) if first == "{" else _object_text(json.loads("".join(held)))
+                self._held = "".join(held) if first == "{" else _object_text("".join(held))
         else:
             yield from read_value(source, JSON, lambda fragment: None)
 
@@ -219,11 +233,11 @@ class _Call:
         self._calls.done()
 
 
-def _object_text(value: object) -> str:
-    """The JSON of arguments that are given as a text, or as nothing."""
-    if value is None or value == "":
+def _object_text(value: str) -> str:
+    """The JSON of arguments that are given as a text, or as nothing; `value` is the JSON of that."""
+    if value in ("null", '""'):
         return "{}"
-    written = rewritten(value, JSON) if isinstance(value, str) else None
+    written = rewritten(json.loads(value), JSON) if value.startswith('"') else None
     if written is None or not written.startswith("{"):
         raise Malformed
     return written
@@ -246,10 +260,10 @@ def mistral_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     if (yield from source.peek()) in ("[", "{"):
         yield from objects(form, calls, mark)
         return
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     yield from source.space()
     if (yield from source.one_of(("[CALL_ID]",))):
-        yield from source.every(_NAME)
+        yield from source.word(_NAME)
     yield from source.one_of(("[ARGS]",))
     yield from named_call(calls, name)
 
@@ -259,7 +273,7 @@ def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     source = calls.source
     yield from source.space()
     yield from source.expect("call:")
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     if not name or (yield from source.peek()) != "{":
         raise Malformed
     calls.begin(name)
@@ -275,14 +289,14 @@ def python_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
 
 def _python_call(calls: Calls) -> Steps[None]:
     source = calls.source
-    name = yield from source.every(_NAME)
+    name = yield from source.word(_NAME)
     yield from source.expect("(")
     yield from source.space()
     if not name:
         raise Malformed
     opening = ""
     while not (yield from source.one_of((")",))):
-        key = yield from source.every(_NAME)
+        key = yield from source.word(_NAME)
         yield from source.space()
         yield from source.expect("=")
         yield from source.space()
@@ -302,7 +316,7 @@ def _argument(calls: Calls, name: str, key: str, opening: str) -> str:
     """An argument's value follows; the call begins with its first. Returns what stands before the next."""
     if not opening:
         calls.begin(name)
-    calls.arguments(f'{opening or "{"}"{key}": ')
+    calls.arguments(f'{opening or "{"}"{quoted(key)}": ')
     return ", "
 
 
@@ -334,31 +348,37 @@ def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
             yield from objects(form, calls, mark)
             return
         yield from source.expect(_FUNCTION)
-    name = yield from source.every(_NAME)
-    yield from source.expect(">")
+    name = yield from _tag_name(source)
     yield from source.space()
-    if not name:
-        raise Malformed
     opening = ""
     while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
-        key = yield from source.every(_NAME)
-        yield from source.expect(">")
-        if not key:
-            raise Malformed
+        key = yield from _tag_name(source)
         opening = _argument(calls, name, key, opening)
-        yield from _parameter(calls, calls.tools.parameter(name, key))
+        yield from _parameter(calls, name, key)
         yield from source.space()
     _close(calls, name, opening)
     yield from _end(form, calls)
 
 
-def _parameter(calls: Calls, schema: Mapping[str, Any]) -> Steps[None]:
+def _tag_name(source: Incoming) -> Steps[str]:
+    """What a tag names, up to its end."""
+    start = source.at
+    while (char := (yield from source.peek())) and char not in '<>"\n':
+        source.at += 1
+    name = source.text[start : source.at]
+    yield from source.expect(">")
+    if not name:
+        raise Malformed
+    return name
+
+
+def _parameter(calls: Calls, function: str, key: str) -> Steps[None]:
     """A value up to its closing tag; the line ends next to the tags are theirs."""
     source = calls.source
     yield from source.one_of(("\n",))
-    if schema.get("type") != "string":
+    if calls.tools.parameter(function, key).get("type") != "string":
         text = (yield from source.until(_PARAMETER_END)).removesuffix("\n")
-        calls.arguments(_typed(text, schema))
+        calls.arguments(_typed(text, calls.tools.kinds(function, key)))
         return
     calls.arguments('"')
     line_end = mark = ""
@@ -372,27 +392,14 @@ def _parameter(calls: Calls, schema: Mapping[str, Any]) -> Steps[None]:
     calls.arguments('"')
 
 
-def _typed(text: str, schema: Mapping[str, Any]) -> str:
-    """The JSON of a value that the text alone need not tell the type of."""
-    kinds = _kinds(schema)
+def _typed(text: str, kinds: Collection[str]) -> str:
+    """The JSON of a value that the text alone need not tell the type of; `kinds`: the types it may have."""
     written = rewritten(text, PYTHON)
-    if written is None or ("string" in kinds and _KINDS[type(json.loads(written))] not in kinds):
+    if written is None or ("string" in kinds and _kind(written) not in kinds):
         return f'"{quoted(text)}"'
     return written
 
 
-_KINDS: Final[Mapping[type, str]] = {
-    dict: "object", list: "array", str: "string", int: "integer", float: "number", bool: "boolean",
-    type(None): "null",
-}  # fmt: skip
-
-
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """The types that a schema names; empty where it does not say."""
-    kind = schema.get("type")
-    kinds = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
-    for name in ("anyOf", "oneOf"):
-        for part in schema.get(name) or ():
-            if isinstance(part, Mapping):
-                kinds |= _kinds(part)
-    return kinds | {"integer"} if "number" in kinds else kinds
+def _kind(written: str) -> str:
+    """The type of a value that is JSON, however many digits its numbers have."""
+    return kind_of(json.loads(written, parse_int=lambda digits: 0))

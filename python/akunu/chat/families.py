@@ -24,7 +24,7 @@ from akunu.chat.calls import (
 from akunu.chat.incoming import Steps
 from akunu.chat.layouts import channels, in_order
 from akunu.chat.parser import OutputParser
-from akunu.chat.tools import Tools
+from akunu.chat.tools import NO_PARAMETERS, Tools
 from akunu.errors import InvalidArgumentError
 from akunu.structured.tags import StructuralTag
 
@@ -118,7 +118,7 @@ class Family:
             Functions that the answer may call.
         choice
             "auto": calls, if there are some, fit the schemas of the tools that are `strict`; "required":
-            there is one at least, and each fits its schema; or the name of the function that is called.
+            there is one at least, and each fits its schema; or the name of the function that is called, once.
         parallel
             Whether more than one call may come.
 
@@ -138,10 +138,12 @@ class Family:
             )
         names = [choice] if choice in known else list(known)
         tags = tuple(
-            form.tag(name, known[name] if required or name in known.strict else {}) for name in names
+            form.tag(name, (known[name] or NO_PARAMETERS) if required or name in known.strict else {})
+            for name in names
         )
         triggers = () if required else (form.trigger,)
-        return StructuralTag(tags, triggers, required=required, parallel=parallel)
+        once = not parallel or choice not in ("auto", "required")
+        return StructuralTag(tags, triggers, required=required, parallel=not once)
 
     @property
     def marks(self) -> frozenset[str]:

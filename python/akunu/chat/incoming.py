@@ -71,6 +71,13 @@ class Incoming:
             self.at += 1
         return self.text[start : self.at]
 
+    def word(self, marks: str) -> Steps[str]:
+        """The next letters and digits, of any script, and characters that are among `marks`."""
+        start = self.at
+        while (char := (yield from self.peek())) and (char.isalnum() or char in marks):
+            self.at += 1
+        return self.text[start : self.at]
+
     def space(self) -> Steps[str]:
         """White space, as much as there is."""
         return (yield from self.every(SPACE))

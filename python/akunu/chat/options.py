@@ -31,7 +31,7 @@ class ChatOptions(GenerationOptions, total=False):
         Functions that the model may call, as in OpenAI's API, for templates that know them.
     tool_choice : str | None
         "auto": the model decides; "none": as if there were no tools; "required": it calls at least one; a
-        function's name: it calls that one. What it has to call fits the function's schema.
+        function's name: it calls that one, once. What it has to call fits the function's schema.
     parallel_tool_calls : bool | None
         False: at most one call. By default, as many as the model likes.
     thinking : bool | None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from akunu.chat.marks import ROLES
 from akunu.errors import InvalidArgumentError, TemplateError
@@ -19,14 +20,26 @@ _CALL: Final = {"type": "function", "function": {"name": "f", "arguments": {}}, 
 _USER: Final = {"role": "user", "content": "u"}
 _ANSWER: Final = {"role": "assistant", "content": "a"}
 _CALLING: Final = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
-_SETTINGS: Final = (
-    ((), ()),
-    ((_USER,), ()),
-    ((), (_USER,)),
-    ((_USER, _ANSWER), ()),
-    ((_USER, _CALLING), ()),
-)
+_SYSTEM: Final = {"role": "system", "content": "s"}
+_Place = Literal["anywhere", "after the system", "after others"]
+_SETTINGS: Final[Mapping[_Place, Any]] = {
+    "anywhere": (
+        ((), ()),
+        ((_USER,), ()),
+        ((), (_USER,)),
+        ((_USER, _ANSWER), ()),
+        ((_USER, _CALLING), ()),
+    ),
+    "after the system": (((_SYSTEM,), (_USER,)),),
+    "after others": (
+        ((_USER, _ANSWER), (_USER,)),
+        ((_USER, _ANSWER), ()),
+        ((_USER,), ()),
+        ((_USER,), (_USER,)),
+    ),
+}
 """What stands before and after a message, in conversations that one template or another accepts."""
+_SYSTEMS: Final = ("system", "developer")
 _RESULT: Final = {"role": "tool", "content": "r", "name": "f", "tool_call_id": "call00001"}
 _ARGUMENTS: Final = {_WORD: 7}
 _TOOL: Final = {
@@ -49,6 +62,8 @@ class _CallForm(NamedTuple):
     """The arguments as JSON text, not as an object."""
     content: str | None
     """The content where there is none."""
+    takes_any: bool = True
+    """Arguments that are no object are written too; otherwise they fail."""
 
 
 class Probe:
@@ -65,11 +80,11 @@ class Probe:
     def __init__(self, render: Callable[..., str], source: str) -> None:
         self._render = render
         self._source = source
-        self._written: dict[str, bool | None] = {}
+        self._written: dict[tuple[str, _Place], bool | None] = {}
         self._wants_parts: bool | None = None
 
-    def prepare(self, messages: Sequence[dict[str, Any]]) -> None:
-        """Check the roles, and give contents, reasoning and calls the form that the template reads.
+    def prepared(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, checked, with contents, reasoning and calls in the form that the template reads.
 
         Raises
         ------
@@ -81,11 +96,20 @@ class Probe:
             self._written.clear()
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
+            if n and message["role"] in _SYSTEMS:
+                self._check_system(messages[:n], message["role"], f"messages[{n}].role")
             self._prepare_reasoning(message)
             if message.get("tool_calls"):
                 self._prepare_calls(message, f"messages[{n}].tool_calls")
             if self._wants_parts and isinstance(message.get("content"), str):
                 message["content"] = [{"type": "text", "text": message["content"]}]
+        several = any(len(message.get("tool_calls") or ()) > 1 for message in messages)
+        if several and self._call_form is not None and not self._writes_several_calls:
+            content: Any = self._call_form.content
+            if self._wants_parts and content is not None:
+                content = [{"type": "text", "text": content}]
+            return list(_one_call_each(messages, content))
+        return list(messages)
 
     def check_tools(self) -> None:
         """Raises `InvalidArgumentError` if the template leaves tools out."""
@@ -124,7 +148,7 @@ class Probe:
         for call in message["tool_calls"]:
             function = call.get("function", call) if isinstance(call, Mapping) else None
             if isinstance(function, dict) and "arguments" in function:
-                function["arguments"] = _arguments(function["arguments"], form.as_text)
+                function["arguments"] = _arguments(function["arguments"], form)
 
     @cached_property
     def _call_form(self) -> _CallForm | None:
@@ -137,15 +161,27 @@ class Probe:
             if (
                 _WORD in as_object and f"'{_WORD}': 7" not in as_object
             ):  # as Python writes it: a text is wanted
-                return _CallForm(as_object == as_text, content)
+                return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
             if _WORD in as_text:
                 return _CallForm(True, content)
         return None
 
-    def _with_call(self, arguments: object, content: str | None) -> str:
-        call = {**_CALL, "function": {"name": _WORD, "arguments": arguments}}
-        calling = {"role": "assistant", "content": content, "tool_calls": [call]}
-        for after in ((_RESULT,), (_RESULT, _ANSWER), ()):
+    @cached_property
+    def _writes_several_calls(self) -> bool:
+        """Whether it writes all the calls of a message, where it writes one."""
+        assert self._call_form is not None
+        arguments = _arguments(_ARGUMENTS, self._call_form)
+        return f"{_WORD}2" in self._with_call(arguments, self._call_form.content, f"{_WORD}2")
+
+    def _with_call(self, arguments: object, content: str | None, *more: str) -> str:
+        """What is made of a call, and of `more` of these names beside it."""
+        called = [
+            {**_CALL, "id": f"call{n:05}", "function": {"name": name, "arguments": arguments}}
+            for n, name in enumerate((_WORD, *more), 1)
+        ]
+        calling = {"role": "assistant", "content": content, "tool_calls": called}
+        results = [{**_RESULT, "tool_call_id": call["id"]} for call in called]
+        for after in (results, (*results, _ANSWER), ()):
             try:
                 return self._render([_USER, calling, *after])
             except TemplateError:
@@ -165,20 +201,31 @@ class Probe:
             if close:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 
-    def _writes(self, role: str) -> bool | None:
+    def _check_system(self, before: Sequence[Mapping[str, Any]], role: str, path: str) -> None:
+        """Refuse what the system says after others, where the template writes only what it says first."""
+        first = all(message["role"] in _SYSTEMS for message in before)
+        place: _Place = "after the system" if first else "after others"
+        if self._writes("user") is True and self._writes(role, place) is False:
+            raise InvalidArgumentError(
+                f"{path}: the chat template leaves out messages of the role {role!r} after the first "
+                "message; say it there, or as the user"
+            )
+
+    def _writes(self, role: str, place: _Place = "anywhere") -> bool | None:
         """Whether the template writes the content of a role's message; None where it refuses the role."""
-        if role not in self._written:
+        key = role, place
+        if key not in self._written:
             if len(self._written) >= _MOST_KEPT:
                 self._written.clear()
-            self._written[role] = self._tried(role, parts=bool(self._wants_parts))
-        return self._written[role]
+            self._written[key] = self._tried(role, place, parts=bool(self._wants_parts))
+        return self._written[key]
 
-    def _tried(self, role: str, *, parts: bool) -> bool | None:
+    def _tried(self, role: str, place: _Place = "anywhere", *, parts: bool) -> bool | None:
         def content(text: str) -> Any:
             return [{"type": "text", "text": text}] if parts else text
 
         accepted = None
-        for before, after in _SETTINGS:
+        for before, after in _SETTINGS[place]:
             messages: list[dict[str, Any]] = [*before, {"role": role, "content": _WORD}, *after]
             try:
                 text = self._render(
@@ -192,14 +239,46 @@ class Probe:
         return accepted
 
 
-def _arguments(given: Any, as_text: bool) -> Any:
-    """Arguments of a call, as a text or an object. A text that is no object stays what it was."""
-    if as_text:
+def _one_call_each(messages: Sequence[dict[str, Any]], content: Any) -> Iterator[dict[str, Any]]:
+    """The same conversation with one call in a message at most, each followed by its result.
+
+    What is said and thought beside several calls stays with the first; the others have this `content`.
+    """
+    rest = list(messages)
+    while rest:
+        message = rest.pop(0)
+        calls = message.get("tool_calls") or ()
+        if len(calls) < 2:
+            yield message
+            continue
+        results = list(itertools.takewhile(lambda each: each["role"] == "tool", rest))
+        del rest[: len(results)]
+        for n, call in enumerate(calls):
+            first = message if n == 0 else {"role": message["role"], "content": content}
+            yield {**first, "tool_calls": [call]}
+            name = call.get("id")
+            found = [i for i, result in enumerate(results) if name in (None, result.get("tool_call_id"))]
+            if found:
+                yield results.pop(found[0])
+        yield from results
+
+
+def _arguments(given: Any, form: _CallForm) -> Any:
+    """Arguments of a call, as a text or an object.
+
+    A text that is no object (the model broke off) stays what it was, if the template takes it; or else it is
+    the one argument of an object.
+    """
+    if form.as_text:
         return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    if not isinstance(given, str):
+    if isinstance(given, Mapping):
         return given
-    try:
-        value = json.loads(given or "{}")
-    except (ValueError, RecursionError):
-        return given
-    return value if isinstance(value, dict) else given
+    value = given
+    if isinstance(given, str):
+        try:
+            value = json.loads(given or "{}")
+        except (ValueError, RecursionError):
+            value = given
+    if isinstance(value, dict) or form.takes_any:
+        return value if isinstance(value, dict) else given
+    return {} if value is None else {"arguments": given}

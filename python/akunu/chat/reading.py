@@ -44,6 +44,8 @@ class Reading:
         budget: ThinkingBudget | None = None,
     ) -> None:
         self.visible = visible
+        self.whole_calls = False
+        """Of pieces: a call is given when it is complete; one that breaks off is content."""
         self.budget = budget
         self._family = family
         self._tools = Tools(tools)
@@ -52,7 +54,7 @@ class Reading:
 
     def pieces(self, pieces: Generator[Piece, None, None]) -> Generator[Piece, None, None]:
         """The same, each with what it says, and an empty one for what was still held back."""
-        parser = self._parser(whole=False)
+        parser = self._parser(whole=self.whole_calls)
         with closing(pieces):
             for piece in pieces:
                 piece.deltas = parser.feed(piece)

@@ -201,7 +201,7 @@ class ChatTemplate:
         name = self._choose(template, bool(tools))
         reader = Reader(self._limits)
         given = {"messages": reader.messages(messages), "documents": None, **reader.variables(variables)}
-        self._probes[name].prepare(given["messages"])
+        given["messages"] = self._probes[name].prepared(given["messages"])
         given["tools"] = reader.tools(tools)
         if given["tools"]:
             self._probes[name].check_tools()

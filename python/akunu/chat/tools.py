@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["Tools"]
+__all__ = ["NO_PARAMETERS", "Tools"]
 
 Schema = Mapping[str, Any]
+
+NO_PARAMETERS: Final[Schema] = {"type": "object", "properties": {}, "additionalProperties": False}
+"""What a function without `parameters` takes, as in OpenAI's API: nothing."""
 
 
 class Tools(Mapping[str, Schema]):
@@ -40,6 +43,47 @@ class Tools(Mapping[str, Schema]):
     def parameter(self, function: str, name: str) -> Schema:
         """The schema of one parameter; {} where nothing is known of it."""
         return _mapping(_mapping(self.get(function, {}).get("properties")).get(name))
+
+    def kinds(self, function: str, name: str) -> set[str]:
+        """The types that the schema of a parameter names; empty where it does not say."""
+        return _kinds(self.parameter(function, name), self.get(function, {}), set())
+
+
+def kind_of(value: object) -> str:
+    """JSON schema's type of a value; of a whole number, "integer"."""
+    return next((name for kind, name in _KINDS if isinstance(value, kind)), "null")
+
+
+_KINDS: Final = (
+    (dict, "object"), (list, "array"), (str, "string"), (bool, "boolean"), (int, "integer"),
+    (float, "number"),
+)  # fmt: skip
+
+
+def _kinds(schema: Schema, root: Schema, seen: set[str]) -> set[str]:
+    """The types of a schema in `root`; `seen`: the references that were followed."""
+    named = schema.get("type")
+    kinds = {each for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)}
+    if not kinds:
+        constants = [schema["const"]] if "const" in schema else schema.get("enum")
+        kinds = {kind_of(value) for value in constants} if isinstance(constants, list) else set()
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            parts = schema.get(keyword)
+            for part in parts if isinstance(parts, list) else ():
+                kinds |= _kinds(_mapping(part), root, seen)
+        ref = schema.get("$ref")
+        if isinstance(ref, str) and ref not in seen:
+            seen.add(ref)
+            kinds |= _kinds(_named(ref, root), root, seen)
+    return kinds | {"integer"} if "number" in kinds else kinds
+
+
+def _named(ref: str, root: Schema) -> Schema:
+    """What a reference within a schema names; {} where that is not known."""
+    found = root
+    for part in ref.removeprefix("#").strip("/").split("/"):
+        found = _mapping(found.get(part))
+    return found
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -49,8 +49,12 @@ _WORDS: Final[Mapping[str, str]] = {
     "true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null",
 }  # fmt: skip
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$"
+_KEY: Final = "_-.$"
+"""What a key without quotes has besides letters and digits."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _HEX: Final = re.compile("[0-9a-fA-F]+")
+_HIGH: Final = re.compile("[dD][89abAB][0-9a-fA-F]{2}")
+_LOW: Final = re.compile("[dD][c-fC-F][0-9a-fA-F]{2}")
 _ESCAPES: Final[Mapping[str, str]] = {char: "\\" + char for char in '"\\/bfnrt'} | {"'": "'"}
 
 
@@ -118,7 +122,7 @@ def _read_key(source: Incoming, notation: Notation, write: Write) -> Steps[None]
     quote = yield from source.one_of(notation.quotes)
     if quote:
         yield from read_string(source, quote, notation, write)
-    elif notation.bare_keys and (name := (yield from source.every(_LETTERS))):
+    elif notation.bare_keys and (name := (yield from source.word(_KEY))):
         write(f'"{name}"')
     else:
         raise Malformed
@@ -144,7 +148,10 @@ def read_string(source: Incoming, quote: str, notation: Notation, write: Write) 
 
 
 def _escape(source: Incoming) -> Steps[str]:
-    """What follows a backslash, as JSON; a backslash without a meaning is one."""
+    """What follows a backslash, as JSON; a backslash without a meaning is one.
+
+    Half of a surrogate pair is no character: U+FFFD takes its place, since most readers of JSON refuse it.
+    """
     char = yield from source.take(1)
     if char in _ESCAPES:
         return _ESCAPES[char]
@@ -152,13 +159,26 @@ def _escape(source: Incoming) -> Steps[str]:
     if digits:
         start = source.at
         code = yield from source.take(digits)
+        if _HIGH.fullmatch(code):
+            return (yield from _pair(source, code))
         if _HEX.fullmatch(code):
-            return f"\\u{code:0>4}"
+            return "\\ufffd" if _LOW.fullmatch(code) else f"\\u{code:0>4}"
         source.at = start
     else:
         source.at -= 1
         char = ""
     return "\\\\" + char
+
+
+def _pair(source: Incoming, high: str) -> Steps[str]:
+    """The character that a first half begins, if the second follows."""
+    start = source.at
+    if (yield from source.one_of(("\\u",))):
+        low = yield from source.take(4)
+        if _LOW.fullmatch(low):
+            return f"\\u{high}\\u{low}"
+        source.at = start
+    return "\\ufffd"
 
 
 def _scalar(source: Incoming, notation: Notation, write: Write) -> Steps[None]:

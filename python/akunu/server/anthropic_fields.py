@@ -76,7 +76,7 @@ class Tool(Fields):
     type: Literal["custom"] | None = None
     strict: bool | None = None
     cache_control: Any = None
-    input_examples: Any = None
+    input_examples: list[dict[str, Any]] | None = None
     eager_input_streaming: bool | None = None
     defer_loading: Any = None
     allowed_callers: Any = None
@@ -278,9 +278,10 @@ def _answer(blocks: Sequence[Block], at: str) -> dict[str, Any]:
 
 
 def _function(tool: Tool) -> dict[str, Any]:
+    examples = {"examples": tool.input_examples} if tool.input_examples else {}
     return {
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.input_schema,
+        "parameters": {**tool.input_schema, **examples},
         "strict": tool.strict,
     }

@@ -64,7 +64,7 @@ async def count_tokens(request: Request) -> Response:
 async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict[str, Any]) -> dict[str, Any]:
     blocks = Blocks()
     completion = None
-    async with aclosing(answers(server, asked, name, turn)) as steps:
+    async with aclosing(answers(server, asked, name, turn, whole_calls=True)) as steps:
         async for _, step in steps:
             for _ in blocks.feed(step.deltas):
                 pass
@@ -124,10 +124,8 @@ def _content(block: Block) -> dict[str, Any]:
         return {"type": "thinking", "thinking": block.text, "signature": ""}
     if block.kind == "content":
         return {"type": "text", "text": block.text}
-    try:
-        arguments = msgspec.json.decode(block.text or "{}")
-    except msgspec.DecodeError:  # broken off by a limit
-        arguments = {}
+    # As the model wrote it: read into values, a number that is too large for them would be lost.
+    arguments = msgspec.Raw((block.text or "{}").encode())
     return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
 
 

@@ -100,9 +100,12 @@ def prompt_ids(model: Model, turn: Turn) -> list[int]:
 
 
 async def answers(
-    server: Server, asked: Asked, name: str, turn: Turn
+    server: Server, asked: Asked, name: str, turn: Turn, *, whole_calls: bool = False
 ) -> AsyncGenerator[tuple[int, Step], None]:
     """The answers of the model `name`: the steps of each with its number. Ended early, it ends them.
+
+    With `whole_calls`, a call of a tool that breaks off is content: a client that gets all of an answer at
+    once has to be able to rely on its calls.
 
     Raises
     ------
@@ -112,7 +115,8 @@ async def answers(
     messages = prepared(turn.messages)
 
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
-        return model.astream_chat(messages, **_settled(model.chat_template, turn, options))
+        stream = model.astream_chat(messages, **_settled(model.chat_template, turn, options))
+        return stream.whole_calls() if whole_calls else stream
 
     async with (
         texts(server, asked, name, [start] * turn.n, turn.options) as found,

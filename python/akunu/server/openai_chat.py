@@ -189,7 +189,7 @@ async def _whole(
     completions: list[Completion | None] = [None] * turn.n
     reasons: list[str | None] = [None] * turn.n
     thought = 0
-    async with aclosing(answers(server, asked, fields.model, turn)) as steps:
+    async with aclosing(answers(server, asked, fields.model, turn, whole_calls=True)) as steps:
         async for i, step in steps:
             deltas[i] += step.deltas
             thought += step.reasoning_tokens

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-import msgspec
-
 from akunu.server.client_tools import client_tools
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
@@ -42,6 +40,7 @@ class CalledFunction(Fields):
 
     name: str
     arguments: str
+    parsed_arguments: Any = None  # the same, as OpenAI's client adds it to an answer that it has parsed
 
 
 class Call(Fields):
@@ -69,6 +68,7 @@ class ChatMessage(Fields):
     audio: Any = None
     function_call: Any = None
     cache_control: Any = None
+    parsed: Any = None  # the content, as OpenAI's client adds it
 
 
 def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -86,9 +86,7 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
         elif message.content is None:
             fields["content"] = message.refusal or ("" if not message.tool_calls else None)
         if message.tool_calls:
-            fields["tool_calls"] = [
-                {**msgspec.to_builtins(call), "type": "function"} for call in message.tool_calls
-            ]
+            fields["tool_calls"] = [_call(call) for call in message.tool_calls]
         for name in ("name", "tool_call_id", "reasoning_content"):
             if (value := getattr(message, name)) is not None:
                 fields[name] = value
@@ -96,6 +94,11 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     if not plain:
         raise ApiError(400, "messages: found none, expected at least one", param="messages")
     return plain
+
+
+def _call(call: Call) -> dict[str, Any]:
+    function = {"name": call.function.name, "arguments": call.function.arguments}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _part_text(part: Part, at: str) -> str:

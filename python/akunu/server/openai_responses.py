@@ -125,7 +125,7 @@ class _Answer:
 
     async def whole(self) -> dict[str, Any]:
         """The response, when it is complete."""
-        async with aclosing(self._run()) as happenings:
+        async with aclosing(self._run(whole_calls=True)) as happenings:
             async for _ in happenings:
                 pass
         return self._response
@@ -150,10 +150,11 @@ class _Answer:
         """What went wrong after the beginning."""
         return self._event("error", code=error.code, message=error.message, param=error.param)
 
-    async def _run(self) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
+    async def _run(self, whole_calls: bool = False) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""
         completion, thought, untold = None, 0, list[dict[str, Any]]()
-        async with aclosing(answers(self._server, self._asked, self._fields.model, self._turn)) as steps:
+        found = answers(self._server, self._asked, self._fields.model, self._turn, whole_calls=whole_calls)
+        async with aclosing(found) as steps:
             async for _, step in steps:
                 yield None
                 if step.piece is not None and self._fields.logprobs:
