@@ -277,10 +277,17 @@ class Generation:
         """Run, and yield the text as it becomes certain. No piece ends in half a character."""
         self._scheduler.submit(self._sequence)
         try:
-            yield from self._run()
-        finally:
-            # The KV cache ends where the caller's knowledge ends.
-            self._scheduler.end(self._sequence, keep=len(self._sequence.prompt) + self._seen())
+            try:
+                yield from self._run()
+            finally:
+                self._end()
+        except BaseException:  # maybe a handler's, before that was done: nobody else would do it
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        """Give the slot back. The KV cache ends where the caller's knowledge ends."""
+        self._scheduler.end(self._sequence, keep=len(self._sequence.prompt) + self._seen())
 
     def completion(self) -> Completion:
         """The result so far; a run that has not ended counts as cancelled."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, overload
 
@@ -26,6 +27,7 @@ from akunu.chatting import Chatting
 from akunu.config import ModelConfig
 from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.generation import BatchError, Completion, Generation
+from akunu.interrupts import held
 from akunu.measuring import Measuring
 from akunu.memory import Memory
 from akunu.options import GenerationOptions, Limit, Sampling, resolve
@@ -336,11 +338,16 @@ class Model(Chatting, Measuring):
 
         `each` gets how many have ended and the last of them; an exception that it raises cancels the others.
         """
+        ended: SimpleQueue[Future[Completion]] = SimpleQueue()
         with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
-            futures = [pool.submit(completed, stream) for stream in streams]
             try:
-                for done, future in enumerate(as_completed(futures), 1):
-                    each(done, future)
+                # What a handler raises in the midst of a future would leave its lock to nobody.
+                with held:
+                    futures = [pool.submit(completed, stream) for stream in streams]
+                    for future in futures:
+                        future.add_done_callback(ended.put)
+                for done in range(1, len(futures) + 1):
+                    each(done, ended.get())
             except BaseException:
                 for stream in streams:
                     stream.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -275,6 +276,67 @@ def test_a_stream_that_is_collected_at_any_line_ends() -> None:
         assert not scheduler._leading and not engine.texts, where
         assert not scheduler._planner.running and not scheduler._planner.waiting, where
     assert line > 150
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stream_that_is_dropped_ends_whatever_interrupts_that() -> None:
+    model = make_model(chunk=4)
+    planner = model._scheduler._planner
+    line, where = 0, [""]
+    while where:
+        line += 1
+        where = []
+        stream = model.stream(PROMPT, max_tokens=20)
+        next(stream)
+        act = at_line(line, where, lambda: signal.raise_signal(signal.SIGINT), [*SHARED, "interrupts.py"])
+        sys.settrace(act)
+        try:
+            del stream
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert not planner.running and not planner.waiting, where
+        assert not model._engine.texts, where
+    assert line > 40
+
+
+BATCH = """
+import signal, sys
+from api.conftest import make_model
+
+model, last, found = make_model(), 0, True
+def trace(frame, event, _):
+    global left, found
+    if frame.f_code.co_filename.rsplit("/", 1)[-1] not in ("threading.py", "thread.py", "_base.py"):
+        return None
+    if event in ("call", "return"):
+        left -= 1
+        if left == 0:
+            found = True
+            signal.raise_signal(signal.SIGINT)
+    return trace
+while found:
+    last, found = last + 1, False
+    left = last
+    try:
+        sys.settrace(trace)
+        model.generate_batch([[1, 2, 3], [4, 5]], max_tokens=2, progress=False)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+print(last, model.stats().running)
+"""
+
+
+def test_an_interrupted_batch_waits_for_no_lock_that_nobody_holds() -> None:
+    tests = Path(__file__).parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", BATCH], cwd=tests, timeout=60, check=True, capture_output=True, text=True
+    )
+    calls, running = map(int, ran.stdout.split())
+    assert calls > 50 and running == 0
 
 
 def test_an_interrupt_is_heard_by_the_main_thread_alone() -> None:

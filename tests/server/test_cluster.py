@@ -70,6 +70,10 @@ def test_what_has_no_beginning_goes_anywhere(data):
     assert len(data) < BLOCK and beginnings(data) == []
 
 
+def test_what_is_nested_too_deep_to_be_read_goes_anywhere():
+    assert beginnings(b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}") == []
+
+
 def test_a_stored_response_names_its_replica():
     for path in ("/v1/responses/resp_r1_abc", "/v1/responses/resp_r1_abc/input_items"):
         assert stored_at(path, b"") == "r1"

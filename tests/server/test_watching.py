@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
+from akunu.generation import Piece
+from akunu.server import Settings
+from akunu.server.metrics import Meters, TextMeter
+from akunu.server.models import Registry
 from akunu.server.routes import ENDPOINTS
 
-from .conftest import wait_until
+from .conftest import serving, wait_until
 from .test_cancel import ENDLESS, port_of, post_raw
 
 
@@ -81,3 +87,80 @@ def test_the_description_has_every_route_and_every_field(served):
         if each.body is not None:
             fields = document["components"]["schemas"][each.body.__name__]["properties"]
             assert set(fields) == {field.encode_name for field in msgspec.structs.fields(each.body)}
+
+
+class Counted:
+    """The metrics of a server, by name and labels."""
+
+    def __init__(self, served) -> None:
+        families = text_string_to_metric_families(served.http.get("/metrics").text)
+        self._values = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+    def __call__(self, name: str, **labels: str) -> float:
+        return self._values.get((name, frozenset(labels.items())), 0.0)
+
+
+def test_tokens_that_come_together_are_counted_one_by_one():
+    meters = Meters(Registry((), 1, None))
+    meter = TextMeter(meters, "m", time.monotonic())
+    for piece in (Piece("a", [1]), Piece("b"), Piece("cde", [2, 3, 4]), Piece("f", [5])):
+        time.sleep(0.01)
+        meter.piece(piece)
+    found = {s.name: s.value for family in meters.between_tokens.collect() for s in family.samples}
+    assert found["akunu_inter_token_seconds_count"] == 4
+    assert found["akunu_inter_token_seconds_sum"] >= 0.03  # all the time since the first
+
+
+def test_a_prompt_that_is_refused_is_no_prompt_that_was_run(served):
+    before = Counted(served)
+    refused = served.post("/v1/completions", model="ember", prompt="x " * 3000)
+    assert refused.status_code == 400
+    after = Counted(served)
+    assert after("akunu_prompt_tokens_total", model="ember") == before(
+        "akunu_prompt_tokens_total", model="ember"
+    )
+    for reason, more in (("error", 1), ("cancelled", 0)):
+        grown = [count("akunu_texts_total", model="ember", reason=reason) for count in (before, after)]
+        assert grown[1] - grown[0] == more
+
+
+def test_what_an_engine_counted_stays_when_its_model_is_unloaded():
+    with serving() as served:
+
+        def steps() -> float:
+            return Counted(served)("akunu_engine_steps_total", model="ember")
+
+        served.chat(max_tokens=2)
+        first = steps()
+        assert first > 0
+        served.post("/admin/unload", model="ember").raise_for_status()
+        assert steps() == first
+        assert Counted(served)("akunu_engine_pages", model="ember") == 0
+        served.post("/admin/load", model="ember").raise_for_status()
+        assert steps() == first
+        served.chat(max_tokens=2)
+        assert steps() > first
+
+
+def test_requests_are_counted_by_route_whatever_they_name(served):
+    route = {"route": "/v1/models/{name}"}
+    before = Counted(served)
+    assert served.http.get("/v1/models/ember").status_code == 200
+    assert served.http.get("/v1/models/none").status_code == 404
+    after = Counted(served)
+    for status in ("200", "404"):
+        assert after("akunu_requests_total", status=status, **route) == 1 + before(
+            "akunu_requests_total", status=status, **route
+        )
+    assert after("akunu_request_seconds_count", **route) == 2 + before("akunu_request_seconds_count", **route)
+
+
+def test_a_model_that_idled_leaves_the_server_ready():
+    with serving(settings=Settings(idle_seconds=0.1)) as served:
+        wait_until(lambda: served.ember.model is None)
+        assert served.http.get("/ready").status_code == 200
+        assert served.chat(max_tokens=2).status_code == 200

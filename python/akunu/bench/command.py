@@ -355,6 +355,7 @@ def command(
     given = replace(given, n_ubatch=tuple(dict.fromkeys(case.n_ubatch for case in cases)))
     if not cases:
         raise click.UsageError("nothing to run: -p, -n and -pg are all 0")
+    _check_sizes(cases)
     outputs = [(output, sys.stdout), (output_err, sys.stderr)]
     _run(given, cases, repetitions, not no_warmup, delay, progress, outputs)
 
@@ -391,6 +392,16 @@ def _check(params: BenchParams) -> None:
     for name in params.devices:
         for n_gpu_layers in params.n_gpu_layers:
             check_gpu_layers(n_gpu_layers, find_device(name))
+
+
+def _check_sizes(cases: Sequence[Case]) -> None:
+    """Refuse numbers that no engine takes, before the first test has run for nothing."""
+    from akunu.loading import SIZE, THREADS
+
+    for case in cases:
+        THREADS.check("-t", case.n_threads)
+        SIZE.check("-ub", min(case.n_batch, case.n_ubatch))
+        SIZE.check("context", case.n_context)
 
 
 def _with_threads(params: BenchParams) -> BenchParams:

@@ -143,7 +143,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def end(self, sequence: Sequence, keep: int) -> None:
-        """Give a text's slot back; the cache keeps its first `keep` tokens."""
+        """Give a text's slot back; the cache keeps its first `keep` tokens. A second time does nothing."""
         with held, self._lock:
             sequence.cancelled = True
             self._ending.append((sequence, keep))

@@ -56,11 +56,7 @@ def create_app(
     registry = Registry(models, settings.max_models, settings.max_memory, ahead)
     server = Server(settings, registry, Meters(registry), ResponseStore(settings.max_responses), time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
-    middleware = [
-        Middleware(
-            Gate, settings=settings, meters=server.meters, routes=frozenset(route.path for route in routes)
-        )
-    ]
+    middleware = [Middleware(Gate, settings=settings, meters=server.meters, routes=routes)]
     if settings.cors_origins:
         middleware.insert(
             0,

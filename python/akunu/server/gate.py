@@ -6,11 +6,13 @@ import logging
 import re
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from h11 import LocalProtocolError
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import presented_key
@@ -43,10 +45,10 @@ class Gate:
     settings, meters
         Of the server.
     routes
-        Paths that the server has; the metrics count others together.
+        What the server has; the log and the metrics put all other paths together.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, meters: Meters, routes: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, meters: Meters, routes: Sequence[Route]) -> None:
         self._app = app
         self._settings = settings
         self._meters = meters
@@ -125,9 +127,16 @@ class Gate:
                 status, "authorization: this needs an admin key (--admin-key-file)", code="invalid_api_key"
             )
 
+    def _route(self, path: str) -> str:
+        """The path of the route that a request goes to, without what it names there."""
+        for route in self._routes:
+            if route.path_regex.match(path):
+                return route.path_format
+        return "other"
+
     def _record(self, scope: Scope, asked: Asked, status: int) -> None:
         path = scope["path"]
-        route = path if path in self._routes else "other"
+        route = self._route(path)
         status = status or 499  # the client went away before there was an answer
         seconds = time.monotonic() - asked.at
         self._meters.requests.labels(route, str(status)).inc()

@@ -25,12 +25,16 @@ async def health(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """200 when the models that were to be loaded at the start are, and the server is not about to end."""
+    """200 when the models that were to be loaded at the start have been, and the server is not about to end.
+
+    One that is unloaded since, because it idled or others needed the room, is loaded by the next request.
+    Whoever sends none until this says 200 would wait for ever.
+    """
     server: Server = request.app.state.server
     if request.app.state.draining:
         return json_response({"status": "draining"}, 503)
     missing = [
-        entry.spec.name for entry in server.models.entries() if entry.spec.preload and entry.model is None
+        entry.spec.name for entry in server.models.entries() if entry.spec.preload and not entry.was_loaded
     ]
     if missing:
         return json_response({"status": "loading", "models": missing}, 503)

@@ -41,17 +41,23 @@ _ENGINE: Final = (
 
 
 class _Engines(Collector):
-    """What the engines of the loaded models count themselves."""
+    """What the engines of the models count themselves; what those counted that are unloaded stays."""
 
     def __init__(self, models: Registry) -> None:
         self._models = models
 
     def collect(self) -> Iterator[Metric]:
-        found = [(e.spec.name, e.model.stats()) for e in self._models.entries() if e.model is not None]
+        entries = self._models.entries()
+        found = [(e, e.model.stats()) for e in entries if e.model is not None]
+        totals = [(e, e.totals()) for e in entries if e.model is not None or e.earlier]
         for kind, name, text in _ENGINE:
             family = kind(f"akunu_engine_{name}", text, labels=["model"])
-            for model, stats in found:
-                family.add_metric([model], getattr(stats, name))
+            if kind is CounterMetricFamily:
+                for entry, counts in totals:
+                    family.add_metric([entry.spec.name], counts[name])
+            else:
+                for entry, stats in found:
+                    family.add_metric([entry.spec.name], getattr(stats, name))
             yield family
 
 
@@ -78,7 +84,9 @@ class Meters:
             "akunu_inter_token_seconds", "Between two tokens; those that come together share the time.",
             by_model, buckets=_BETWEEN, registry=registry,
         )  # fmt: skip
-        self.prompt_tokens = Counter("akunu_prompt_tokens", "Of prompts.", by_model, registry=registry)
+        self.prompt_tokens = Counter(
+            "akunu_prompt_tokens", "Of prompts that were run.", by_model, registry=registry
+        )
         self.cached_tokens = Counter(
             "akunu_cached_tokens", "Of prompts, found in the KV cache.", by_model, registry=registry
         )
@@ -120,18 +128,23 @@ class TextMeter:
     def piece(self, piece: Piece) -> None:
         """A piece came."""
         now = time.monotonic()
-        seconds, self._last = now - self._last, now
+        seconds = now - self._last
         if not self._began:
             self._began = True
             self.first_token_seconds = seconds
             self._meters.first_token.labels(self._model).observe(seconds)
         elif piece.ids:
-            self._between_tokens.observe(seconds / len(piece.ids))
+            for _ in piece.ids:
+                self._between_tokens.observe(seconds / len(piece.ids))
+        else:
+            return  # part of a token's text: the time is that of the whole token
+        self._last = now
 
-    def end(self, completion: Completion) -> None:
+    def end(self, completion: Completion, reason: str) -> None:
         """The text is over, in whatever way."""
         stats, model = completion.stats, self._model
-        self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)
-        self._meters.cached_tokens.labels(model).inc(stats.cached_tokens)
+        if stats.prefill_seconds > 0:  # else it was refused, or nobody waited until its turn
+            self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)
+            self._meters.cached_tokens.labels(model).inc(stats.cached_tokens)
         self._meters.generated_tokens.labels(model).inc(stats.generated_tokens)
-        self._meters.texts.labels(model, completion.finish_reason).inc()
+        self._meters.texts.labels(model, reason).inc()

@@ -7,9 +7,10 @@ import contextlib
 import fnmatch
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from akunu.errors import AkunuError, DeviceError, InvalidArgumentError
@@ -49,6 +50,8 @@ class Entry:
     steps: int = 0
     """Its steps then."""
     bytes: int = 0
+    was_loaded: bool = False
+    """Since the server began; if it was unloaded, a request loads it again."""
     forms_prepared: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
@@ -56,6 +59,8 @@ class Entry:
     """Those that have begun."""
     tokens_per_second: float = 0.0
     """Of all texts together, in the last second or so."""
+    earlier: Counter[str] = field(default_factory=Counter)
+    """What was counted (`ModelStats`) until the model was unloaded."""
     generated: int = 0
     measured_at: float = 0.0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -82,6 +87,11 @@ class Entry:
         if steps != self.steps:
             self.steps, self.progress_at = steps, now
         return now - self.progress_at
+
+    def totals(self) -> Counter[str]:
+        """Counts since the server began, whether or not the model was unloaded meanwhile."""
+        now = {} if self.model is None else asdict(self.model.stats())
+        return self.earlier + Counter(now)
 
     def measure(self) -> None:
         """Look how far the engine got; called about once a second."""
@@ -245,7 +255,7 @@ class Registry:
             await self._make_room(entry)
             loaded = await asyncio.to_thread(load_model, entry.spec, found)
         entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
-        entry.forms_prepared = False
+        entry.was_loaded, entry.forms_prepared = True, False
         entry.used_at = time.monotonic()
 
     def _taken_ahead(self, entry: Entry) -> Ahead | None:
@@ -299,9 +309,10 @@ class Registry:
         if entry.users:
             message = f"model: {entry.spec.name} is in use by {entry.users} requests"
             raise ApiError(409, message, param="model", code="model_in_use")
-        model, entry.model = entry.model, None
-        if model is None:
+        if entry.model is None:
             return False
+        entry.earlier = entry.totals()
+        model, entry.model = entry.model, None
         await asyncio.to_thread(model.close)
         _log.info("unloaded %s", entry.spec.name)
         return True

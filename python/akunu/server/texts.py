@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
+from akunu.errors import AkunuError
 from akunu.generation import Completion, Piece
 from akunu.model import Model
 from akunu.server.kinds import TEXT
@@ -73,6 +74,7 @@ class Text:
         self._deadline = asked.at + server.settings.max_seconds
         self._limit = server.settings.max_seconds
         self._late = False
+        self._failed = False
         self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
         stats = stream.completion.stats
         self._prompt_tokens, self._cached_tokens, self._tokens = stats.prompt_tokens, 0, 0
@@ -112,6 +114,9 @@ class Text:
                     if self._tokens == len(piece.ids):
                         self._cached_tokens = self.completion.stats.cached_tokens
                     yield piece
+        except AkunuError:
+            self._failed = True
+            raise
         finally:
             timer.cancel()
             self._entry.texts.remove(self)
@@ -134,13 +139,14 @@ class Text:
 
     def _count(self) -> None:
         completion, asked = self.completion, self._asked
-        self._meter.end(completion)
+        reason = "error" if self._failed else completion.finish_reason
+        self._meter.end(completion, reason)
         if asked.first_token_seconds is None:
             asked.first_token_seconds = self._meter.first_token_seconds
         asked.prompt_tokens += completion.stats.prompt_tokens
         asked.cached_tokens += completion.stats.cached_tokens
         asked.generated_tokens += completion.stats.generated_tokens
-        asked.reasons.append(completion.finish_reason)
+        asked.reasons.append(reason)
 
 
 @asynccontextmanager
