@@ -246,6 +246,25 @@ def test_the_asynchronous_twins_say_the_same(model: WhisperModel) -> None:
     asyncio.run(scenario())
 
 
+def test_a_source_that_was_cancelled_has_not_come_to_its_end(model: WhisperModel) -> None:
+    """What it awaits was, by somebody else than the caller."""
+
+    async def pieces() -> AsyncIterator[np.ndarray]:
+        yield sound(35)
+        recorder = asyncio.create_task(asyncio.sleep(1000))
+        recorder.cancel()
+        await recorder
+
+    async def scenario() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await model.atranscribe(pieces(), **QUICK)
+        with pytest.raises(asyncio.CancelledError):
+            async for _ in model.alisten(pieces(), **QUICK):
+                pass
+
+    asyncio.run(scenario())
+
+
 def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperModel) -> None:
     audio = sound(40)
     audio[35 * 16000] = np.nan

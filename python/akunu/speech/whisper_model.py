@@ -469,6 +469,8 @@ class _Bridge(Iterator[Any]):
         try:
             piece = self._waiting.result()
         except CancelledError:
+            if not self._cancelled:  # by the caller's own doing: not the end of the sound
+                raise asyncio.CancelledError from None
             raise StopIteration from None
         if piece is _END:
             raise StopIteration
