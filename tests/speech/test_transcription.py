@@ -54,6 +54,14 @@ def test_a_window_becomes_segments_with_their_times() -> None:
     assert (transcriber.language, transcriber.language_probability) == ("en", 1.0)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+@pytest.mark.parametrize("option", ["prefix", "initial_prompt", "hotwords"])
+def test_a_blank_text_is_none(option: str, blank: str) -> None:
+    expected = transcribed(ScriptedModel(Script(said(0.0, " and so", 2.0))), 11)[0]
+    assert expected
+    assert transcribed(ScriptedModel(Script(said(0.0, " and so", 2.0))), 11, **{option: blank})[0] == expected
+
+
 def test_the_next_window_begins_at_the_last_pair_of_timestamps() -> None:
     first = Script(said(0.0, " and", 20.0, 20.0, " so"))
     model = ScriptedModel(first, Script(said(0.0, " so you", 3.0)))

@@ -384,6 +384,22 @@ def test_it_says_what_it_is(engine: Babble, model: WhisperModel) -> None:
     assert model.stats().steps > 2 and model.stats().running == 0
 
 
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_clips_may_go_on_far_after_the_end(model: WhisperModel, batch_size: int | None) -> None:
+    """As long as a number can say, in the time and the memory of the recording."""
+    options = {**QUICK, "batch_size": batch_size}
+    expected = model.transcribe(sound(40), clip_timestamps=[0, 40], **options)
+    assert expected.segments
+    for clips in ([0, 1e9], [0, 1e18], [0, 1.7e308], [0, 40, 1e300, 1e301]):
+        assert model.transcribe(sound(40), clip_timestamps=clips, **options) == expected
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_empty_clips_are_no_recording(model: WhisperModel, batch_size: int | None) -> None:
+    found = model.transcribe(sound(5), clip_timestamps=[0, 0, 3, 3], batch_size=batch_size, **QUICK)
+    assert not found.segments
+
+
 def test_clips_are_all_that_is_heard(engine: Babble, model: WhisperModel) -> None:
     found = model.transcribe(sound(100), clip_timestamps="10,20,50.5,60", **QUICK)
     assert engine.heard_windows >= 2

@@ -34,6 +34,8 @@ _AT_LEAST: Final = {
     "batch_size": 1,
 }
 
+_LONGEST: Final = 1e9
+"""Seconds; no recording lasts as long."""
 _FINITE: Final = ("patience", "length_penalty", "repetition_penalty", "max_initial_timestamp")
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (numbers.Integral,),
@@ -312,6 +314,7 @@ def _clips(given: str | Sequence[float]) -> tuple[tuple[float, float], ...]:
         raise InvalidArgumentError(
             f"clip_timestamps: found {given!r}, expected seconds in rising order: start, end, start, end, …"
         )
+    times = [time if time == math.inf else min(time, _LONGEST) for time in times]
     pairs = tuple(zip(times[::2], times[1::2], strict=True))
     return () if pairs == ((0.0, math.inf),) else pairs
 
