@@ -233,7 +233,8 @@ class TranscriptionOptions:
                     )
         if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
             raise InvalidArgumentError(
-                f"clip_timestamps: found {self.clip_timestamps!r}, with batch_size the last end is needed"
+                f"clip_timestamps: found {self.clip_timestamps!r}, but for windows side by side the last end "
+                "is needed; it may be later than that of the recording"
             )
 
     def _check_types(self) -> None:
