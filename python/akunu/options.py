@@ -22,6 +22,7 @@ from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
 __all__ = [
+    "FLOAT32_MAX",
     "MAX_PRIORITY",
     "GenerationOptions",
     "Limit",
@@ -33,6 +34,7 @@ __all__ = [
     "resolve",
 ]
 
+FLOAT32_MAX: Final = 3.4028234663852886e38  # what the engine computes with
 MAX_PRIORITY: Final = 8
 _MAX_U32: Final = (1 << 32) - 1
 _MAX_U64: Final = (1 << 64) - 1
@@ -277,17 +279,15 @@ def _as_float(value: object) -> float | None:
         return None
 
 
-_FINITE: Final = 3.4028234663852886e38  # the largest float32: what the engine computes with
-
 _SAMPLING_LIMITS: Final[Mapping[str, Limit]] = {
-    "temperature": Limit(float, 0.0, _FINITE),
+    "temperature": Limit(float, 0.0, FLOAT32_MAX),
     "top_k": Limit(int, -1, _MAX_U32),
     "top_p": Limit(float, 0.0, 1.0, open_low=True),
     "min_p": Limit(float, 0.0, 1.0),
     "typical_p": Limit(float, 0.0, 1.0, open_low=True),
-    "repeat_penalty": Limit(float, 0.0, _FINITE, open_low=True),
-    "presence_penalty": Limit(float, -_FINITE, _FINITE),
-    "frequency_penalty": Limit(float, -_FINITE, _FINITE),
+    "repeat_penalty": Limit(float, 0.0, FLOAT32_MAX, open_low=True),
+    "presence_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
+    "frequency_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
     "penalty_window": Limit(int, 0, _MAX_U32),
 }
 _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
@@ -383,7 +383,7 @@ def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:
         raise InvalidArgumentError(
             f"logit_bias: {len(value)} entries, at most {MAX_LOGIT_BIAS} are supported"
         )
-    bias_limit = Limit(float, -math.inf, _FINITE)
+    bias_limit = Limit(float, -math.inf, FLOAT32_MAX)
     id_limit = Limit(int, 0, vocab_size - 1)
     return {
         id_limit.check("logit_bias: token id", key): bias_limit.check(f"logit_bias[{key}]", bias)

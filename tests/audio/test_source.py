@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from akunu.errors import AudioError, InvalidArgumentError
 from tokenizer.vocabularies import data_file
 
 Array = npt.NDArray[np.float32]
+Capture = pytest.CaptureFixture[str]
 
 
 def tone(rate: int, seconds: float = 0.5, channels: int = 1) -> Array:
@@ -100,6 +103,13 @@ def test_live_pieces_come_out_as_they_come_in() -> None:
     assert sum(map(len, blocks)) == 400
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_piece_is_counted_in_bytes(step: int) -> None:
+    """Also of a view that counts samples, or whose samples lie apart."""
+    pcm = (tone(16000)[: 801 * step, 0] * 32767).astype("<i2")[::step]
+    assert np.array_equal(load_audio(iter([memoryview(pcm)])), load_audio(pcm))
+
+
 def test_pieces_at_another_rate_are_the_whole_resampled() -> None:
     sound = tone(48000)[:, 0]
     pieces = load_audio((sound[i : i + 777] for i in range(0, len(sound), 777)), sampling_rate=48000)
@@ -140,6 +150,69 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
 def test_what_holds_no_sound_is_a_clear_error(audio: object, message: str) -> None:
     with pytest.raises(AudioError, match=message):
         load_audio(audio)  # type: ignore[arg-type]
+
+
+class Failing(io.BytesIO):
+    """A file whose reading fails, once a part of it has been read."""
+
+    def __init__(self, content: bytes, error: BaseException) -> None:
+        super().__init__(content)
+        self.error = error
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() > len(self.getbuffer()) // 2:
+            raise self.error
+        return super().read(size)
+
+    def readinto(self, buffer: object) -> int:
+        data = self.read(len(memoryview(buffer)))  # type: ignore[arg-type]
+        memoryview(buffer)[: len(data)] = data  # type: ignore[arg-type]
+        return len(data)
+
+
+@pytest.mark.parametrize("error", [OSError("the network is gone"), KeyboardInterrupt(), ValueError("closed")])
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG", "MP3"])
+def test_what_a_file_raises_is_not_lost(kind: str, error: BaseException, capfd: Capture) -> None:
+    content = encoded(np.random.default_rng(2).normal(0, 0.1, (200_000, 1)).astype(np.float32), 44100, kind)
+    with pytest.raises(type(error)) as found:
+        load_audio(Failing(content, error))
+    assert found.value is error
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["WAV", "FLAC", "OGG", "MP3"])
+def test_a_path_and_a_pipe_are_read_without_callbacks(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in one is printed and dropped, and for the decoder the file ends there."""
+    content = encoded(tone(44100), 44100, kind)
+    path = tmp_path / "tone"
+    path.write_bytes(content)
+    expected = load_audio(content)
+    callbacks: list[object] = []
+    monkeypatch.setattr(soundfile.SoundFile, "_init_virtual_io", callbacks.append)
+    assert np.array_equal(load_audio(path), expected)
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as writer:
+        assert np.array_equal(load_audio(writer.stdout), expected)  # type: ignore[arg-type]
+    assert not callbacks
+
+
+def test_a_damaged_head_says_nothing_besides_its_error(capfd: Capture) -> None:
+    """Some lead before the start of the file; floats may be too large for their mean."""
+    sounds = [encoded(tone(16000, channels=2), 16000, kind, "FLOAT") for kind in ("AU", "WAV", "AIFF")]
+    sounds.append(encoded(tone(16000, channels=2), 16000, "MP3"))
+    random = np.random.default_rng(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(400):
+            damaged = bytearray(sounds[i % len(sounds)])
+            for at in random.integers(0, len(damaged) if i % 2 else 200, 20):
+                damaged[at] = random.integers(256)
+            with contextlib.suppress(AudioError, InvalidArgumentError):
+                load_audio(bytes(damaged))
+        with pytest.raises(AudioError, match="sample 0"):
+            load_audio(np.full((4, 2), 3e38, np.float32))
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0x80000000, 0x7FFFFFFF - 36])

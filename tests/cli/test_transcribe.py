@@ -19,6 +19,7 @@ import pytest
 import soundfile
 
 import akunu
+from akunu.cli.commands import transcribe
 from akunu.cli.console import visible
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.errors import ModelFileError
@@ -261,6 +262,37 @@ def test_sound_is_taken_as_it_comes_in_whole_samples() -> None:
         assert next(pieces) == b"cdef"
         os.close(write)
         assert list(pieces) == []
+
+
+def test_a_device_that_is_gone_ends_the_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came before is text, and the error is told."""
+    pcm = (spoken([0, 1], pause=0.5) * 32767).astype("<i2").tobytes()
+    given = io.BytesIO(pcm)
+
+    def read(_: int, size: int) -> bytes:
+        data = given.read(size)
+        if not data:
+            raise OSError(errno.EIO, "Input/output error")
+        return data
+
+    class Device:
+        buffer = open(os.devnull, "rb")  # noqa: SIM115
+
+    monkeypatch.setattr("akunu.cli.recorder.os.read", read)
+    pieces, failed = recorded(Device.buffer, 16000), pytest.raises(OSError, match="Input/output error")
+    found = b""
+    with failed:
+        for piece in pieces:
+            found += piece
+    assert found == pcm
+    given.seek(0)
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdin", Device)
+    monkeypatch.setattr(sys, "stdout", shown)
+    with WhisperModel(Hearer(), tiny.tokenizer(), "hearer", Path("hearer.bin")) as model, failed:
+        transcribe._listen(model, 16000, {"language": "en", "beam_size": 1})
+    assert shown.getvalue() == text_of([0, 1]).strip() + "\n"
+    Device.buffer.close()
 
 
 def test_a_guess_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:

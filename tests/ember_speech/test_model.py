@@ -78,3 +78,12 @@ def test_silence_and_noise_have_no_text(model: Any) -> None:
     noise = np.random.default_rng(1).normal(0, 0.1, 80_000).astype(np.float32)
     for sound in (np.zeros(80_000, np.float32), noise):
         assert model.transcribe(sound).text == ""
+
+
+def test_another_language_is_refused_as_it_was_called(model: Any, sample_path: Path) -> None:
+    assert model.transcribe(sample_path, language="English", clip_timestamps=[0, 1], beam_size=1) is not None
+    for language in ("German", "de"):
+        with pytest.raises(
+            akunu.InvalidArgumentError, match=f"found '{language}', but this model knows only"
+        ):
+            model.transcribe_stream(sample_path, language=language)

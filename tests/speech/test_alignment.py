@@ -64,8 +64,7 @@ def test_transformers_finds_the_same_path_and_medians() -> None:
 
 def test_words_have_the_times_at_which_the_attention_looks() -> None:
     model = ScriptedModel(Script([]))
-    text = TOKENIZER.encode(" and so, you say")
-    words = TOKENIZER.words(text)
+    words = TOKENIZER.words(TOKENIZER.encode(" and so, you say"))
     assert len(words) == 5
     starts = [0.5, 1.0, 1.6, 2.0, 2.7]
     moments = [
@@ -73,7 +72,7 @@ def test_words_have_the_times_at_which_the_attention_looks() -> None:
     ]
     states = model.encode(SILENCE)[0]
     model.times[0] = [*np.concatenate(moments).tolist(), 3.2]
-    found = run(model, align_words(states, TOKENIZER, START, text, 500))
+    found = run(model, align_words(states, TOKENIZER, START, words, 500))
     assert [word.word for word in found] == [" and", " so", ",", " you", " say"]
     assert [word.start for word in found[1:]] == pytest.approx([1.0, 1.6, 2.0, 2.7], abs=0.25)
     assert all(before.end == after.start for before, after in itertools.pairwise(found))
@@ -83,10 +82,10 @@ def test_words_have_the_times_at_which_the_attention_looks() -> None:
 
 def test_padding_is_not_looked_at() -> None:
     model = ScriptedModel(Script([]))
-    text = TOKENIZER.encode(" and so")
+    words = TOKENIZER.words(TOKENIZER.encode(" and so"))
     states = model.encode(SILENCE)[0]
     model.times[0] = [0.3, 0.8, 29.0]
-    assert run(model, align_words(states, TOKENIZER, START, text, 60))[-1].end <= 60 / 50
+    assert run(model, align_words(states, TOKENIZER, START, words, 60))[-1].end <= 60 / 50
 
 
 def word(text: str, start: float, end: float) -> TimedWord:

@@ -71,7 +71,7 @@ def speech(tmp_path_factory: pytest.TempPathFactory) -> Speech:
             logits = engine.step([text], [token])
         engine.free(text)
         frames = len(samples) // 160
-        work = align_words(window, tokenizer, start[:-1], ids, frames // 2)
+        work = align_words(window, tokenizer, start[:-1], tokenizer.words(ids), frames // 2)
         pieces.append(Spoken(mel, frames, ids, Batcher(engine).run(work, 1)))
     assert len(pieces) == 2 and all(len(piece.words) > 15 for piece in pieces)
     return Speech(config, tokenizer, weights, pieces)

@@ -54,6 +54,14 @@ def test_a_window_becomes_segments_with_their_times() -> None:
     assert (transcriber.language, transcriber.language_probability) == ("en", 1.0)
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+@pytest.mark.parametrize("option", ["prefix", "initial_prompt", "hotwords"])
+def test_a_blank_text_is_none(option: str, blank: str) -> None:
+    expected = transcribed(ScriptedModel(Script(said(0.0, " and so", 2.0))), 11)[0]
+    assert expected
+    assert transcribed(ScriptedModel(Script(said(0.0, " and so", 2.0))), 11, **{option: blank})[0] == expected
+
+
 def test_the_next_window_begins_at_the_last_pair_of_timestamps() -> None:
     first = Script(said(0.0, " and", 20.0, 20.0, " so"))
     model = ScriptedModel(first, Script(said(0.0, " so you", 3.0)))
@@ -191,6 +199,38 @@ def test_words_are_in_their_segments() -> None:
     assert all(before.end <= after.start for before, after in itertools.pairwise(words))
     assert all(segment.start == segment.words[0].start for segment in segments)
     assert words[1].start == pytest.approx(1.0, abs=0.15)
+
+
+def spelt(segments: list[Segment]) -> list[list[str]]:
+    return [[word.word for word in segment.words] for segment in segments]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ((" and,", "so", " you say", " he"), [[" and,"], ["so"], [" you", " say"], [" he"]]),
+        ((' and "', " so", " you say"), [[" and", ' "'], [" so"], [" you", " say"]]),
+        ((" and", ", so", " you say"), [[" and"], [",", " so"], [" you", " say"]]),
+    ],
+)
+def test_words_are_those_of_their_segment_alone(texts: tuple[str, ...], words: list[list[str]]) -> None:
+    """A segment that begins in a word, or ends or begins with a mark of its neighbour, moves no other's."""
+    parts = [part for i, text in enumerate(texts) for part in (2.0 * i, text, 2.0 * i + 1.9)]
+    count = len([token for token in said(*texts)])
+    segments = timed(Script(said(*parts)), [0.5 * i for i in range(count + 1)], suppress_tokens=[])
+    assert [segment.text for segment in segments] == list(texts)
+    assert spelt(segments) == words
+
+
+def test_a_segment_holds_its_words_and_no_two_words_overlap() -> None:
+    """Those of the second one are longer than its timestamps say, and shorter than a word usually is."""
+    text = said(0.0, " and so", 1.4, 2.2, " you say", 2.3, 2.9, " he", 3.6)
+    segments = timed(Script(text), [0.2, 0.9, 1.6, 2.24, 2.84, 3.2, 3.54])
+    assert spelt(segments) == [[" and", " so"], [" you", " say"], [" he"]]
+    for segment in segments:
+        assert segment.start == segment.words[0].start and segment.words[-1].end == segment.end
+    words = [word for segment in segments for word in segment.words]
+    assert all(before.end <= after.start for before, after in itertools.pairwise(words))
 
 
 def test_a_made_up_segment_in_silence_is_left_out() -> None:

@@ -246,6 +246,25 @@ def test_the_asynchronous_twins_say_the_same(model: WhisperModel) -> None:
     asyncio.run(scenario())
 
 
+def test_a_source_that_was_cancelled_has_not_come_to_its_end(model: WhisperModel) -> None:
+    """What it awaits was, by somebody else than the caller."""
+
+    async def pieces() -> AsyncIterator[np.ndarray]:
+        yield sound(35)
+        recorder = asyncio.create_task(asyncio.sleep(1000))
+        recorder.cancel()
+        await recorder
+
+    async def scenario() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            await model.atranscribe(pieces(), **QUICK)
+        with pytest.raises(asyncio.CancelledError):
+            async for _ in model.alisten(pieces(), **QUICK):
+                pass
+
+    asyncio.run(scenario())
+
+
 def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperModel) -> None:
     audio = sound(40)
     audio[35 * 16000] = np.nan
@@ -294,6 +313,11 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"temperature": "hot"}, "temperature: found 'hot', expected numbers of at least 0"),
         ({"temperature": float("inf")}, "temperature: found inf"),
         ({"temperature": True}, "temperature: found True"),
+        ({"temperature": 1e307}, "temperature: found 1e.307, expected numbers of at least 0"),
+        ({"temperature": np.array(0.5)}, "temperature: found array"),
+        ({"repetition_penalty": 1e40}, "repetition_penalty: found 1e.40, expected at most 3.4e.38"),
+        ({"initial_prompt": np.array(5)}, "initial_prompt: found array"),
+        ({"sampling_rate": "16000", "progress": print}, "sampling_rate: found '16000'"),
         ({"temperature": [0, "a"]}, "temperature: found"),
         ({"patience": float("inf")}, "patience: found inf, expected a finite number"),
         ({"length_penalty": "1"}, "length_penalty: found '1', expected a number"),
@@ -358,6 +382,22 @@ def test_it_says_what_it_is(engine: Babble, model: WhisperModel) -> None:
     assert len(model.languages) == 99
     model.transcribe(sound(2), **QUICK)
     assert model.stats().steps > 2 and model.stats().running == 0
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_clips_may_go_on_far_after_the_end(model: WhisperModel, batch_size: int | None) -> None:
+    """As long as a number can say, in the time and the memory of the recording."""
+    options = {**QUICK, "batch_size": batch_size}
+    expected = model.transcribe(sound(40), clip_timestamps=[0, 40], **options)
+    assert expected.segments
+    for clips in ([0, 1e9], [0, 1e18], [0, 1.7e308], [0, 40, 1e300, 1e301]):
+        assert model.transcribe(sound(40), clip_timestamps=clips, **options) == expected
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_empty_clips_are_no_recording(model: WhisperModel, batch_size: int | None) -> None:
+    found = model.transcribe(sound(5), clip_timestamps=[0, 0, 3, 3], batch_size=batch_size, **QUICK)
+    assert not found.segments
 
 
 def test_clips_are_all_that_is_heard(engine: Babble, model: WhisperModel) -> None:

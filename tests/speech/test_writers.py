@@ -30,6 +30,18 @@ def test_a_format_is_as_its_readers_expect(form: str) -> None:
     assert "".join(written(SEGMENTS, form)) == EXPECTED[form]
 
 
+@pytest.mark.parametrize("text", [" a ---> b", "---->> b", "a\n\nb", "a\rb", "a\r\n\r\nb", "a\u2028b"])
+@pytest.mark.parametrize("form", EXPECTED)
+def test_no_text_is_read_as_the_lines_of_the_format(text: str, form: str) -> None:
+    word = Word(text, 0.0, 0.4, 0.9)
+    segments = [Segment(0, 0.0, 1.0, text, [1], 0.0, -0.1, 1.0, 0.0, words) for words in ((), (word,))]
+    plain = [Segment(0, 0.0, 1.0, "b", [1], 0.0, -0.1, 1.0, 0.0)] * 2
+    found, expected = ("".join(written(each, form)) for each in (segments, plain))
+    assert len(found.splitlines()) == len(expected.splitlines())
+    if form in ("srt", "vtt"):
+        assert found.count("-->") == expected.count("-->") == 2
+
+
 def test_json_holds_everything() -> None:
     found = json.loads("".join(written(SEGMENTS, "json", lambda: "en")))
     assert found["language"] == "en" and found["text"].startswith("And so")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,40 @@ _UNKNOWN: Final = (1 << 31) - (1 << 16)
 """Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
 
 
+class _Watched:
+    """A file for libsndfile's callbacks, which cannot raise: an error is kept, and the file ends there."""
+
+    def __init__(self, file: IO[bytes], failed: list[BaseException]) -> None:
+        self._file = file
+        self._failed = failed
+
+    def read(self, size: int) -> bytes:
+        return self._kept(self._file.read, size) or b""
+
+    def tell(self) -> int:
+        return self._kept(self._file.tell) or 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._kept(self._moved, offset, whence)
+        return self.tell()
+
+    def _moved(self, offset: int, whence: int) -> None:
+        try:
+            self._file.seek(offset, whence)
+        except (ValueError, OSError) as error:
+            # Where a damaged head leads before the start, it stays where it is.
+            if getattr(error, "errno", errno.EINVAL) != errno.EINVAL:
+                raise
+
+    def _kept(self, function: Callable[..., Any], *arguments: int) -> Any:
+        if not self._failed:
+            try:
+                return function(*arguments)
+            except BaseException as error:
+                self._failed.append(error)
+        return None
+
+
 class Recording:
     """A recording that is open, a context manager; iterating gives its blocks, mixed to one channel.
 
@@ -49,6 +84,8 @@ class Recording:
 
     def __init__(self, file: str | os.PathLike[str] | bytes | IO[bytes]) -> None:
         self._name = "the audio"
+        self._own = False  # a file of the system that nobody else reads
+        self._failed: list[BaseException] = []
         with ExitStack() as stack:
             self._file = self._open(self._seekable(file, stack))
             stack.callback(self._file.close)
@@ -73,7 +110,9 @@ class Recording:
         while True:
             try:
                 block = self._file.read(BLOCK_FRAMES, dtype="float32", always_2d=True)
+                self._raise_failed()
             except soundfile.LibsndfileError as error:
+                self._raise_failed()
                 raise AudioError(
                     f"{self._name} is damaged or cut off after {self._seconds(frames)}: {error.error_string}"
                 ) from None
@@ -95,6 +134,11 @@ class Recording:
         size, there = map(int, found.groups()) if found else (0, 0)
         return frames * size // there if 0 < there < size < _UNKNOWN else frames
 
+    def _raise_failed(self) -> None:
+        """What the caller's file raised while libsndfile read it."""
+        if self._failed:
+            raise self._failed.pop()
+
     def _seconds(self, frames: int) -> str:
         return f"{frames / self.sampling_rate:.2f} s"
 
@@ -104,6 +148,7 @@ class Recording:
         if isinstance(file, str | os.PathLike):
             self._name = os.fspath(file)
             file = self._open_path(self._name, stack)
+            self._own = True
         if isinstance(file.read(0), str):
             raise InvalidArgumentError(f"{self._name} was opened as text: open the file in binary mode, 'rb'")
         try:
@@ -112,6 +157,7 @@ class Recording:
             seekable = False
         if seekable:
             return file
+        self._own = True
         copy: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         shutil.copyfileobj(file, copy)
         copy.seek(0)
@@ -136,9 +182,17 @@ class Recording:
         if not file.read(1):
             raise AudioError(f"{self._name} is empty (0 bytes)")
         file.seek(start)
+        source: Any = _Watched(file, self._failed)
+        if self._own:
+            # Without callbacks, as Ctrl-C in one is lost.
+            source = file.fileno()
+            os.lseek(source, 0, os.SEEK_SET)
         try:
-            return soundfile.SoundFile(file)
+            found = soundfile.SoundFile(source, closefd=False)
+            self._raise_failed()
+            return found
         except soundfile.LibsndfileError as error:
+            self._raise_failed()
             raise AudioError(
                 f"{self._name} is not a recording that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF, …): "
                 f"{error.error_string} Convert other formats first: ffmpeg -i INPUT output.wav"

@@ -40,6 +40,15 @@ def from_array(array: npt.NDArray[Any]) -> Samples:
             f"audio of shape {array.shape} has {array.shape[1]} channels, expected 1 to {MAX_CHANNELS}; "
             "samples come first, [n, channels]: transpose the array"
         )
+    with np.errstate(over="ignore", invalid="ignore"):  # found below
+        samples = _one_channel(array)
+    if not np.isfinite(samples).all():
+        at = int(np.argmin(np.isfinite(samples)))
+        raise AudioError(f"sample {at} of the audio is {samples[at]}, expected finite numbers")
+    return np.ascontiguousarray(samples)
+
+
+def _one_channel(array: npt.NDArray[Any]) -> Samples:
     if array.dtype.kind == "f":
         samples: Samples = array.astype(np.float32, copy=False)
     elif array.dtype.kind == "i":
@@ -50,16 +59,12 @@ def from_array(array: npt.NDArray[Any]) -> Samples:
         raise InvalidArgumentError(
             f"audio has elements of type {array.dtype}, expected floats or signed integers (or uint8)"
         )
-    if samples.ndim == 2:
-        samples = samples.mean(axis=1, dtype=np.float32)
-    if not np.isfinite(samples).all():
-        at = int(np.argmin(np.isfinite(samples)))
-        raise AudioError(f"sample {at} of the audio is {samples[at]}, expected finite numbers")
-    return np.ascontiguousarray(samples)
+    return samples.mean(axis=1, dtype=np.float32) if samples.ndim == 2 else samples
 
 
 def from_bytes(data: bytes | bytearray | memoryview) -> Samples:
     """Little-endian 16-bit PCM of one channel."""
+    data = bytes(data)  # of a view, which counts in other units and may lie apart
     if len(data) % 2:
         raise AudioError(f"a piece of 16-bit PCM has {len(data)} bytes, expected an even number")
     return from_array(np.frombuffer(data, "<i2"))

@@ -25,32 +25,44 @@ SAMPLE_BYTES: Final = 2
 
 
 def recorded(file: BinaryIO, rate: int) -> Iterator[bytes]:
-    """16-bit PCM in pieces: all that came since the last one was taken."""
+    """16-bit PCM in pieces: all that came since the last one was taken.
+
+    What ends the reading, as a device that is gone, is raised after all that it gave.
+    """
     try:
         number = file.fileno()
     except io.UnsupportedOperation:  # not a file of the system
         yield from _whole_samples(iter(lambda: file.read(PIECE), b""))
         return
-    waiting: queue.Queue[bytes] = queue.Queue(WAITING * SAMPLE_BYTES * rate // PIECE)
+    waiting: queue.Queue[bytes | OSError] = queue.Queue(WAITING * SAMPLE_BYTES * rate // PIECE)
 
     def read() -> None:
-        while data := os.read(number, PIECE):
-            waiting.put(data)
-        waiting.put(b"")
+        try:
+            while data := os.read(number, PIECE):
+                waiting.put(data)
+            waiting.put(b"")
+        except OSError as error:
+            waiting.put(error)
 
     # A read cannot be ended from outside, and must not keep the process.
     threading.Thread(target=read, name="akunu-recorder", daemon=True).start()
     yield from _whole_samples(_gathered(waiting))
 
 
-def _gathered(waiting: queue.Queue[bytes]) -> Iterator[bytes]:
+def _gathered(waiting: queue.Queue[bytes | OSError]) -> Iterator[bytes]:
     while True:
-        pieces = [waiting.get()]
-        while pieces[-1] and not waiting.empty():
-            pieces.append(waiting.get())
-        if any(pieces):
+        pieces = []
+        last = waiting.get()
+        while isinstance(last, bytes) and last:
+            pieces.append(last)
+            if waiting.empty():
+                break
+            last = waiting.get()
+        if pieces:
             yield b"".join(pieces)
-        if not pieces[-1]:
+        if isinstance(last, OSError):
+            raise last
+        if not last:
             return
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from akunu.speech.batching import Attend, Work
 from akunu.speech.rules import log_softmax
-from akunu.speech.tokenizer import WhisperTokenizer
+from akunu.speech.tokenizer import WhisperTokenizer, Word
 
 __all__ = [
     "POSITIONS_PER_SECOND",
@@ -88,30 +88,29 @@ def align_words(
     states: Any,
     tokenizer: WhisperTokenizer,
     start: Sequence[int],
-    text: Sequence[int],
+    words: Sequence[Word],
     positions: int,
-    language: str | None = None,
 ) -> Work[list[TimedWord]]:
-    """The words of `text`, with times.
+    """The words of a window, with times.
 
     Parameters
     ----------
     start : sequence of int
         The start of the transcript (`WhisperTokenizer.start_sequence`).
-    text : sequence of int
-        Ids of the window's text, without timestamps.
+    words : sequence of (str, list of int)
+        All of the window's text, in order (`WhisperTokenizer.words`).
     positions : int
         Of the encoder that hold sound; the rest is padding.
     """
+    text = [token for _, ids in words for token in ids]
     if not text:
         return []
     special = tokenizer.special
-    words = [*tokenizer.words(text, language), ("", [special.end])]
     attention, logits = yield Attend(states, [*start, special.no_timestamps, *text, special.end])
     time_rows = _token_positions(attention[:, :, :positions], len(start))
     predicted = log_softmax(logits[len(start) : len(start) + len(text), : special.end])
     probabilities = np.exp(predicted[np.arange(len(text)), np.asarray(text)])
-    borders = np.cumsum([0, *(len(ids) for _, ids in words[:-1])])
+    borders = np.cumsum([0, *(len(ids) for _, ids in words)])
     found = [
         TimedWord(
             word,
@@ -120,7 +119,7 @@ def align_words(
             float(time_rows[end]) / POSITIONS_PER_SECOND,
             float(probabilities[begin:end].mean()),
         )
-        for (word, ids), begin, end in zip(words[:-1], borders[:-1], borders[1:], strict=True)
+        for (word, ids), begin, end in zip(words, borders[:-1], borders[1:], strict=True)
     ]
     return found
 

@@ -73,7 +73,7 @@ class Hearing(ABC, Generic[Item, Heard]):
         if not tokenizer.multilingual:
             self.language = self.language or "en"
         if self.language is not None:  # refused now, not after the first window
-            tokenizer.start_sequence(self.language, options.task)
+            tokenizer.start_sequence(options.language or self.language, options.task)
 
     def cancel(self) -> None:
         """Nothing more is found; from any thread. What the model does for it ends within a step."""

@@ -224,9 +224,8 @@ class Listener(Hearing[LiveText, _Heard]):
             words: list[TimedWord] = []
             if aligned:
                 positions = max(len(self._sound) * POSITIONS_PER_SECOND // SAMPLE_RATE, 1)
-                words = yield from align_words(
-                    states, self._tokenizer, start, self._texts_of(text.tokens), positions, language
-                )
+                said = self._tokenizer.words(self._texts_of(text.tokens), language)
+                words = yield from align_words(states, self._tokenizer, start, said, positions)
             return _Heard(text.tokens[len(self._held) :], words, language)
         finally:
             self._model.release(states)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
 from akunu.errors import InvalidArgumentError
-from akunu.options import as_path
+from akunu.options import FLOAT32_MAX, as_path
 from akunu.speech.forms import FORMS
 from akunu.structured.structure import Structure, structure_of
 
@@ -34,6 +34,8 @@ _AT_LEAST: Final = {
     "batch_size": 1,
 }
 
+_LONGEST: Final = 1e9
+"""Seconds; no recording lasts as long."""
 _FINITE: Final = ("patience", "length_penalty", "repetition_penalty", "max_initial_timestamp")
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (numbers.Integral,),
@@ -188,9 +190,10 @@ class TranscriptionOptions:
                 raise InvalidArgumentError(f"{name}: found {getattr(self, name)}, expected a finite number")
         one = isinstance(self.temperature, numbers.Real)
         given = _sequence([self.temperature] if one else self.temperature, float)
-        if not given or not all(0 <= t < math.inf for t in given):
+        if not given or not all(0 <= t <= FLOAT32_MAX for t in given):
             raise InvalidArgumentError(
-                f"temperature: found {self.temperature!r}, expected numbers of at least 0"
+                f"temperature: found {self.temperature!r}, expected numbers of at least 0 (and at most "
+                f"{FLOAT32_MAX:.2g})"
             )
         object.__setattr__(self, "temperatures", given)
         suppressed = _sequence(self.suppress_tokens, int)
@@ -209,6 +212,10 @@ class TranscriptionOptions:
                     f"initial_prompt: found {prompt!r}, expected text or a list of token ids"
                 )
             object.__setattr__(self, "initial_prompt", ids)
+        if self.repetition_penalty > FLOAT32_MAX:
+            raise InvalidArgumentError(
+                f"repetition_penalty: found {self.repetition_penalty}, expected at most {FLOAT32_MAX:.2g}"
+            )
         for name in ("patience", "repetition_penalty"):
             if getattr(self, name) == 0:
                 raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
@@ -226,7 +233,8 @@ class TranscriptionOptions:
                     )
         if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
             raise InvalidArgumentError(
-                f"clip_timestamps: found {self.clip_timestamps!r}, with batch_size the last end is needed"
+                f"clip_timestamps: found {self.clip_timestamps!r}, but for windows side by side the last end "
+                "is needed; it may be later than that of the recording"
             )
 
     def _check_types(self) -> None:
@@ -258,7 +266,10 @@ def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
     """Its numbers, each as one of this kind; None where it is something else."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | bytearray | memoryview):
         return None
-    values = tuple(given)
+    try:
+        values = tuple(given)
+    except TypeError:  # an array of no dimension
+        return None
     return tuple(map(kind, values)) if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
 
 
@@ -304,6 +315,7 @@ def _clips(given: str | Sequence[float]) -> tuple[tuple[float, float], ...]:
         raise InvalidArgumentError(
             f"clip_timestamps: found {given!r}, expected seconds in rising order: start, end, start, end, …"
         )
+    times = [time if time == math.inf else min(time, _LONGEST) for time in times]
     pairs = tuple(zip(times[::2], times[1::2], strict=True))
     return () if pairs == ((0.0, math.inf),) else pairs
 

@@ -64,14 +64,14 @@ class Draft:
     words: list[TimedWord] = field(default_factory=list)
 
     def segment(self, number: int, window: WindowText, tokenizer: WhisperTokenizer) -> Segment:
-        """The segment that it is."""
+        """The segment that it is; its words lie within it."""
         words = (
             Word(word.word, round(word.start, 2), round(word.end, 2), word.probability) for word in self.words
         )
         return Segment(
             number,
-            round(self.start, 2),
-            round(self.end, 2),
+            round(min([self.start, *(word.start for word in self.words[:1])]), 2),
+            round(max([self.end, *(word.end for word in self.words[-1:])]), 2),
             tokenizer.decode(self.tokens),
             self.tokens,
             window.temperature,

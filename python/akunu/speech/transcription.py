@@ -215,22 +215,23 @@ class Transcriber(Hearing[Segment, _Heard]):
         windows = MelWindows(heard, self._model.config.mels)
         seconds = self._frames / FRAMES_PER_SECOND
         cuts = cut_at_silence(judged, self._options.activity, seconds, self._detector)
-        for first, end in self._given_clips() or cuts:
+        for first, end in self._given_clips() if self._options.clips else cuts:
             frame = first // SAMPLES_PER_FRAME
             windows.forget(frame)
+            if windows.ended and windows.read <= frame:
+                return
             if first < end:
                 mel, frames = windows.window(frame, self._frames, -(-end // SAMPLES_PER_FRAME))
                 if frames:
                     yield _Window(mel, frame, frames, self._is_first(), alone=True)
 
-    def _given_clips(self) -> list[tuple[int, int]]:
-        """The caller's, in samples, cut to windows."""
+    def _given_clips(self) -> Iterator[tuple[int, int]]:
+        """The caller's, in samples, cut to windows; they may go on after the end of the recording."""
         longest = self._frames * SAMPLES_PER_FRAME
-        clips = []
         for start, end in self._options.clips:
             first, last = round(start * SAMPLE_RATE), round(end * SAMPLE_RATE)
-            clips += [(at, min(at + longest, last)) for at in range(first, last, longest)]
-        return clips
+            for at in range(first, last, longest):
+                yield at, min(at + longest, last)
 
     # -- one window ------------------------------------------------------------------------------------------
 
@@ -281,7 +282,8 @@ class Transcriber(Hearing[Segment, _Heard]):
         """What comes before a window's text, and how it begins."""
         options, tokenizer = self._options, self._tokenizer
         room = self._model.config.text_context // 2 - 1
-        begun = tokenizer.encode(" " + options.prefix.strip())[:room] if options.prefix and first else []
+        prefix = (options.prefix or "").strip()
+        begun = tokenizer.encode(" " + prefix)[:room] if prefix and first else []
         prompt = window_prompt(tokenizer, options, start, self._context, room - len(begun))
         if begun and not options.without_timestamps:
             begun = [tokenizer.special.timestamp_begin, *begun]

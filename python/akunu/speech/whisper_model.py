@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import numbers
 import os
 import weakref
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
@@ -328,7 +329,7 @@ class WhisperModel:
         for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
             if name in options:
                 raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
-        if not isinstance(step, int | float) or not 0.1 <= step <= AT_ONCE:
+        if not isinstance(step, numbers.Real) or not 0.1 <= step <= AT_ONCE:
             raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         listener = Listener(self._batcher, self._tokenizer, blocks, transcription_options(options), step)
@@ -363,11 +364,11 @@ class WhisperModel:
     ) -> SegmentStream:
         check_callback(progress)
         chosen = transcription_options(options)
+        blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         report = None
         if progress is not None:
             total = audio_seconds(audio, sampling_rate)
             report = partial(_report, progress, total)
-        blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         return self._opened(SegmentStream(self._transcriber(blocks, chosen, report)))
 
     def _transcriber(
@@ -468,6 +469,8 @@ class _Bridge(Iterator[Any]):
         try:
             piece = self._waiting.result()
         except CancelledError:
+            if not self._cancelled:  # by the caller's own doing: not the end of the sound
+                raise asyncio.CancelledError from None
             raise StopIteration from None
         if piece is _END:
             raise StopIteration

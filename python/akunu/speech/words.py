@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -41,28 +42,30 @@ def add_words(
     last_speech : float
         Where speech ended before the window, in seconds.
     """
-    texts = [[token for token in draft.tokens if token < tokenizer.special.end] for draft in drafts]
+    end = tokenizer.special.end
+    # By segments: what is one word of the whole text may be the end of one and the beginning of the next.
+    texts = [tokenizer.words([token for token in draft.tokens if token < end], language) for draft in drafts]
     words = yield from align_words(
-        states, tokenizer, start, [i for text in texts for i in text], positions, language
+        states, tokenizer, start, [word for text in texts for word in text], positions
     )
     typical = typical_duration(words)
     shorten(words, 2 * typical)
-    words = join_punctuation(words, options.prepend_punctuations, options.append_punctuations)
     for word in words:
         word.start, word.end = offset + word.start, offset + word.end
     rest = iter(words)
     for draft, text in zip(drafts, texts, strict=True):
-        count = 0
-        while count < len(text) and (following := next(rest, None)) is not None:
-            draft.words.append(following)
-            count += len(following.tokens)
+        own = list(itertools.islice(rest, len(text)))
+        draft.words = join_punctuation(own, options.prepend_punctuations, options.append_punctuations)
         if draft.words:
             _fit(draft, typical, last_speech)
             last_speech = draft.end
 
 
 def _fit(draft: Draft, typical: float, last_speech: float) -> None:
-    """Settle the borders of a segment between its timestamps and its words, as OpenAI's reference does."""
+    """Settle the borders of a segment between its timestamps and its words, as OpenAI's reference does.
+
+    But no word grows into the time of its neighbour.
+    """
     longest = 2 * typical
     first, last = draft.words[0], draft.words[-1]
     second = draft.words[1] if len(draft.words) > 1 else None
@@ -73,11 +76,11 @@ def _fit(draft: Draft, typical: float, last_speech: float) -> None:
             first.end = second.start = max(second.end / 2, second.end - longest)
         first.start = max(0.0, first.end - longest)
     if draft.start < first.end and draft.start - _TOLERANCE > first.start:
-        first.start = max(0.0, min(first.end - typical, draft.start))
+        first.start = max(first.start, min(first.end - typical, draft.start))
     else:
         draft.start = first.start
     if draft.end > last.start and draft.end + _TOLERANCE < last.end:
-        last.end = max(last.start + typical, draft.end)
+        last.end = min(last.end, max(last.start + typical, draft.end))
     else:
         draft.end = last.end
 

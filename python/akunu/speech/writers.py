@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -11,6 +12,8 @@ from akunu.errors import InvalidArgumentError
 from akunu.speech.segments import Segment
 
 __all__ = ["FORMATS", "written"]
+
+_ARROW: Final = re.compile("--+>")
 
 
 def _clock(seconds: float, decimal_mark: str, hours: bool = True) -> str:
@@ -22,36 +25,38 @@ def _clock(seconds: float, decimal_mark: str, hours: bool = True) -> str:
     return f"{leading}{minute:02d}:{second:02d}{decimal_mark}{rest:03d}"
 
 
-def _line(segment: Segment) -> str:
-    return segment.text.strip().replace("\n", " ")
+def _line(text: str) -> str:
+    """A text as one line, whatever ends a line for who reads the file."""
+    return " ".join(text.strip().splitlines())
 
 
-def _cue(segment: Segment) -> str:
+def _cue(text: str) -> str:
     """The text of a subtitle, where an arrow would be read as times."""
-    return _line(segment).replace("-->", "->")
+    return _ARROW.sub("->", _line(text))
 
 
 def _txt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
-    return (_line(segment) + "\n" for segment in segments)
+    return (_line(segment.text) + "\n" for segment in segments)
 
 
 def _srt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
     for number, segment in enumerate(segments, 1):
-        yield f"{number}\n{_clock(segment.start, ',')} --> {_clock(segment.end, ',')}\n{_cue(segment)}\n\n"
+        times = f"{_clock(segment.start, ',')} --> {_clock(segment.end, ',')}"
+        yield f"{number}\n{times}\n{_cue(segment.text)}\n\n"
 
 
 def _vtt(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
     yield "WEBVTT\n\n"
     for segment in segments:
         start, end = (_clock(time, ".", hours=False) for time in (segment.start, segment.end))
-        text = _cue(segment).replace("&", "&amp;").replace("<", "&lt;")
+        text = _cue(segment.text).replace("&", "&amp;").replace("<", "&lt;")
         yield f"{start} --> {end}\n{text}\n\n"
 
 
 def _tsv(segments: Iterable[Segment], language: Callable[[], str | None]) -> Iterator[str]:
     yield "start\tend\ttext\n"
     for segment in segments:
-        text = _line(segment).replace("\t", " ")
+        text = _line(segment.text).replace("\t", " ")
         yield f"{round(segment.start * 1000)}\t{round(segment.end * 1000)}\t{text}\n"
 
 
@@ -66,8 +71,8 @@ def _lrc(segments: Iterable[Segment], language: Callable[[], str | None]) -> Ite
         if end is not None and end != start:
             yield f"[{end}]\n"
         end = _lyric_time(segment.end)
-        words = [f"<{_lyric_time(word.start)}>{word.word.strip()}" for word in segment.words]
-        yield f"[{start}]{' '.join(words) or _line(segment)}\n"
+        words = [f"<{_lyric_time(word.start)}>{_line(word.word)}" for word in segment.words]
+        yield f"[{start}]{' '.join(words) or _line(segment.text)}\n"
     if end is not None:
         yield f"[{end}]\n"
 

@@ -267,8 +267,20 @@ def _progress(name: str, hidden: bool) -> Iterator[TranscriptionProgress | None]
 def _listen(model: WhisperModel, rate: int, options: dict[str, Any]) -> int:
     """What is said now."""
     line = LiveLine()
-    with model.listen(recorded(sys.stdin.buffer, rate), sampling_rate=rate, **options) as texts:
+    failed: list[OSError] = []
+    sound = _until_failure(recorded(sys.stdin.buffer, rate), failed)
+    with model.listen(sound, sampling_rate=rate, **options) as texts:
         for text in texts:
             line.show(text.committed, text.tentative)
     line.end()
+    if failed:
+        raise failed[0]
     return 0
+
+
+def _until_failure(pieces: Iterator[bytes], failed: list[OSError]) -> Iterator[bytes]:
+    """All that came is heard, also where a device is gone then."""
+    try:
+        yield from pieces
+    except OSError as error:
+        failed.append(error)
