@@ -150,23 +150,22 @@ ONLY_THE_FIRST = (
 @pytest.mark.parametrize(
     "before", [[], [{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]]
 )
-def test_what_the_system_says_after_others_is_refused_where_the_template_leaves_it_out(before) -> None:
+def test_what_the_system_says_later_is_the_users_where_the_template_has_no_room_for_it(before) -> None:
     messages = [
         {"role": "system", "content": "S"}, *before, {"role": "system", "content": "T"}, *before,
         {"role": "user", "content": "U"},
     ]  # fmt: skip
-    message = (
-        rf"messages\[{len(before) + 1}\].role: the chat template leaves out messages of the role 'system' "
-    )
-    with pytest.raises(InvalidArgumentError, match=message + "after the first"):
-        rendered(ONLY_THE_FIRST, messages)
-    assert rendered(KNOWS_THREE, messages).count("T") == 1
-    assert rendered(ONLY_THE_FIRST, [messages[0], *before, messages[-1]]).startswith("S")
+    said = "".join(message["content"] for message in messages)
     others = "{% if messages[1:] | selectattr('role', 'equalto', 'system') | list %}"
-    with pytest.raises(TemplateError, match="the system is first"):
-        rendered(
-            others + "{{ raise_exception('the system is first') }}{% endif %}" + ONLY_THE_FIRST, messages
-        )
+    refuses = others + "{{ raise_exception('the system is first') }}{% endif %}" + ONLY_THE_FIRST
+    the_last = (
+        "{% set ns = namespace(system='') %}{% for m in messages if m.role == 'system' %}"
+        "{% set ns.system = m.content %}{% endfor %}{{ ns.system }}"
+        "{% for m in messages if m.role != 'system' %}{{ m.content }}{% endfor %}"
+    )
+    for template in (ONLY_THE_FIRST, refuses, the_last):
+        assert rendered(template, messages) == said
+    assert rendered(KNOWS_THREE, messages).count("T") == 1
 
 
 def test_a_template_that_writes_no_message_at_all_cannot_be_asked() -> None:

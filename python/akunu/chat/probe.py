@@ -20,8 +20,14 @@ _CALL: Final = {"type": "function", "function": {"name": "f", "arguments": {}}, 
 _USER: Final = {"role": "user", "content": "u"}
 _ANSWER: Final = {"role": "assistant", "content": "a"}
 _CALLING: Final = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
-_SYSTEM: Final = {"role": "system", "content": "s"}
-_Place = Literal["anywhere", "after the system", "after others"]
+_SYSTEM: Final = {"role": "system", "content": "first7first"}
+_OTHERS: Final = (
+    ((_USER, _ANSWER), (_USER,)),
+    ((_USER, _ANSWER), ()),
+    ((_USER,), ()),
+    ((_USER,), (_USER,)),
+)
+_Place = Literal["anywhere", "after the system", "after others", "after both"]
 _SETTINGS: Final[Mapping[_Place, Any]] = {
     "anywhere": (
         ((), ()),
@@ -31,12 +37,8 @@ _SETTINGS: Final[Mapping[_Place, Any]] = {
         ((_USER, _CALLING), ()),
     ),
     "after the system": (((_SYSTEM,), (_USER,)),),
-    "after others": (
-        ((_USER, _ANSWER), (_USER,)),
-        ((_USER, _ANSWER), ()),
-        ((_USER,), ()),
-        ((_USER,), (_USER,)),
-    ),
+    "after others": _OTHERS,
+    "after both": tuple(((_SYSTEM, *before), after) for before, after in _OTHERS),
 }
 """What stands before and after a message, in conversations that one template or another accepts."""
 _SYSTEMS: Final = ("system", "developer")
@@ -97,7 +99,7 @@ class Probe:
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
             if n and message["role"] in _SYSTEMS:
-                self._check_system(messages[:n], message["role"], f"messages[{n}].role")
+                message["role"] = self._role_of_system(messages[:n], message["role"])
             self._prepare_reasoning(message)
             if message.get("tool_calls"):
                 self._prepare_calls(message, f"messages[{n}].tool_calls")
@@ -201,15 +203,13 @@ class Probe:
             if close:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 
-    def _check_system(self, before: Sequence[Mapping[str, Any]], role: str, path: str) -> None:
-        """Refuse what the system says after others, where the template writes only what it says first."""
-        first = all(message["role"] in _SYSTEMS for message in before)
-        place: _Place = "after the system" if first else "after others"
-        if self._writes("user") is True and self._writes(role, place) is False:
-            raise InvalidArgumentError(
-                f"{path}: the chat template leaves out messages of the role {role!r} after the first "
-                "message; say it there, or as the user"
-            )
+    def _role_of_system(self, before: Sequence[Mapping[str, Any]], role: str) -> str:
+        """Who says what the system says later: the user, if the template has room for its first words only."""
+        systems = sum(message["role"] in _SYSTEMS for message in before)
+        place: _Place = (
+            "after the system" if systems == len(before) else "after both" if systems else "after others"
+        )
+        return "user" if self._writes("user") is True and not self._writes(role, place) else role
 
     def _writes(self, role: str, place: _Place = "anywhere") -> bool | None:
         """Whether the template writes the content of a role's message; None where it refuses the role."""
@@ -233,7 +233,9 @@ class Probe:
                 )
             except TemplateError:
                 continue
-            if _WORD in text.lower():
+            # Later words of the system may also take the place of its first.
+            lost = _SYSTEM in before and _SYSTEM["content"] not in text.lower()
+            if _WORD in text.lower() and not lost:
                 return True
             accepted = False
         return accepted
