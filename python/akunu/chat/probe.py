@@ -204,7 +204,7 @@ class Probe:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 
     def _role_of_system(self, before: Sequence[Mapping[str, Any]], role: str) -> str:
-        """Who says what the system says later: the user, if the template has room for its first words only."""
+        """Who says what the system says later: the user, if the template takes only its first words."""
         systems = sum(message["role"] in _SYSTEMS for message in before)
         place: _Place = (
             "after the system" if systems == len(before) else "after both" if systems else "after others"
