@@ -259,7 +259,7 @@ def test_a_number_that_is_too_large_is_wrong_usage(args, message, capsys):
 @pytest.mark.parametrize(
     ("args", "name"),
     [("-p 5000000000", "context"), ("-p 1 -d 99999999999", "context"), ("-pg 5,5000000000 -p 0", "context"),
-     ("-p 1 -t 99999999999", "threads"), ("-p 1 -b 99999999999 -ub 99999999999", "chunk")],
+     ("-p 1 -t 99999999999", "-t"), ("-p 1 -b 99999999999 -ub 99999999999", "-ub")],
 )  # fmt: skip
 def test_akunu_bench_refuses_numbers_that_are_too_large(args, name, capsys):
     assert bench_main(["--synthetic", "stories15m:q4_0", "-n", "0", "-r", "1", *args.split()]) == 2
