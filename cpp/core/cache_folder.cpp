@@ -5,24 +5,22 @@
 
 namespace akunu {
 
-namespace fs = std::filesystem;
-
 // Empty where it is unset.
-static fs::path folder_in(const char* variable) {
+static std::string folder_in(const char* variable) {
     const char* set = std::getenv(variable);
     return set ? set : "";
 }
 
-fs::path cache_folder() {
-    if (const fs::path set = folder_in("AKUNU_CACHE"); !set.empty()) return set;
-    const fs::path home = folder_in("HOME");
+std::string cache_folder() {
+    if (const std::string set = folder_in("AKUNU_CACHE"); !set.empty()) return set;
+    const std::string home = folder_in("HOME");
 #ifdef __APPLE__
-    const fs::path caches = home.empty() ? home : home / "Library" / "Caches";
+    const std::string caches = home.empty() ? home : home + "/Library/Caches";
 #else
-    const fs::path set = folder_in("XDG_CACHE_HOME");
-    const fs::path caches = !set.empty() || home.empty() ? set : home / ".cache";
+    const std::string set = folder_in("XDG_CACHE_HOME");
+    const std::string caches = !set.empty() || home.empty() ? set : home + "/.cache";
 #endif
-    return caches.empty() ? caches : caches / "akunu";
+    return caches.empty() ? caches : caches + "/akunu";
 }
 
 std::string name_of_contents(std::span<const std::string_view> parts) {

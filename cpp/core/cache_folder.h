@@ -1,7 +1,6 @@
 // Where what was compiled is kept from one process to the next.
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,7 +8,7 @@
 namespace akunu {
 
 // AKUNU_CACHE, or the user's folder for such files, whether it is there or not; empty where neither is known.
-std::filesystem::path cache_folder();
+std::string cache_folder();
 
 // A file's name after what it is made of: the FNV-1a hash of all parts, 16 hexadecimal digits.
 std::string name_of_contents(std::span<const std::string_view> parts);
