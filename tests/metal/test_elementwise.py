@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import struct
-import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from metal_emulator.harness import (  # noqa: E402
+from metal_emulator.harness import (
     SCHEDULES_DEFAULT,
     KernelError,
     Library,
@@ -22,6 +18,7 @@ from metal_emulator.harness import (  # noqa: E402
     lint,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal/kernels/elementwise"
 INCLUDE = [ROOT / "metal/include", ROOT / "cpp"]
 F32, F16 = 1, 4  # ActFormatBits
