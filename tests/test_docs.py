@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 from encoders import wordpiece
 from models import folders
 from speech import model_files, tiny

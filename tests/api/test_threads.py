@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from sampling.engines import synthetic
 
 TESTS = Path(__file__).resolve().parents[1]

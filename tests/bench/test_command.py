@@ -11,11 +11,14 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from akunu import _core, loading
-from akunu.bench import loader, main
+from akunu import _core
+from akunu.base.errors import ModelFileError
+from akunu.bench import main
 from akunu.bench.command import command
-from akunu.bench.runner import LoadedModel, ModelFacts
-from akunu.errors import ModelFileError
+from akunu.bench.runner import LoadedModel
+from akunu.loading import engines as loader
+from akunu.loading import load as loading
+from akunu.loading.facts import ModelFacts
 
 from .fakes import CPU, FakeEngine
 
@@ -268,7 +271,7 @@ def test_write_makes_a_file(bench, tmp_path):
 
 
 def test_a_speech_model_has_a_table_of_its_own(capsys, monkeypatch):
-    from akunu.bench import speech
+    from akunu.loading import synthetic_speech as speech
     from akunu.speech.config import WhisperConfig
 
     small = WhisperConfig(51865, 80, 1500, 32, 2, 1, 448, 2, 1)

@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from akunu import AkunuError, InvalidArgumentError, _core, loading
-from akunu.loading import FoundModel
+from akunu import AkunuError, InvalidArgumentError, _core
+from akunu.loading import load as loading
+from akunu.loading.finding import FoundModel
 from akunu.server.catalog import from_name, from_place
 from akunu.server.fitting import fitted
 from akunu.server.models import Registry
