@@ -56,7 +56,7 @@ WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from akunu._core import MAX_CHAIN
-from akunu.bench.loader import open_engine
+from akunu.loading.engines import open_engine
 from akunu.scheduling.planning import fitting
 LENGTH = 256
 model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])

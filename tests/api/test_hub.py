@@ -233,7 +233,7 @@ def hub():
 FETCH = """
 import json, os, sys, warnings
 import httpx, numpy, tqdm.auto, yaml
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 
 def fetch(job):
     seen = []
