@@ -13,6 +13,7 @@ import akunu
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import reporter
 from akunu.hub import download as hub
+from akunu.loading import finding
 from akunu.loading import load as loading
 from akunu.loading.finding import find_model
 from akunu.loading.placement import present
@@ -126,7 +127,7 @@ def test_an_existing_path_wins_over_the_hub(tmp_path, monkeypatch):
 def test_a_built_in_name_means_the_same_in_every_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     touch(tmp_path / "ember" / "other.gguf")
-    monkeypatch.setattr(loading, "BUILT_IN", {"ember": str(touch(tmp_path / "built-in.gguf"))})
+    monkeypatch.setattr(finding, "BUILT_IN", {"ember": str(touch(tmp_path / "built-in.gguf"))})
     assert find_model("ember").name == "built-in.gguf"
     with pytest.raises(ModelFileError, match=r"is a directory; name a file in it: other\.gguf"):
         find_model("./ember")

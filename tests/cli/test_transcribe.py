@@ -144,14 +144,15 @@ def test_wrong_usage_is_known_before_a_model_is_loaded(
 
 
 def test_without_the_shipped_model_it_says_so(akunu_cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from akunu.loading import load as loading
+    from akunu.loading.finding import BUILT_IN
+    from akunu.loading.load import load
 
-    monkeypatch.setattr(akunu, "load", loading.load)
-    monkeypatch.setitem(loading.BUILT_IN, "ember-speech", "nowhere.bin")
+    monkeypatch.setattr(akunu, "load", load)
+    monkeypatch.setitem(BUILT_IN, "ember-speech", "nowhere.bin")
     ran = akunu_cli("transcribe", "x.wav")
     assert ran.status == 1 and "the built-in model 'ember-speech' is missing" in ran.err
     with pytest.raises(ModelFileError, match="name another"):
-        loading.load("ember-speech")
+        load("ember-speech")
 
 
 @pytest.mark.usefixtures("no_collection")
