@@ -13,7 +13,8 @@ import pytest
 START = """
 import gc, os, sys, threading, traceback
 import akunu
-from akunu import _core, config
+from akunu import _core
+from akunu.describe import config
 from akunu.base.errors import AkunuError
 
 def in_child(use):
