@@ -182,6 +182,9 @@ std::span<const std::byte> FileSource::read(const Plane& plane, DType dtype) con
 
 HostTensor FileSource::get(const std::string& name) {
     const Part& p = part(name);
+    for (const Plane& plane : p.planes) {
+        if (plane.entry) ++used_[plane.entry->file];
+    }
     const TensorEntry& tensor = *p.planes[0].entry;
     const DTypeInfo& info = dtype_info(p.dtype);
     const DType codes = info.planar() ? info.code_type : tensor.dtype;
@@ -215,7 +218,15 @@ HostTensor FileSource::get(const std::string& name) {
 void FileSource::done(const std::string& name) {
     copies_.erase(name);
     for (const Plane& plane : part(name).planes) {
-        if (plane.entry) files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
+        if (!plane.entry) continue;
+        --used_[plane.entry->file];
+        files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
+    }
+}
+
+void FileSource::check_files() const {
+    for (const auto& [file, planes] : used_) {
+        if (planes > 0) files_->files()[file]->check_size();
     }
 }
 
