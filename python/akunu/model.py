@@ -302,7 +302,7 @@ class Model(Chatting, Measuring):
         ids_of_all = self._ids_of_all(prompts)
         starts: list[Callable[[], Stream]] = [partial(self.stream, ids, **options) for ids in ids_of_all]
         if starts:
-            # One stream checks the options of all. The others are made when their turn comes: constraints take
+            # One stream checks the options of all. The others are made as their turn comes: constraints take
             # memory and time.
             starts[0] = partial(_same, starts[0]())
         with reporter(progress, "Generating", unit="count") as report:
