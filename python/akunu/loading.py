@@ -21,6 +21,7 @@ from akunu._core import DEFAULT_CONTEXT, MAX_PARALLEL, MAX_THREADS
 from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.filetypes import FILE_TYPES, KV_DTYPES
 from akunu.folder import is_model_folder, pickle_error
+from akunu.json_file import read_optional
 from akunu.options import Limit, as_path
 from akunu.placement import on_first, present
 from akunu.progress import Progress, check_progress, reporter
@@ -468,8 +469,11 @@ def _check_kind(file: Path) -> None:
         raise ModelFileError(
             f"{file} holds weights alone; load the folder that it lies in, {file.absolute().parent}"
         )
-    if not is_speech(file) and (pickled := pickle_error(file, [file.name])):
-        raise pickled
+    if not is_speech(file):
+        # A file of a fixed name is told by those beside it.
+        names = [entry.name for entry in file.parent.iterdir()] if file.name == "model.bin" else [file.name]
+        if pickled := pickle_error(file, names):
+            raise pickled
     part = _SPLIT_PART.match(file.name)
     if part and int(part["part"]) != 1:
         first = f"{part['stem']}-00001-of-{part['parts']}.gguf"
@@ -488,7 +492,8 @@ def _directory_error(folder: Path) -> AkunuError | None:
     if gguf:
         shown = ", ".join(gguf[:5]) + (", …" if len(gguf) > 5 else "")
         return ModelFileError(f"{folder} is a directory; name a file in it: {shown}")
-    return pickle_error(folder, names) or ModelFileError(
+    model_type = read_optional(folder / "config.json").get("model_type")
+    return pickle_error(folder, names, model_type) or ModelFileError(
         f"{folder} is a directory without GGUF or SafeTensors files"
     )
 

@@ -43,7 +43,7 @@ class Measuring(Tokenizing):
     ) -> tuple[list[int], npt.NDArray[np.uint32]]:
         """What each window of a text begins with, and the text's tokens."""
         tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        prefix = list(tokenizer.template.before)
         ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
         return prefix, self._checked_ids(ids)
 
