@@ -14,8 +14,10 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.errors import AkunuError, InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
-from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
+from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
+from akunu.structured.gbnf_lark import lark_string
 from akunu.structured.json_schema import schema_expression
+from akunu.structured.rule_graph import check_depth
 from akunu.structured.thinking import Thinking, ThinkingBudget
 from akunu.structured.vocabulary import VocabularyView
 
@@ -195,7 +197,9 @@ def _of_schema(schema: Mapping[str, Any] | bool, name: str) -> str:
 
 
 def _grammar(text: str) -> str:
-    return LLMatcher.grammar_from_lark(lark_of_gbnf(text) if is_gbnf(text) else text)
+    lark = lark_of_gbnf(text) if is_gbnf(text) else text
+    check_depth(lark)
+    return LLMatcher.grammar_from_lark(lark)
 
 
 def _choice(text: str) -> str:
