@@ -13,7 +13,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from models import convert, folders, tiny
 from models.test_engine import greedy, nmse, open_engine
 from models.test_folder import open_folder

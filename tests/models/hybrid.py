@@ -1,7 +1,7 @@
 """A tiny model with a recurrence in some layers in attention's place, and what it computes in NumPy float64.
 
 No published model has this block: it stands for those whose state cannot be truncated. The file is that of a
-tiny Llama with tensors besides, so no row of `akunu.architectures` is needed.
+tiny Llama with tensors besides, so no row of `akunu.describe.architectures` is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from akunu.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .reference import Array, Reference, rms_norm
@@ -54,7 +54,7 @@ def write(path: Path) -> None:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.config.resolve` would give if the model had an architecture."""
+    """What `akunu.describe.config.resolve` would give if the model had an architecture."""
     plain = resolve(source, context=context, ignored=IGNORED)
     n_layers, dim = plain.config.n_layers, plain.config.dim
     tensors = dict(plain.tensors)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from akunu.config import ModelConfig, ModelSpec, resolve
+from akunu.describe.config import ModelConfig, ModelSpec, resolve
 
 from .source import ReaderSource
 
@@ -30,7 +30,7 @@ class Reference:
     path
         A GGUF file.
     context
-        As in `akunu.config.resolve`.
+        As in `akunu.describe.config.resolve`.
     resolve
         Another function in its place.
     """

@@ -1,7 +1,7 @@
 """Layers of different sizes: heads, head sizes and feed-forward sizes are a layer's own (`LayerConfig`).
 
-No row of `akunu.architectures` has them yet. The file is that of a tiny Llama, with the tensors of two layers
-besides, which take the places of its own.
+No row of `akunu.describe.architectures` has them yet. The file is that of a tiny Llama, with the tensors of
+two layers besides, which take the places of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .reference import Array, Reference, attention, feed_forward, rms_norm
@@ -41,7 +41,7 @@ def shapes(heads: int, kv_heads: int, head_dim: int, ffn_dim: int) -> dict[str, 
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.config.resolve` would give if the layers of an architecture could differ."""
+    """What `akunu.describe.config.resolve` would give if the layers of an architecture could differ."""
     plain = resolve(source, context=context, ignored=("blk.*.own_*",))
     tensors = dict(plain.tensors)
     sizes = [[getattr(plain.config, name)] * plain.config.n_layers for name in NAMES]

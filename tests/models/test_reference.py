@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from akunu.config import ModelConfig
+from akunu.describe.config import ModelConfig
 
 from . import quant, tiny
 from .reference import Reference

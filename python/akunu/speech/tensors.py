@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 import numpy as np
 
-from akunu.architectures import TensorRule
-from akunu.quantized import join_planes, with_planes
+from akunu.describe.architectures import TensorRule
+from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.tensor_map import TensorInfo, TensorRef, map_tensors
 from akunu.speech.config import Head, WhisperConfig
-from akunu.tensor_map import TensorInfo, TensorRef, map_tensors
 
 __all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]
 
@@ -26,7 +26,7 @@ _TAPS: Final = 3
 class Stack:
     """A stack as `akunu._core.Speech` takes it.
 
-    `config` has the names of `akunu.config.ModelConfig`, and `audio` or `cross`.
+    `config` has the names of `akunu.describe.config.ModelConfig`, and `audio` or `cross`.
     """
 
     config: Mapping[str, object]

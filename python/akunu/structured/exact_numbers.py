@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.structured.names import can_be
 from akunu.structured.number_ranges import ANY_NUMBER, integer_range, number_at_least, number_at_most
 

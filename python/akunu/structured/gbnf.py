@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.structured.gbnf_lark import LAST, Node, complement, lark_of_rules
 
 __all__ = ["is_gbnf", "lark_of_gbnf"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.structured.exact_numbers import ExactNumbers, within_doubles
 from akunu.structured.names import can_be, some_name
 from akunu.structured.patterns import llguidance_patterns

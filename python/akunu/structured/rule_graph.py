@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = ["MAX_DEPTH", "check_depth", "groups"]
 
