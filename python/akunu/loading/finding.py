@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from akunu.base import hub_name
-from akunu.base.errors import AkunuError, InvalidArgumentError, ModelFileError
+from akunu.base.arguments import as_model_name
+from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.json_file import read_optional
 from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
@@ -53,6 +54,11 @@ class FoundModel(os.PathLike[str]):
     def __fspath__(self) -> str:
         return str(self.path)
 
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return hub_name.model_name(self.path)
+
     @cached_property
     def files(self) -> ModelFiles:
         """The files, opened; not of a model of speech."""
@@ -90,13 +96,7 @@ def find_model(
     UnsupportedError
         It is certainly neither a GGUF file nor a folder of SafeTensors, by the names.
     """
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    if not isinstance(name, str):
-        raise InvalidArgumentError(
-            f"{argument}: expected a text or a path, got {path!r} ({type(path).__name__})"
-        )
-    if not name:
-        raise InvalidArgumentError(f"{argument}: expected the name of a model, got an empty text")
+    name = as_model_name(argument, path)
     check_progress(progress)
     if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
         return _built_in(name)
