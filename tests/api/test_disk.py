@@ -25,9 +25,10 @@ from akunu.scheduling import page_files
 from akunu.scheduling.disk import DiskTier
 from akunu.scheduling.page_files import HEADER, DamagedPageError
 from akunu.scheduling.prefix import Prefix
+from children import environment
 from models import llama2c
 
-from .pages import FILE, LIMIT, environment, ids, page, store
+from .pages import FILE, LIMIT, ids, page, store
 
 STORY = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "

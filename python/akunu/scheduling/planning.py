@@ -26,7 +26,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from akunu._core import MAX_CHAIN, PAGE
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
 from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
