@@ -404,7 +404,11 @@ class EmbeddingModel(Model):
     def chat_template(self, template: object) -> None:
         self._start()
 
-    def _whole_pages(self, prompt: Prompt) -> Never:
+    def _whole_pages(self, prompt: Prompt, cache_salt: str | None) -> Never:
+        self._start()
+
+    def clear_cache(self) -> Never:
+        """An error: the model keeps nothing of earlier texts."""
         self._start()
 
     def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:

@@ -415,7 +415,7 @@ class WhisperModel:
     generate = stream = agenerate = astream = generate_batch = _no_text
     chat = stream_chat = achat = astream_chat = session = _no_text
     embed = rerank = logits = perplexity = importance_matrix = profile = pin = unpin = flush = _no_text
-    tokenize = detokenize = prepare_forms = _no_text
+    tokenize = detokenize = prepare_forms = clear_cache = _no_text
     chat_template = sampling = property(_no_text, _no_text)
 
     # -- the end ---------------------------------------------------------------------------------------------
