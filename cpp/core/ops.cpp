@@ -88,7 +88,9 @@ constexpr BufferInfo weight(std::string_view name, std::string_view rows, std::s
 }
 constexpr BufferInfo constant(std::string_view name, bool optional = false) { return {name, R, optional, kConstant}; }
 constexpr BufferInfo index(std::string_view name, bool optional = false) { return {name, R, optional, kIndex}; }
-constexpr BufferInfo cache(std::string_view name, Access access = R) { return {name, access, false, kCache}; }
+constexpr BufferInfo cache(std::string_view name, Access access = R, bool optional = false) {
+    return {name, access, optional, kCache};
+}
 constexpr BufferInfo state(std::string_view name, Access access = R) { return {name, access, false, kState}; }
 
 // Of weights of a planar type, `weight` are the codes.
@@ -136,9 +138,9 @@ constexpr BufferInfo kNormGateUpBuffers[] = {
     weight("up", "n", "k"), {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kRopeKvBuffers[] = {{"q", RW, kOptional},    {"k", RW},       {"v", R},
-                                         {"table", R, kOptional}, cache("kv", RW), constant("qk_norm", kOptional),
-                                         index("rows"),           index("pages")};
+constexpr BufferInfo kRopeKvBuffers[] = {
+    {"q", RW, kOptional},       {"k", RW, kOptional},           {"v", R, kOptional}, {"table", R, kOptional},
+    cache("kv", RW, kOptional), constant("qk_norm", kOptional), index("rows"),       index("pages")};
 constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, cache("kv"), {"out", W}, index("rows"), index("pages")};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, cache("kv"), {"partials", W}, index("rows"), index("pages")};
 constexpr BufferInfo kAttentionMergeBuffers[] = {
