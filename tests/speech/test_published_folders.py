@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.speech.config import _HF as HF_SIZES
 from akunu.speech.files import open_speech
 from akunu.speech.options import TranscriptionOptions

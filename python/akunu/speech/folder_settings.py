@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from akunu.config_numbers import shown
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.json_file import read_optional
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.json_file import read_optional
+from akunu.describe.config_numbers import shown
 from akunu.speech.languages import language_code
 
 __all__ = ["DecodingSettings", "check_preprocessor"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 
 __all__ = ["PairTemplate", "Template", "template_of"]
 
