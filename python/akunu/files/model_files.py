@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from akunu.base.errors import errors_of
 from akunu.describe.config import resolve
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
     from akunu.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["GgufModel", "ModelFiles", "gguf_spec", "open_model"]
+__all__ = ["TOWERS", "GgufModel", "ModelFiles", "gguf_spec", "open_model"]
+
+TOWERS: Final = ("v.*", "a.*", "mm.*", "resampler.*")
+"""Tensors of what sees and hears, in files that hold the model of text beside it, as Ollama's do."""
 
 
 class ModelFiles(Protocol):
@@ -60,6 +65,7 @@ class GgufModel:
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
         self.modules = Modules()
+        self._noticed = False
 
     @property
     def weights(self) -> Sequence[TensorEntry]:
@@ -69,7 +75,15 @@ class GgufModel:
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
-            return gguf_spec(self.files, context)
+            spec = gguf_spec(self.files, context)
+        if not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
+            self._noticed = True
+            warnings.warn(
+                f"{self._path.name} has a tower for pictures or sounds, which is left out: it reads text",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return spec
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer; None when the file says that it has no vocabulary."""
@@ -83,11 +97,17 @@ class GgufModel:
 
 def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
     """The model of a GGUF file: see `akunu.describe.config.resolve`."""
-    if gguf_makes_vectors(gguf.metadata):
+    if gguf_makes_vectors(gguf.metadata) or any(
+        tensor.name == "cls.output.weight" for tensor in gguf.tensors
+    ):
         from akunu.describe.encoder_config import resolve_gguf_vectors
 
         return resolve_gguf_vectors(gguf, context=context)
-    return resolve(gguf, context=context)
+    return resolve(gguf, context=context, ignored=TOWERS)
+
+
+def _is_of_a_tower(tensor: TensorEntry) -> bool:
+    return any(fnmatchcase(tensor.name, pattern) for pattern in TOWERS)
 
 
 def open_model(path: Path) -> ModelFiles:

@@ -28,7 +28,7 @@ _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 _NOT_A_MODEL = re.compile(
     r"(^|/)(mtp|[^/]*(mmproj|mm[-_]?projector|imatrix|vision[-_](encoder|tower)))[^/]*$", re.IGNORECASE
 )
-"""Projectors of images and sounds, by which other programs give a model eyes and ears, and importance matrices."""
+"""Projectors of images and sounds, by which other programs give a model eyes, and importance matrices."""
 
 
 def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
@@ -47,8 +47,9 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
         return [wanted]
     models = model_files([file for file in files if file.endswith(".gguf")])
     if pieces := _pieces(files, wanted, models):
+        shown = ", ".join(pieces[:4]) + (", …" if len(pieces) > 4 else "")
         raise ModelFileError(
-            f"{repo} has {wanted or 'its model'} in pieces: {', '.join(pieces[:4])}{', …' * (len(pieces) > 4)}. "
+            f"{repo} has {wanted or 'its model'} in pieces: {shown}. "
             f"Download them (hf download {repo} --local-dir .) and join them: {joining(pieces[0])}"
         )
     if not models:

@@ -303,8 +303,17 @@ def _spec_for(opened: ModelFiles, called: str, context: int | None, task: str | 
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
-    if task == "embed" and spec.config.encoder is None:
+    encoder = spec.config.encoder
+    if task == "embed" and encoder is None:
         raise UnsupportedError(f"{called} writes text; load an embedding model")
+    if task == "embed" and encoder is not None and encoder.task == "rank":
+        raise UnsupportedError(
+            f"task: {called} scores documents and makes no vectors; expected rerank, or none"
+        )
+    if task == "rerank" and encoder is not None and encoder.task == "embed":
+        raise UnsupportedError(
+            f"task: {called} makes vectors and has no head that scores documents; expected embed, or none"
+        )
     return spec
 
 
