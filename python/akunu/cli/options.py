@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from akunu.cli.app import typed_name
-from akunu.cli.values import DEFAULT_MODEL, MODEL, Integer, Number, PathName, as_integer, as_number
+from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer, as_number
 from akunu.describe.filetypes import KV_DTYPES
 
 if TYPE_CHECKING:
@@ -151,6 +151,20 @@ def loading_options(function: F) -> F:
             "most 4096]",
         ),
         threads_option,
+        click.option(
+            "--rope-scaling",
+            metavar="TYPE:FACTOR",
+            type=FULL,
+            help="Another rotary scaling, for a longer context: yarn:4, or yarn:4:32768 with the context of "
+            "the training; or JSON as in config.json.",
+        ),
+        click.option(
+            "--override-kv",
+            metavar="KEY=TYPE:VALUE",
+            type=FULL,
+            multiple=True,
+            help="Another value for a key of the GGUF file; TYPE is int, float, bool or str. Repeatable.",
+        ),
         click.option(
             "--kv-dtype",
             type=click.Choice(KV_DTYPES),

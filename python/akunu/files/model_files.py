@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from akunu.base.errors import errors_of
 from akunu.describe.config import resolve
 from akunu.describe.encoder_modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
-    from akunu._core import TensorEntry, TensorFiles
+    import numpy as np
+    import numpy.typing as npt
+
+    from akunu._core import GgufFile, TensorEntry, TensorFiles
     from akunu.describe.config import GgufSource, ModelSpec
     from akunu.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
@@ -47,11 +51,35 @@ class ModelFiles(Protocol):
     def metadata(self) -> Mapping[str, object]:
         """The model's name, chat template and recommended sampling, by the keys of GGUF; maybe more."""
 
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:
+        """Take other values for these keys, and another rotary scaling, than the files have.
+
+        Raises
+        ------
+        UnsupportedError
+            The files have no such keys.
+        """
+
     def spec(self, context: int | None = None) -> ModelSpec:
         """The model's numbers and the place of its tensors, for an engine of so many positions."""
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer of a model of `n_tokens` tokens, if there is one."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A GGUF file with other metadata."""
+
+    metadata: Mapping[str, object]
+    file: GgufFile
+
+    @property
+    def tensors(self) -> Sequence[TensorEntry]:
+        return self.file.tensors
+
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]:
+        return self.file.tensor_bytes(name)
 
 
 class GgufModel:
@@ -67,6 +95,14 @@ class GgufModel:
         self.modules = Modules()
         self._noticed = False
 
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:
+        """Take other values for these keys, and another rotary scaling, than the file has."""
+        self.metadata = {**self.metadata, **keys}
+        if scaling:
+            from akunu.files.overrides import gguf_scaling
+
+            self.metadata = {**self.metadata, **gguf_scaling(self.metadata, scaling)}
+
     @property
     def weights(self) -> Sequence[TensorEntry]:
         """Its tensors."""
@@ -75,7 +111,7 @@ class GgufModel:
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
-            spec = gguf_spec(self.files, context)
+            spec = gguf_spec(_Source(self.metadata, self.files), context)
         if not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
             self._noticed = True
             warnings.warn(

@@ -57,6 +57,8 @@ def load(
     quantize: str | None = None,
     token: str | None = None,
     task: Literal["embed", "rerank"],
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
     progress: bool | Progress = True,
 ) -> EmbeddingModel: ...
 @overload
@@ -75,6 +77,8 @@ def load(
     cache_size: int = 16 << 30,
     token: str | None = None,
     task: None = None,
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
     progress: bool | Progress = True,
 ) -> Model: ...
 def load(
@@ -170,6 +174,8 @@ class _Described:
 def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     """What the files describe, as a model for that task and with that context."""
     opened, context = found.files, asked.context
+    if asked.override_kv or asked.rope_scaling:  # mappings, once they are checked
+        opened.override(dict(asked.override_kv or {}), dict(asked.rope_scaling or {}))  # type: ignore[arg-type]
     spec = opened.spec(context or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if context is not None and context > trained:

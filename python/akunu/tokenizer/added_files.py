@@ -66,7 +66,11 @@ def _listed(special: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[di
     for key, token in decoder.items():
         if not (key.isdecimal() and isinstance(token, Mapping) and isinstance(token.get("content"), str)):
             raise TokenizerError(f"added_tokens_decoder: {key}: expected an id, and an object with a content")
-        yield {"id": int(key), "content": token["content"], **{name: token.get(name) is True for name in _FLAGS}}
+        yield {
+            "id": int(key),
+            "content": token["content"],
+            **{name: token.get(name) is True for name in _FLAGS},
+        }
     if decoder:
         return  # which has all of them
     names = set(_named(special))
