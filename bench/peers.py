@@ -1,7 +1,7 @@
 """Akunu beside llama.cpp and programs like it, on the same files, in the same minutes.
 
-    python bench/peers.py --peer llama.cpp=/path/to/llama-bench model.gguf -t 1,2
-    python bench/peers.py --peer llama.cpp=… --peer "ik_llama.cpp=/path/to/its/llama-bench -rtr 1" \
+    python -m bench.peers --peer llama.cpp=/path/to/llama-bench model.gguf -t 1,2
+    python -m bench.peers --peer llama.cpp=… --peer "ik_llama.cpp=/path/to/its/llama-bench -rtr 1" \
         --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_k_m --folder /tmp/models -t 2
 
 A peer takes llama-bench's options and prints its JSON. In each round the models come in random order, and
@@ -25,13 +25,13 @@ from xml.sax.saxutils import escape
 
 import click
 
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from akunu.errors import AkunuError, InvalidArgumentError
-from json_file import write_json
-from measure import LIMITS, Rule, probe, run
+from bench.json_file import write_json
+from bench.measure import LIMITS, Rule, probe, run
 
 AKUNU: Final = "akunu"
 
@@ -128,7 +128,7 @@ def bytes_per_token(model: Path, test: str) -> float:
     0 for a test that is not pure generation, where the bytes of a token are not defined.
     """
     from akunu import _core
-    from akunu.config import resolve
+    from akunu.describe.config import resolve
 
     name, _, depth = test.partition(" @ d")
     if not name.startswith("tg"):
@@ -251,7 +251,7 @@ def write_synthetic(names: Sequence[str], folder: Path | None) -> list[Path]:
     if names and folder is None:
         raise click.UsageError("--synthetic needs --folder, where the files go")
     from akunu.bench.gguf_file import write_gguf
-    from akunu.bench.synthetic import SyntheticModel
+    from akunu.loading.synthetic import SyntheticModel
 
     paths = []
     for name in names:
@@ -344,7 +344,7 @@ def command(
 
     \b
     Example:
-      python bench/peers.py --peer llama.cpp=llama-bench model.gguf -t 1,2 --svg peers.svg
+      python -m bench.peers --peer llama.cpp=llama-bench model.gguf -t 1,2 --svg peers.svg
     """
     try:
         counts = parse_ints(threads, low=1)
@@ -379,4 +379,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "peers.py"))
+    sys.exit(run_command(command, "python -m bench.peers"))

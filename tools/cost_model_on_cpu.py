@@ -1,6 +1,6 @@
 """Compare the cost model with measurements on this machine's CPU, for docs/performance-notes.md.
 
-    python tools/cost_model_on_cpu.py qwen3-0.6b:q4_0 llama3.2-1b:f16 --threads 2
+    python -m tools.cost_model_on_cpu qwen3-0.6b:q4_0 llama3.2-1b:f16 --threads 2
 
 Peaks are measured right before and after each table, so other load changes both sides; on a busy machine the
 figures still mean little.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 
 from akunu import _core
-from akunu.bench.loader import open_engine
 from akunu.cli.cost_model import Machine, predict
 from akunu.cli.costs import mean_peaks
+from akunu.loading.engines import open_engine
 
 TABLES = (("decode", 1, 100), ("batch", 8, 100), ("prefill", 128, 0))
 REPEATS = 5

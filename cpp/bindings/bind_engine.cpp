@@ -234,7 +234,8 @@ void bind_engine_class(py::module_& m) {
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
-                return PyEngine::Call(e).model().reserve({slot, rows, false, 0, std::vector<std::uint32_t>(drafts)},
+                const bool sample = drafts != 0;  // which are verified by drawing
+                return PyEngine::Call(e).model().reserve({slot, rows, sample, 0, std::vector<std::uint32_t>(drafts)},
                                                          steps);
             },
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)

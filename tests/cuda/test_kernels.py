@@ -12,9 +12,9 @@ from kernels.builders import BUILDERS
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
-from tests.kernels import cases
-from tests.kernels.devices import Target, lab
-from tests.kernels.runner import run
+from kernels import cases
+from kernels.devices import Target, lab
+from kernels.runner import run
 
 def wanted(case):
     return {wanted}
@@ -83,8 +83,8 @@ def test_attention_to_sounds(run: Run) -> None:
 def test_the_rules_of_transcripts(run: Run) -> None:
     """Of vocabularies that a block has, and that several share."""
     code = """
-from tests.kernels.devices import Target, lab
-from tests.speech.test_rules_on_device import LIFTS, OPTIONS, check
+from kernels.devices import Target, lab
+from speech.test_rules_on_device import LIFTS, OPTIONS, check
 for options in OPTIONS.values():
     for before in (0, 5408):
         check(lab(Target("cuda")), options, LIFTS[1], before)
@@ -101,9 +101,9 @@ def test_attention_of_several_texts(run: Run) -> None:
 
 NOT_FINITE = """
 import numpy as np
-from tests.kernels.devices import Target, lab
-from tests.kernels.problem import pack
-from tests.kernels.weights import random_weight
+from kernels.devices import Target, lab
+from kernels.problem import pack
+from kernels.weights import random_weight
 
 device, rng, k, n = lab(Target("cuda")), np.random.default_rng(3), 512, 40
 for dtype in ("f16", "q4_0", "q6_k"):

@@ -11,11 +11,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernels.toolchain import launcher
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 KERNELS = ROOT / "cuda" / "kernels"
 FLAGS = [
-    "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-shared", "-pthread",
+    "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-pthread",
     "-ffp-contract=off", "-fno-strict-aliasing",
 ]  # fmt: skip
 
@@ -56,8 +58,10 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
         for path in [*KERNELS.iterdir(), *HERE.glob("*.c*")]:
             shutil.copy(path, folder / path.name)
         (folder / "main.cpp").write_text(text)
-        part = folder / "part.so"
-        command = [compiler, *FLAGS, f"-I{ROOT / 'cpp'}", str(folder / "main.cpp"), "-o", str(part)]
-        subprocess.run(command, check=True)
+        part, made = folder / "part.so", folder / "main.o"
+        command = [*launcher(), compiler, *FLAGS, f"-I{ROOT / 'cpp'}", "-c", str(folder / "main.cpp")]
+        subprocess.run([*command, "-o", str(made)], check=True)
+        subprocess.run([compiler, *FLAGS, "-shared", str(made), "-o", str(part)], check=True)
+        made.unlink()
         part.rename(library)
     return library

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from on_metal import require_metal, some
-from tiny_model import begun, open_metal
 
 from akunu import _core
-from akunu.errors import DeviceError, InvalidArgumentError
+from akunu.base.errors import DeviceError, InvalidArgumentError
+from metal.on_metal import require_metal, some
+from metal.tiny_model import begun, open_metal
 from metal_emulator.control import Control
 from metal_emulator.harness import in_sanitizer
 from models import llama2c

@@ -17,6 +17,7 @@ import soundfile
 
 from akunu import AudioError
 from akunu.speech.whisper_model import WhisperModel
+from children import environment
 from tokenizer.vocabularies import data_file
 
 from . import tiny
@@ -129,7 +130,7 @@ def test_three_hours_through_the_model_that_comes_along_take_little_memory() -> 
 import resource, numpy as np
 import akunu
 from akunu.audio import load_audio
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 model = akunu.load("ember-speech", threads=1)
 speech = load_audio(find_model("ember-speech").with_suffix(".ogg"))
 options = {"batch_size": 2, "beam_size": 1, "temperature": 0}
@@ -176,9 +177,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = model.transcribe(recording(), **{QUICK | {"max_new_tokens": 2} | options!r})
 print(found.duration, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1]
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     seconds, megabytes = map(float, done.stdout.split())
     assert seconds == 10800 and megabytes < 300
