@@ -40,7 +40,7 @@ struct StateSpan {
     u32 to;
 };
 
-enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4 };
+enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4, kActSigmoid = 5 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 // What becomes of a text's rows: their mean, the first, or the last one.
 enum Pooling : u32 { kPoolMean = 0, kPoolFirst = 1, kPoolLast = 2 };
