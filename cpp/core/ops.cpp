@@ -71,15 +71,15 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
                                       FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
-constexpr FieldInfo kShortConvFields[] = {
-    FIELD(ShortConvParams, rows),       FIELD(ShortConvParams, step),     FIELD(ShortConvParams, channels),
-    FIELD(ShortConvParams, taps),       FIELD(ShortConvParams, has_bias), FIELD(ShortConvParams, activation),
-    FIELD(ShortConvParams, state_words)};
+constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),       FIELD(ShortConvParams, step),
+                                          FIELD(ShortConvParams, channels),   FIELD(ShortConvParams, taps),
+                                          FIELD(ShortConvParams, has_bias),   FIELD(ShortConvParams, activation),
+                                          FIELD(ShortConvParams, state_words)};
 constexpr FieldInfo kDeltaRuleFields[] = {
-    FIELD(DeltaRuleParams, rows),        FIELD(DeltaRuleParams, step),      FIELD(DeltaRuleParams, key_heads),
-    FIELD(DeltaRuleParams, value_heads), FIELD(DeltaRuleParams, key_dim),   FIELD(DeltaRuleParams, value_dim),
-    FIELD(DeltaRuleParams, grouped),     FIELD(DeltaRuleParams, formats),   FIELD(DeltaRuleParams, state_words),
-    FIELD(DeltaRuleParams, scale),       FIELD(DeltaRuleParams, l2_eps),    FIELD(DeltaRuleParams, norm_eps)};
+    FIELD(DeltaRuleParams, rows),        FIELD(DeltaRuleParams, step),    FIELD(DeltaRuleParams, key_heads),
+    FIELD(DeltaRuleParams, value_heads), FIELD(DeltaRuleParams, key_dim), FIELD(DeltaRuleParams, value_dim),
+    FIELD(DeltaRuleParams, grouped),     FIELD(DeltaRuleParams, formats), FIELD(DeltaRuleParams, state_words),
+    FIELD(DeltaRuleParams, scale),       FIELD(DeltaRuleParams, l2_eps),  FIELD(DeltaRuleParams, norm_eps)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
@@ -324,9 +324,9 @@ Cost delta_rule_cost(const DispatchCmd& c) {
     const double keys = static_cast<double>(p.key_heads) * p.key_dim,
                  values = static_cast<double>(p.value_heads) * p.value_dim, state = values * p.key_dim,
                  chunk = kChunkRows;
-    Cost cost = per_row(4.0 * (2 * keys + 2 * values + 2.0 * p.value_heads) + act_bytes(p.formats) * values +
-                            8.0 * state / chunk,
-                        6.0 * state + 2.0 * chunk * (keys + values) + 12.0 * values);
+    Cost cost = per_row(
+        4.0 * (2 * keys + 2 * values + 2.0 * p.value_heads) + act_bytes(p.formats) * values + 8.0 * state / chunk,
+        6.0 * state + 2.0 * chunk * (keys + values) + 12.0 * values);
     cost.bytes = 4.0 * state + 2.0 * chunk * (keys + values);
     return cost;
 }

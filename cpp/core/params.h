@@ -214,9 +214,9 @@ struct RecurParams {
     u32 state_words;  // 4-byte words from one text's record to the next
 };
 
-// A causal convolution of each channel along a text's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]), zeros
-// before position 0. `weights` are [taps][channels], then the bias. A record has the inputs of the last positions,
-// [position % (taps - 1 + kStashRows)][channels]: those of rows that were refused are overwritten.
+// A causal convolution of each channel along a text's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]),
+// zeros before position 0. `weights` are [taps][channels], then the bias. A record has the inputs of the last
+// positions, [position % (taps - 1 + kStashRows)][channels]: those of rows that were refused are overwritten.
 struct ShortConvParams {
     u32 rows;  // patched
     u32 step;  // patched

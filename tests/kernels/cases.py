@@ -394,7 +394,7 @@ def _recurrence() -> Iterator[Case]:
 
 
 def _delta_rule() -> Iterator[Case]:
-    # Prompts that end anywhere in a chunk, texts side by side, drafts that were refused, and drafts over a border.
+    # Prompts that end anywhere in a chunk, texts side by side, drafts that were refused or cross a border.
     whole = (((0, 100, 0),),)
     chunks = tuple(((at, 7, 0),) for at in range(0, 70, 7))
     texts = (
@@ -570,7 +570,11 @@ def perf_cases() -> Iterator[Case]:
     # Gated delta nets: 0.8B's, and 4B's. One row of each of 20 texts, whose states no cache holds; a prompt.
     for value_heads in (16, 32):
         common = dict(heads=(16, value_heads), dims=(128, 128), formats=("q8",))
-        row, prompt, drafts = (((0, 48, 0),), ((48, 1, 0),)), (((0, 512, 0),),), (((0, 32, 0),), ((32, 8, 7),))
+        row, prompt, drafts = (
+            (((0, 48, 0),), ((48, 1, 0),)),
+            (((0, 512, 0),),),
+            (((0, 32, 0),), ((32, 8, 7),)),
+        )
         for steps, copies in ((row, 1), (row, 40), (prompt, 1), (drafts, 1), (drafts, 40)):
             yield case("delta_rule", steps=steps, copies=copies, **common)
             yield case("short_conv", channels=(32 + value_heads) * 128, taps=4, steps=steps, copies=copies)

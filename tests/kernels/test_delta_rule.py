@@ -26,7 +26,9 @@ DIVISIONS: dict[str, list[Step]] = {
     "in threes": [(at, 3, 0) for at in range(0, ROWS, 3)],
     "chunks in two": [(at, min(50, ROWS - at), 0) for at in range(0, ROWS, 50)],
     # Each step's drafts are all wrong, or hold up to where the next one begins.
-    "drafts": [(0, 20, 0), (20, 33, 32), (21, 30, 29), (40, 33, 32), (73, 33, 32), (90, 2, 1), (91, 40, 20), (113, 37, 5)],
+    "drafts": [
+        (0, 20, 0), (20, 33, 32), (21, 30, 29), (40, 33, 32), (73, 33, 32), (90, 2, 1), (91, 40, 20), (113, 37, 5),
+    ],
 }  # fmt: skip
 
 
@@ -41,8 +43,7 @@ class Inputs:
         """Those of n rows, of which the first `right` are right."""
         cut, end = position + right, position + n
         return [
-            np.concatenate([a[position:cut], b[cut:end]])
-            for a, b in zip(self.right, self.wrong, strict=True)
+            np.concatenate([a[position:cut], b[cut:end]]) for a, b in zip(self.right, self.wrong, strict=True)
         ]
 
 

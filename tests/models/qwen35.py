@@ -1,7 +1,7 @@
 """Tiny random models of Qwen 3.5 (gated delta nets, gated attention), as folders and GGUF files.
 
-As in `tiny`, the weights come from a seed and numpy alone, under Transformers' names, and the GGUF file follows
-llama.cpp's converter. The golden data is made by `tools/make_golden.py`.
+As in `tiny`, the weights come from a seed and numpy alone, under Transformers' names, and the GGUF file
+follows llama.cpp's converter. The golden data is made by `tools/make_golden.py`.
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ ALL = {row.name: row for row in _ROWS}
 
 def settings(row: Qwen35) -> dict[str, Any]:
     """What Transformers' configuration of the text model is made from."""
-    sizes = {
-        name: getattr(row, name) for name in Qwen35.__dataclass_fields__ if name not in ("name", "seed")
-    }
+    sizes = {name: getattr(row, name) for name in Qwen35.__dataclass_fields__ if name not in ("name", "seed")}
     return sizes | {
         "hidden_act": "silu",
         "rms_norm_eps": 1e-6,
@@ -128,7 +126,9 @@ def weights(row: Qwen35) -> Weights:
             matrix(f"{part}in_proj_z.weight", row.values, dim, 1.4)
             matrix(f"{part}in_proj_b.weight", heads, dim, 1.4)
             matrix(f"{part}in_proj_a.weight", heads, dim, 1.4)
-            out[f"{part}conv1d.weight"] = (0.6 * normal(channels, 1, row.linear_conv_kernel_dim)).astype(np.float32)
+            out[f"{part}conv1d.weight"] = (0.6 * normal(channels, 1, row.linear_conv_kernel_dim)).astype(
+                np.float32
+            )
             # From heads that remember hundreds of positions to those that forget most at once.
             out[f"{part}A_log"] = np.linspace(-4, 1, heads).astype(np.float32)
             norm(f"{part}dt_bias", heads)
@@ -180,7 +180,9 @@ def write_folder(row: Qwen35, folder: Path, *, style: str = "text") -> Path:
             elif name.endswith("norm.weight") and "linear_attn" not in name:
                 arrays[name] = array + np.float32(1)
     (folder / "config.json").write_text(json.dumps(written))
-    write_tensors(folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32")
+    write_tensors(
+        folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
+    )
     return folder
 
 
@@ -213,7 +215,7 @@ _NAMES = {
 
 
 def gguf_tensors(row: Qwen35) -> dict[str, npt.NDArray[np.float32]]:
-    """The tensors of llama.cpp's file. Its value heads are in another order: those of a key head are apart."""
+    """The tensors of llama.cpp's file, whose value heads have another order: a key head's are apart."""
     keys, heads, dim = row.linear_num_key_heads, row.linear_num_value_heads, row.linear_value_head_dim
     order = np.arange(heads).reshape(keys, -1).T.reshape(-1)
     rows = (order[:, None] * dim + np.arange(dim)).reshape(-1)

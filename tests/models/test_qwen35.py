@@ -9,14 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.describe.config import resolve
 from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.config import resolve
 from akunu.describe.hf_config import resolve_hf
 
 from . import qwen35, tiny
@@ -113,7 +114,12 @@ def test_quantised_weights_run(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "error", "message"),
     [
-        ("ssm.time_step_rank", 3, ModelFileError, "ssm.time_step_rank: found 3, expected a multiple of the 2"),
+        (
+            "ssm.time_step_rank",
+            3,
+            ModelFileError,
+            "ssm.time_step_rank: found 3, expected a multiple of the 2",
+        ),
         ("ssm.inner_size", 255, ModelFileError, "ssm.inner_size: found 255, expected a multiple of the 4"),
         ("nextn_predict_layers", 4, ModelFileError, "found 4, expected less than the 4 layers"),
         ("attention.recurrent_layers", [True], ModelFileError, "expected a flag for each of 4 layers"),
@@ -125,15 +131,14 @@ def test_sizes_that_do_not_fit_are_refused(
 ) -> None:
     file = qwen35.write_gguf(ROW, folder / "sizes.gguf")
 
-    class Changed:
-        metadata = {**_core.GgufFile(str(file)).metadata, f"qwen35.{key}": value}
-        tensors = _core.GgufFile(str(file)).tensors
-
-        def tensor_bytes(self, name: str) -> Any:
-            raise AssertionError(name)
-
+    source = _core.GgufFile(str(file))
+    changed = SimpleNamespace(
+        metadata={**source.metadata, f"qwen35.{key}": value},
+        tensors=source.tensors,
+        tensor_bytes=source.tensor_bytes,
+    )
     with pytest.raises(error, match=message):
-        resolve(Changed(), context=CONTEXT)
+        resolve(changed, context=CONTEXT)
 
 
 # -- the same bits -------------------------------------------------------------------------------------------

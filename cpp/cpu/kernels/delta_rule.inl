@@ -106,9 +106,7 @@ class DeltaGroup {
     float* decays(std::size_t chunk, std::size_t i) const {
         return record_ + at_.decays + (2 * value_head(i) + chunk % 2) * kRows;
     }
-    float* keys(std::size_t chunk) const {
-        return record_ + at_.keys + (2 * head_ + chunk % 2) * p_.key_dim * kRows;
-    }
+    float* keys(std::size_t chunk) const { return record_ + at_.keys + (2 * head_ + chunk % 2) * p_.key_dim * kRows; }
 
     // The products of decays since each row of the chunk up to row i, and of all decays: f(i, the first, the second)
     // for all i < n.
@@ -155,19 +153,21 @@ class DeltaGroup {
         const std::size_t dim = p_.key_dim, all = p_.key_heads * dim;
         float* keys = this->keys(chunk);
         for (std::size_t r = 0; r < n; ++r) {
-            const float* q = cmd_.buffers[0].as<float>() + (row + r) * (2 * all + p_.value_heads * p_.value_dim) +
-                             head_ * dim;
+            const float* q =
+                cmd_.buffers[0].as<float>() + (row + r) * (2 * all + p_.value_heads * p_.value_dim) + head_ * dim;
             float *k_to = qk_ + 2 * r * dim, *q_to = k_to + dim;
             scale_to(k_to, q + all, 1.0f);
             scale_to(q_to, q, p_.scale);
             for (std::size_t d = 0; d < dim; ++d) keys[d * kRows + first + r] = k_to[d];
         }
         const std::size_t lanes = (first + n + L - 1) / L * L;
-        for_strips<kLanes<4 ? kLanes : 4>(lanes, [&]<int W>(std::size_t at) {
-            std::size_t r = 0;
-            for (; r + 4 <= 2 * n; r += 4) dots<4, W>(keys, r, at);
-            if (r < 2 * n) dots<2, W>(keys, r, at);
-        });
+        for_strips < kLanes<4 ? kLanes : 4>(
+                         lanes,
+                         [&]<int W>(std::size_t at) {
+                             std::size_t r = 0;
+                             for (; r + 4 <= 2 * n; r += 4) dots<4, W>(keys, r, at);
+                             if (r < 2 * n) dots<2, W>(keys, r, at);
+                         });
     }
 
     // Of M rows of k and of q by turns, and W vectors of keys.

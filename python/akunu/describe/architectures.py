@@ -317,11 +317,11 @@ class Architecture:
     features
         Prefixes of keys, of those in `REFUSED_PREFIXES`, whose feature it has.
     left_out
-        Name patterns of tensors that a file may have besides the decoder's, and what they are for. They are not
-        loaded, which is warned of.
+        Name patterns of tensors that a file may have besides the decoder's, and what they are for. They are
+        not loaded, which is warned of.
     value_heads_grouped
-        In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as far
-        apart as there are key heads. In a folder they are neighbours.
+        In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
+        far apart as there are key heads. In a folder they are neighbours.
     """
 
     name: str
@@ -475,12 +475,22 @@ _PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
 _PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
 
 _DELTA_NET = (
-    _matrix(_B + "attn_qkv.weight", _H + "linear_attn.in_proj_qkv.weight", "delta_qkv", "delta_channels", "dim"),
-    _matrix(_B + "attn_gate.weight", _H + "linear_attn.in_proj_z.weight", "delta_z", "delta_values", "dim"),
-    _matrix(_B + "ssm_beta.weight", _H + "linear_attn.in_proj_b.weight", "delta_b", "delta_value_heads", "dim"),
-    _matrix(_B + "ssm_alpha.weight", _H + "linear_attn.in_proj_a.weight", "delta_a", "delta_value_heads", "dim"),
     _matrix(
-        _B + "ssm_conv1d.weight", _H + "linear_attn.conv1d.weight", "delta_conv", "delta_channels", "delta_taps"
+        _B + "attn_qkv.weight", _H + "linear_attn.in_proj_qkv.weight", "delta_qkv", "delta_channels", "dim"
+    ),
+    _matrix(_B + "attn_gate.weight", _H + "linear_attn.in_proj_z.weight", "delta_z", "delta_values", "dim"),
+    _matrix(
+        _B + "ssm_beta.weight", _H + "linear_attn.in_proj_b.weight", "delta_b", "delta_value_heads", "dim"
+    ),
+    _matrix(
+        _B + "ssm_alpha.weight", _H + "linear_attn.in_proj_a.weight", "delta_a", "delta_value_heads", "dim"
+    ),
+    _matrix(
+        _B + "ssm_conv1d.weight",
+        _H + "linear_attn.conv1d.weight",
+        "delta_conv",
+        "delta_channels",
+        "delta_taps",
     ),
     # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
     _vector(_B + "ssm_a", _H + "linear_attn.A_log", "delta_decay", "delta_value_heads"),

@@ -39,7 +39,15 @@ from akunu.describe.architectures import (
 from akunu.describe.blocks import Attention, Block, DeltaNet, FeedForward, Mixer, RopeSet, layer_blocks
 from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, Numbers, decoder_sizes, delta_sizes, shown
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, check_shape, map_tensors, warn_of_left_out
+from akunu.describe.tensor_map import (
+    LayerTensors,
+    TensorInfo,
+    TensorRef,
+    by_name,
+    check_shape,
+    map_tensors,
+    warn_of_left_out,
+)
 
 __all__ = [
     "EncoderConfig",
@@ -449,7 +457,9 @@ class GgufNumbers(Numbers):
         if isinstance(flags, np.ndarray):
             flags = flags.tolist()
         if not isinstance(flags, list | tuple) or len(flags) != self.n_layers:
-            raise ModelFileError(f"{key}: found {shown(flags)}, expected a flag for each of {self.n_layers} layers")
+            raise ModelFileError(
+                f"{key}: found {shown(flags)}, expected a flag for each of {self.n_layers} layers"
+            )
         return tuple(map(bool, flags))
 
     def refuse_unknown_features(self, *known: str, prefixes: Sequence[str] = ()) -> None:

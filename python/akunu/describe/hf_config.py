@@ -36,7 +36,14 @@ from akunu.describe.rotary import (
     yarn,
     yarn_scale,
 )
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors, warn_of_left_out
+from akunu.describe.tensor_map import (
+    LayerTensors,
+    TensorInfo,
+    TensorRef,
+    by_name,
+    map_tensors,
+    warn_of_left_out,
+)
 
 __all__ = [
     "HfNumbers",
@@ -171,8 +178,8 @@ class HfNumbers(Numbers):
         known = (_LINEAR, _FULL)
         if not isinstance(types, list) or len(types) != self.n_layers or any(t not in known for t in types):
             raise ModelFileError(
-                f"{self.shown_key('layer_types')}: found {shown(types)}, expected {' or '.join(known)} for each "
-                f"of the {self.n_layers} layers"
+                f"{self.shown_key('layer_types')}: found {shown(types)}, expected {' or '.join(known)} "
+                f"for each of the {self.n_layers} layers"
             )
         return tuple(kind == _LINEAR for kind in types)
 

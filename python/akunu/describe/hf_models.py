@@ -136,7 +136,9 @@ _QWEN35 = HfModel(
         delta_taps=4,
     ),
     norm_add=1.0,
-    left_out=MappingProxyType({"*mtp.*": "multi-token prediction", "*visual.*": "images", "vision_tower.*": "images"}),
+    left_out=MappingProxyType(
+        {"*mtp.*": "multi-token prediction", "*visual.*": "images", "vision_tower.*": "images"}
+    ),
     plain_norms=("delta_norm",),
 )  # fmt: skip
 

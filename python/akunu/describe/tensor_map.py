@@ -11,7 +11,16 @@ from typing import Protocol
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import TensorRule
 
-__all__ = ["LayerTensors", "TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of", "warn_of_left_out"]
+__all__ = [
+    "LayerTensors",
+    "TensorInfo",
+    "TensorRef",
+    "by_name",
+    "check_shape",
+    "map_tensors",
+    "rows_of",
+    "warn_of_left_out",
+]
 
 _VECTOR_DTYPES = ("f32", "f16", "bf16")
 

@@ -69,7 +69,10 @@ def short_conv(
     stopped: Sequence[int] = (),
     copies: int = 1,
 ) -> None:
-    """A convolution over several steps; the last one is at index `chain` of a chain. `copies`: as many texts alike."""
+    """A convolution over several steps; the last one is at index `chain` of a chain.
+
+    `copies`: as many texts alike.
+    """
     steps = [[*parts] * copies for parts in steps]
     words = (taps - 1 + STASH) * channels + 16
     texts = Texts(p, rng, len(steps[0]), words)
@@ -134,7 +137,10 @@ def delta_rule(
     stopped: Sequence[int] = (),
     copies: int = 1,
 ) -> None:
-    """The gated delta rule over several steps; the last one is at index `chain` of a chain. `copies`: as many texts alike."""
+    """The gated delta rule over several steps; the last one is at index `chain` of a chain.
+
+    `copies`: as many texts alike.
+    """
     steps = [[*parts] * copies for parts in steps]
     (key_heads, value_heads), (key_dim, value_dim) = heads, dims
     texts = Texts(p, rng, len(steps[0]), record_words(heads, dims) + 16)
@@ -151,7 +157,11 @@ def delta_rule(
         step = chain if s == len(steps) - 1 else 0
         which = rows_in(parts)
         n = len(which)
-        qkv, gates, z = normal(rng, n, 2 * keys + values), normal(rng, n, 2 * value_heads), normal(rng, n, values)
+        qkv, gates, z = (
+            normal(rng, n, 2 * keys + values),
+            normal(rng, n, 2 * value_heads),
+            normal(rng, n, values),
+        )
         rows, spans = texts.step(f"step{s}", parts, step)
         p.run(
             "delta_rule",
