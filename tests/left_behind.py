@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 FAILED = pytest.StashKey[bool]()
+EXCUSED = pytest.StashKey[bool]()  # a file, from the comparison of threads and files at its end
 PATIENCE = 5.0  # seconds for threads that are about to end
 FILES = Path("/proc/self/fd")
 PYTEST_S_OWN = ("PYTEST_CURRENT_TEST",)
@@ -122,13 +123,18 @@ def _settled(look: Any) -> list[str]:
     return found
 
 
-def _holds_of_others(request: pytest.FixtureRequest) -> bool:
-    """Whether a fixture outlives the test: a connection or a thread that is new may be its own."""
-    for name in request.fixturenames:
-        for definition in request.node._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
-            if definition.scope != "function" and name not in OWN:
-                return True
-    return False
+def _others(request: pytest.FixtureRequest) -> set[str]:
+    """The scopes of fixtures that outlive the test: a connection or a thread that is new may be theirs."""
+    definitions = request.node._fixtureinfo.name2fixturedefs
+    return {
+        definitions[name][-1].scope
+        for name in request.fixturenames
+        if name in definitions and name not in OWN
+    } - {"function"}
+
+
+def _opened(threads: set[threading.Thread], files: dict[int, str]) -> list[str]:
+    return _settled(lambda: _new_threads(threads)) + _settled(lambda: _new_files(files))
 
 
 OWN = {"leaves_settings", "device_under_test", "tmp_path_factory"}
@@ -137,22 +143,28 @@ OWN = {"leaves_settings", "device_under_test", "tmp_path_factory"}
 @pytest.fixture(autouse=True)
 def leaves_no_trace(request: pytest.FixtureRequest) -> Iterator[None]:
     settings, threads, files = Settings.now(), set(threading.enumerate()), open_files()
+    others, file = _others(request), request.node.getparent(pytest.Module)
     yield
     found = settings.changes()
     settings.restore()
-    if not request.node.stash.get(FAILED, False) and not _holds_of_others(request):
-        found += _settled(lambda: _new_threads(threads)) + _settled(lambda: _new_files(files))
+    failed = request.node.stash.get(FAILED, False)
+    if not failed and not others:
+        found += _opened(threads, files)
+    if found or failed or "session" in others:
+        file.stash[EXCUSED] = True
     if found:
         pytest.fail("the test leaves behind:\n  " + "\n  ".join(found), pytrace=False)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def leaves_settings() -> Iterator[None]:
-    """What the fixtures of a module change, they change back."""
-    settings = Settings.now()
+def leaves_settings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The same of a file's fixtures; what those of the session open is theirs."""
+    settings, threads, files = Settings.now(), set(threading.enumerate()), open_files()
     yield
     found = settings.changes()
     settings.restore()
+    if not request.node.stash.get(EXCUSED, False):
+        found += _opened(threads, files)
     if found:
         pytest.fail("a fixture of this file leaves behind:\n  " + "\n  ".join(found), pytrace=False)
 

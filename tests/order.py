@@ -40,6 +40,11 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"order of the tests: seed {seed} (AKUNU_TEST_SEED={seed} gives it again)"
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"AKUNU_TEST_SEED={config.stash[SEED]} gives this order again")
+
+
 # First: what pytest does next puts those together that share a parameter of a fixture of a module.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:

@@ -76,6 +76,7 @@ def test_what_a_test_leaves_behind_is_its_own_failure(tmp_path: Path) -> None:
         f"test_{i}" for i in range(len(LEAVES))
     }
     assert "test_after" in out and " failed" not in out
+    assert "AKUNU_TEST_SEED=1 gives this order again" in out
     for what in LEAVES:
         assert f"\n  {what}" in out, out
 
@@ -117,9 +118,12 @@ def test_an_import_and_a_module_s_fixture_leave_nothing_either(tmp_path: Path) -
 import os
 import pytest
 
+KEPT = []
+
 @pytest.fixture(scope="module", autouse=True)
 def setting():
     os.environ["OF_A_FIXTURE"] = "1"
+    KEPT.append(open(__file__))
 
 def test():
     pass
@@ -127,7 +131,10 @@ def test():
     )
     out = run(tmp_path, "--continue-on-collection-errors")
     assert "test_imported.py leaves behind:\n  sys.path: added ['/there']" in out
-    assert "a fixture of this file leaves behind:\n  os.environ['OF_A_FIXTURE']: was None, is '1'" in out
+    assert (
+        "a fixture of this file leaves behind:\n  os.environ['OF_A_FIXTURE']: was None, is '1'\n  descriptor"
+        in out
+    )
 
 
 @pytest.fixture(scope="module")

@@ -404,8 +404,8 @@ void bind_engine(py::module_& m) {
     m.attr("MAX_THREADS") = cpu::kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
-    m.attr("MAX_LOGPROBS") = kMaxLogprobs;
-    m.attr("MAX_LOGIT_BIAS") = kMaxLogitBias;
+    m.attr("MAX_LOGPROBS") = u32{kMaxLogprobs};
+    m.attr("MAX_LOGIT_BIAS") = u32{kMaxLogitBias};
     bind_engine_class(m);
     py::class_<OpenAhead>(m, "OpenAhead").def(py::init()).def("close", &OpenAhead::close);
     m.def(

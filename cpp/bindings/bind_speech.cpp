@@ -179,8 +179,8 @@ void bind_speech(py::module_& m) {
                 float* value = values.mutable_data();
                 check_ran(s.call([&](Speech& speech, const Poll& poll) {
                     return speech.rank(slots, count, poll, [&](const LogprobRecord& r) {
-                        id = std::copy_n(r.ids.begin(), count, id);
-                        value = std::copy_n(r.values.begin(), count, value);
+                        id = std::copy_n(r.ids, count, id);
+                        value = std::copy_n(r.values, count, value);
                     });
                 }));
                 return py::make_tuple(ids, values);

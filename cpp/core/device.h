@@ -121,7 +121,8 @@ class Device {
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
     // afterwards and the caller releases the result's buffer.
     virtual Weight prepare_weight(const HostTensor& tensor) = 0;
-    // Uses the host bytes in place; the caller keeps them alive and unchanged.
+    // Uses the host bytes in place where it can (`mapped`); the caller keeps them alive and unchanged. Else a copy,
+    // which the caller releases.
     virtual Weight map_weight(const HostTensor& tensor) = 0;
 
     // Chooses the kernels and their geometry; throws UnsupportedError when there is none for a command.

@@ -33,7 +33,10 @@ Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
     if (whole_) t.whole = Whole::kTexts;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
-    Weight w = device_.prepare_weight(t);
+    return kept(device_.prepare_weight(t), t);
+}
+
+Weight Loader::kept(const Weight& w, const HostTensor& t) {
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
     } else {
@@ -104,10 +107,7 @@ Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::u
 
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    Weight w = device_.map_weight(t);
-    mapped_bytes_ += w.bytes();
-    loaded(t.total_bytes());
-    return w;
+    return kept(device_.map_weight(t), t);
 }
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }

@@ -45,7 +45,7 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
     text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
-    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
+    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]
     library = folder / "libcuda_emulator.so"
