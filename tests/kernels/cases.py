@@ -305,9 +305,10 @@ def _encoder() -> Iterator[Case]:
     for pooling in ("mean", "cls", "last"):
         yield case("pool", lengths=(1,), dim=33, pooling=pooling)
         yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
-    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu"):
+    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid"):
         yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
+    yield case("gate_act", rows=2, n=173, activation="sigmoid", formats=BOTH[:1])
     yield case("gate_act", rows=2, n=256, activation="gelu_erf", formats=("f32",), sigma=60.0)
     yield case("gate_up", dtype="f32", rows=9, n=96, k=256, activation="gelu_erf", formats=BOTH)
     # Weights for rows of whole texts: around tiles of tokens and of k, and blocks of tokens.

@@ -27,7 +27,8 @@ DIVISIONS: dict[str, list[Step]] = {
     "chunks in two": [(at, min(50, ROWS - at), 0) for at in range(0, ROWS, 50)],
     # Each step's drafts are all wrong, or hold up to where the next one begins.
     "drafts": [
-        (0, 20, 0), (20, 33, 32), (21, 30, 29), (40, 33, 32), (73, 33, 32), (90, 2, 1), (91, 40, 20), (113, 37, 5),
+        (0, 20, 0), (20, 33, 32), (21, 30, 29), (40, 33, 32), (73, 33, 32), (90, 2, 1), (91, 40, 20),
+        (113, 37, 5),
     ],
 }  # fmt: skip
 
