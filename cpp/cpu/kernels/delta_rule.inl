@@ -44,8 +44,10 @@ static inline void for_strips(std::size_t columns, F&& f) {
 class DeltaGroup {
   public:
     static constexpr std::size_t kRows = kChunkRows, kLanes = kRows / L;
-    // Vectors of a strip, for one row and for two.
+    // Vectors of a strip of values, for one row and for two.
     static constexpr int kWide = kVectorRegisters >= 32 ? 8 : 4, kNarrow = kWide / 2;
+    static constexpr int kNear =
+        kNarrow < static_cast<int>(kLanes) ? kNarrow : static_cast<int>(kLanes);  // of a chunk's rows
     // Decays below this count as none: their products would be subnormal, which takes long.
     static constexpr float kNothing = 1e-30f;
 
@@ -161,13 +163,11 @@ class DeltaGroup {
             for (std::size_t d = 0; d < dim; ++d) keys[d * kRows + first + r] = k_to[d];
         }
         const std::size_t lanes = (first + n + L - 1) / L * L;
-        for_strips < kLanes<4 ? kLanes : 4>(
-                         lanes,
-                         [&]<int W>(std::size_t at) {
-                             std::size_t r = 0;
-                             for (; r + 4 <= 2 * n; r += 4) dots<4, W>(keys, r, at);
-                             if (r < 2 * n) dots<2, W>(keys, r, at);
-                         });
+        for_strips<kNear>(lanes, [&]<int W>(std::size_t at) {
+            std::size_t r = 0;
+            for (; r + 4 <= 2 * n; r += 4) dots<4, W>(keys, r, at);
+            if (r < 2 * n) dots<2, W>(keys, r, at);
+        });
     }
 
     // Of M rows of k and of q by turns, and W vectors of keys.
