@@ -416,7 +416,7 @@ def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes |
 
 def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
     """The mixer of those sizes."""
-    return sizes and DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
+    return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
 
 
 class GgufNumbers(Numbers):
