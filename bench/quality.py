@@ -59,7 +59,7 @@ def perplexity(path: Path, text: str, context: int, windows: int, threads: int |
     total = 0.0
     with akunu.load(path, context=context, threads=threads, progress=False) as model:
         ids = model.tokenize(text)
-        bos = model.tokenizer.bos_id if model.tokenizer.add_bos else None
+        bos = model.tokenizer.bos_id if model.tokenizer.template.before else None
         windows = min(windows, len(ids) // context)
         if windows == 0:
             raise click.UsageError(f"the text has {len(ids)} tokens, fewer than a window of {context}")

@@ -28,10 +28,10 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from akunu.bench.speech import SHAPES, write_random
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
+from akunu.loading.synthetic_speech import SHAPES, write_random
 from bench import measure
 
 WINDOW: Final = 30.0

@@ -114,6 +114,9 @@ class Device {
     // Memory is zero-filled and lazily committed where the system can. Throws DeviceError.
     virtual Buffer allocate(std::uint64_t bytes, MemoryKind kind) = 0;
     virtual void release(Buffer& buffer) = 0;
+    // What is there is of no more use: memory that the host has too may go back to the system. It reads as before, or
+    // as zeros.
+    virtual void discard(const Binding&) {}
     // To and from memory of any kind, while nothing runs that uses it.
     virtual void upload(const Binding& to, std::span<const std::byte> bytes) = 0;
     virtual void download(const Binding& from, std::span<std::byte> bytes) = 0;
@@ -121,7 +124,8 @@ class Device {
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
     // afterwards and the caller releases the result's buffer.
     virtual Weight prepare_weight(const HostTensor& tensor) = 0;
-    // Uses the host bytes in place; the caller keeps them alive and unchanged.
+    // Uses the host bytes in place where it can (`mapped`); the caller keeps them alive and unchanged. Else a copy,
+    // which the caller releases.
     virtual Weight map_weight(const HostTensor& tensor) = 0;
 
     // Chooses the kernels and their geometry; throws UnsupportedError when there is none for a command.

@@ -38,31 +38,22 @@ Buffer to_buffer(Memory memory, std::uint64_t bytes) {
 
 constexpr const char* kSmallerModel = "a smaller context or a more quantised model needs less";
 
-// The rows and heads that kernels keep in a worker's scratch must fit there.
-template <typename P>
-void check_scratch(const DispatchCmd& cmd, const char* name, u32 P::* size, std::size_t most) {
-    const u32 n = params_as<P>(cmd.params.data()).*size;
-    if (n <= most) return;
-    throw UnsupportedError(std::string(op_name(cmd.op)) + ": " + name + " is " + std::to_string(n) +
-                           ", the CPU takes at most " + std::to_string(most));
-}
+// Rows and heads fit a worker's scratch, where kernels keep them, whatever the op.
+constexpr struct {
+    std::string_view field;
+    std::size_t most;
+} kScratchLimits[] = {{"dim", kMaxRow}, {"head_dim", kMaxHead}, {"fixed_keys", kMaxRow - kPagePositions}};
 
 void check_scratch(const DispatchCmd& cmd) {
-    switch (cmd.op) {
-        case Op::kEmbed:
-            return check_scratch(cmd, "dim", &EmbedParams::dim, kMaxRow);
-        case Op::kNorm:
-        case Op::kNormAdd:
-            return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
-        case Op::kLayerNorm:
-            return check_scratch(cmd, "dim", &LayerNormParams::dim, kMaxRow);
-        case Op::kAttentionWeights:
-            return check_scratch(cmd, "fixed_keys", &AttentionWeightsParams::fixed_keys, kMaxRow - kPagePositions);
-        case Op::kAttention:
-        case Op::kAttentionMerge:
-            return check_scratch(cmd, "head_dim", &AttentionParams::head_dim, kMaxHead);
-        default:
-            return;
+    const OpInfo& op = op_info(cmd.op);
+    for (const auto& [name, most] : kScratchLimits) {
+        const FieldInfo* field = find_field(op, name);
+        if (!field) continue;
+        u32 n = 0;
+        std::memcpy(&n, cmd.params.data() + field->offset, sizeof n);
+        if (n <= most) continue;
+        throw UnsupportedError(std::string(op.name) + ": " + std::string(name) + " is " + std::to_string(n) +
+                               ", the CPU takes at most " + std::to_string(most));
     }
 }
 
@@ -132,6 +123,8 @@ void CpuDevice::release(Buffer& buffer) {
     buffer = {};
 }
 
+void CpuDevice::discard(const Binding& range) { give_back(range.as(), range.end() - range.offset); }
+
 Mapping CpuDevice::shared_memory(std::uint64_t bytes) const {
     Mapping memory = map_memory(bytes, kSmallerModel);
     spread(memory.get(), bytes, nodes_);
@@ -189,7 +182,8 @@ Weight CpuDevice::map_weight(const HostTensor& t) {
             .cols = t.cols,
             .data = view(t.bytes),
             .scales = view(t.scales),
-            .biases = view(t.biases)};
+            .biases = view(t.biases),
+            .mapped = true};
 }
 
 std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
@@ -202,7 +196,7 @@ std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
         check_scratch(cmd);
         cmd.kernel = reinterpret_cast<const void*>(kernel);
     }
-    return std::make_unique<Program>(std::move(table));
+    return std::make_unique<CpuProgram>(std::move(table));
 }
 
 ThreadPool& CpuDevice::pool() const {

@@ -20,8 +20,7 @@ ModelConfig hearing(ModelConfig config) {
 AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                            const Engine& text, const Progress& progress)
     : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
-    if (!text.config().cross || text.config().cross->positions != config_.positions ||
-        text.config().dim != config_.dim) {
+    if (text.config().sound_positions() != config_.positions || text.config().dim != config_.dim) {
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
     }
     StepBuffers& s = step_;
@@ -61,6 +60,7 @@ Replay AudioEncoder::replay() const {
 }
 
 bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
+    check_weights();
     place(mel, sound);
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };

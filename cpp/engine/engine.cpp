@@ -27,7 +27,8 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
     tail({});
-    if (!config_.cross) prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
+    if (!config_.sound_positions())
+        prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
 }
 
 void Engine::allocate(const EngineOptions& options) {
@@ -50,7 +51,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
     allocate_pages(options);
-    if (config_.cross) allocate_sounds(options);
+    if (config_.sound_positions()) allocate_sounds(options);
 
     allocate_activations(s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
@@ -109,10 +110,12 @@ Sequence& Engine::opened(std::uint32_t slot) {
 std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     const auto free = std::ranges::find(sequences_, false, &Sequence::open);
     if (free == sequences_.end()) return std::nullopt;
-    if (config_.cross) hold_sound(sound);
-    *free = {};
-    free->open = true;
-    free->sound = sound;
+    Sequence fresh;
+    fresh.pages.reserve(step_.max_pages);  // that no page is lost for want of memory
+    fresh.open = true;
+    fresh.sound = sound;
+    if (config_.sound_positions()) hold_sound(sound);
+    *free = std::move(fresh);
     return static_cast<std::uint32_t>(free - sequences_.begin());
 }
 
@@ -123,14 +126,14 @@ std::uint32_t Engine::take_slot(std::uint32_t sound) {
 
 void Engine::close(std::uint32_t slot) {
     drop_pages(slot);
-    if (config_.cross) release_sound(sequences_[slot].sound);
+    if (config_.sound_positions()) release_sound(sequences_[slot].sound);
     sequences_[slot] = {};
 }
 
 std::uint32_t Engine::fork(std::uint32_t slot) {
     Sequence& from = opened(slot);
-    const std::uint32_t fresh = take_slot(from.sound);
     publish(slot, true);
+    const std::uint32_t fresh = take_slot(from.sound);
     Sequence& to = sequences_[fresh];
     // Pages beyond its tokens are those of one text alone.
     const std::uint32_t shared = pages_for(from.length);
@@ -139,7 +142,12 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
         add_page(fresh, from.pages[i]);
     }
     from.published = to.published = shared;
-    if (checkpoints_) copy_state(slot, fresh);
+    try {
+        if (checkpoints_) copy_state(slot, fresh);
+    } catch (...) {
+        close(fresh);
+        throw;
+    }
     to.state_at = from.state_at;
     to.length = from.length;
     to.known = from.known;
@@ -147,6 +155,8 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.sampler = from.sampler;
     to.plain = from.plain;
     to.ruled = from.ruled;
+    to.root = from.root;
+    to.contents = from.contents;
     std::copy_n(history(slot), from.known, history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
@@ -177,28 +187,36 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
 }
 
-std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
-                            bool reuse) {
+std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse) {
     Sequence& s = opened(slot);
+    const auto ids = text.ids;
     check_ids(ids);
+    if (text.contents.size() > ids.size()) {
+        throw InvalidArgumentError("contents of " + std::to_string(text.contents.size()) + " positions, of a text of " +
+                                   std::to_string(ids.size()));
+    }
+    std::vector<std::uint64_t> contents(text.contents.begin(), text.contents.end());
+    const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
     drop_pages(slot);
+    s.root = text.root;
+    s.contents = std::move(contents);
+    std::ranges::copy(ids, history(slot));
+    s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
+    s.ruled = false;
+    configure(slot, settings);
     if (reuse) {
         // The last token always runs, since its logits are needed.
-        const PagePool::Match m = pool_->match(ids.first(ids.size() - 1));
+        const PagePool::Match m = pool_->match({s.root, keys});
         for (const std::uint32_t page : m.pages) add_page(slot, page);
         s.published = static_cast<std::uint32_t>(s.pages.size());
         s.length = s.published * kPagePositions;
         if (m.partial != PagePool::kNone) {
             add_page(slot, m.partial);
             ++s.published;
-            s.length += m.partial_tokens;
+            s.length += m.partial_keys;
         }
         if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
     }
-    std::ranges::copy(ids, history(slot));
-    s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
-    configure(slot, settings);
-    s.ruled = false;
     return s.length;
 }
 
@@ -237,6 +255,7 @@ std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     }
     go_back(slot, n);
     s.known = s.prompt = n;
+    s.contents.resize(std::min<std::size_t>(s.contents.size(), n));
     return s.length;
 }
 
@@ -246,8 +265,15 @@ Control& Engine::begin_control(std::uint32_t active) {
     auto& control = *step_.control.host<Control>();
     control.stop = 0;
     control.active = active;
-    __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);  // others may set it at any time
     return control;
+}
+
+std::uint32_t Engine::replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                                  const Meanwhile& meanwhile) {
+    const std::uint32_t done = device_->replay(segments, args, control, poll, meanwhile);
+    // Not before the replay: who came since the step was planned ends its chain too.
+    __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);
+    return done;
 }
 
 void Engine::yield() { __atomic_store_n(&step_.control.host<Control>()->yield, 1u, __ATOMIC_RELAXED); }
@@ -256,7 +282,7 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
     Sequence& s = sequences_[slot];
     for (std::uint32_t i = 0; i < n; ++i) {
         step_.rows.host<Row>()[row + i] = {slot, s.length + i};
-        if (config_.cross) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
+        if (config_.sound_positions()) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
     }
     if (!checkpoints_) return;
     step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};
@@ -264,8 +290,9 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
     s.state_at = kLostState;
 }
 
-bool Engine::reserve(const Part& part, std::uint32_t steps) {
+std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
     const Sequence& s = opened(part.slot);
+    if (steps == 0) throw InvalidArgumentError("a step has 0 steps, expected at least 1");
     const std::uint64_t end = std::uint64_t{s.length} + part.rows + part.drafts.size() + steps - 1;
     if (part.rows == 0 || s.length + std::uint64_t{part.rows} > s.known) {
         throw InvalidArgumentError("slot " + std::to_string(part.slot) + " has " + std::to_string(s.known - s.length) +
@@ -274,16 +301,32 @@ bool Engine::reserve(const Part& part, std::uint32_t steps) {
     if (part.sample && s.length + part.rows != s.known) {
         throw InvalidArgumentError("a token is drawn only when all known ones are run");
     }
+    if (!part.drafts.empty() && !part.sample) {
+        throw InvalidArgumentError("drafts follow the last known token, and are run only where a token is drawn");
+    }
     if (end > context_) {
         throw ContextLengthError("slot " + std::to_string(part.slot) + " would need " + std::to_string(end) +
                                  " positions, the context holds " + std::to_string(context_));
     }
-    return make_writable(part.slot, s.length, static_cast<std::uint32_t>(end));
+    return static_cast<std::uint32_t>(end);
+}
+
+bool Engine::reserve(const Part& part, std::uint32_t steps) {
+    const std::uint32_t end = end_of(part, steps);
+    return make_writable(part.slot, sequences_[part.slot].length, end);
 }
 
 std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
                                    const Meanwhile& masks) {
     if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
+    for (const Part& part : parts) {
+        const std::uint32_t end = end_of(part, steps);
+        const Sequence& s = sequences_[part.slot];
+        if (s.pages.size() < pages_for(end) || s.published > s.length / kPagePositions) {
+            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
+        }
+    }
+    check_weights();
     std::vector<Part> shortened;
     if (checkpoints_) {
         shortened.assign(parts.begin(), parts.end());
@@ -302,9 +345,6 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         if (args.rows + std::uint64_t{n} > step_.max_rows || args.logits + logits > step_.max_logits) {
             throw InvalidArgumentError("a step has more than " + std::to_string(step_.max_rows) + " rows, or " +
                                        std::to_string(step_.max_logits) + " of them with logits");
-        }
-        if (s.pages.size() < pages_for(s.length + n + steps - 1)) {
-            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
         }
         if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
         std::ranges::copy(part.drafts, history(part.slot) + s.known);
@@ -338,7 +378,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             return told;
         };
     }
-    const std::uint32_t done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
+    const std::uint32_t done = replay_step({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
     const bool whole = done == args.steps || !interrupted_;
     std::vector<Produced> out;
     std::uint32_t logit = 0;

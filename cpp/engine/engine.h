@@ -46,6 +46,22 @@ struct SamplerSettings {
     }
 };
 
+// A text, or the beginning of one, and all that its keys and values follow from.
+struct Prefix {
+    std::span<const std::uint32_t> ids;
+    // What all of it depends on besides the model, such as an adapter, and who may share it: texts of other roots share
+    // no page with it.
+    std::uint64_t root = 0;
+    // Where something other than the token stands at a position, such as a piece of an image, its hash, which is not 0;
+    // there may be fewer than tokens.
+    std::span<const std::uint64_t> contents = {};
+
+    Prefix(std::span<const std::uint32_t> tokens, std::uint64_t of_root = 0, std::span<const std::uint64_t> others = {})
+        : ids(tokens), root(of_root), contents(others) {}
+    Prefix(const std::vector<std::uint32_t>& tokens) : ids(tokens) {}
+};
+std::vector<PageKey> keys_of(const Prefix& text);
+
 // A sequence's part of a step.
 struct Part {
     std::uint32_t slot = 0;
@@ -116,8 +132,7 @@ class Engine : public LoadedModel {
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
-    std::uint32_t begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
-                        bool reuse);
+    std::uint32_t begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse);
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be drawn after it.
@@ -128,22 +143,23 @@ class Engine : public LoadedModel {
     // blocks have a state, of which there is a checkpoint before n only; the others are to be run again.
     std::uint32_t truncate(std::uint32_t slot, std::uint32_t n);
     // Pages outside of the engine, of models without a state. The contents of one, all layers of
-    // `page_use().page_bytes`: that of the last of `ids`, whole pages that some text begins with. False when the cache
+    // `page_use().page_bytes`: the last page of a prefix, whole pages that some text begins with. False when the cache
     // does not hold it.
-    bool read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const;
+    bool read_page(const Prefix& text, std::span<std::byte> bytes) const;
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
     bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
-    // The pages of `ids`, whole pages that some text begins with, stay in the cache until they are unpinned as often.
-    // False where it does not hold all of them. Throws where a text that fills the context would have no room left,
-    // and, of `unpin`, where they are not pinned.
-    bool pin(std::span<const std::uint32_t> ids);
-    void unpin(std::span<const std::uint32_t> ids);
+    // The pages of a prefix, whole pages that some text begins with, stay in the cache until they are unpinned as
+    // often. False where it does not hold all of them. Throws where a text that fills the context would have no room
+    // left, and, of `unpin`, where they are not pinned.
+    bool pin(const Prefix& text);
+    void unpin(const Prefix& text);
     // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                    std::span<const std::uint32_t> not_first);
 
-    // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
+    // Makes room for the positions that a part writes in `steps` steps; false when no page is left. Throws where the
+    // part is none that can be run.
     bool reserve(const Part& part, std::uint32_t steps);
     // The same; DeviceError when no page is left.
     void take_pages(const Part& part, std::uint32_t steps);
@@ -169,7 +185,7 @@ class Engine : public LoadedModel {
     std::unique_ptr<Program> compile_sound(const Activations& activations, const Binding& rows,
                                            std::uint32_t max_rows) const;
 
-    // Ends the replay that runs after its step. May be called at any time.
+    // Ends the replay that runs after its step; where none runs, the next one. May be called at any time.
     void yield();
 
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
@@ -206,8 +222,8 @@ class Engine : public LoadedModel {
                 pool_->cached(), page_bytes_,   checkpoints_ ? checkpoints_->size() : 0,
                 state_bytes_};
     }
-    // Forgets every text that no slot holds.
-    void forget() { pool_->forget(); }
+    // Forgets every text that no slot holds, and gives the memory of its pages back to the system.
+    void forget();
 
   private:
     void allocate(const EngineOptions& options);
@@ -230,6 +246,8 @@ class Engine : public LoadedModel {
     }
     // What device and host share, for a replay that begins with so many texts that draw.
     Control& begin_control(std::uint32_t active);
+    std::uint32_t replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                              const Meanwhile& meanwhile);
     // Rows from `row` on are a text's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
     void hold_sound(std::uint32_t sound);
@@ -270,6 +288,8 @@ class Engine : public LoadedModel {
     void release_pages(Sequence& s, std::uint32_t from);
     // Enters what the cache holds of a text: its full pages, and with `all` the last one too.
     void publish(std::uint32_t slot, bool all);
+    // Where the positions end that a part writes in `steps` steps; throws where it is none that can be run.
+    std::uint32_t end_of(const Part& part, std::uint32_t steps);
     // What a part gave, and what the cache holds of its text now.
     Produced collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran);
 

@@ -1,5 +1,7 @@
 // Engine: the pages that hold a text's keys and values, those that texts share, and pages that come from outside of it.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "core/error.h"
 #include "engine/engine.h"
@@ -8,12 +10,34 @@
 namespace akunu {
 namespace {
 
-// Throws unless `ids` are whole pages.
-void check_whole(std::span<const std::uint32_t> ids) {
-    if (!ids.empty() && ids.size() % kPagePositions == 0) return;
-    throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
-                               std::to_string(ids.size()));
+PageKey key_of(std::uint32_t id, std::span<const std::uint64_t> contents, std::size_t position) {
+    return position < contents.size() && contents[position] != 0 ? content_key(contents[position]) : id;
 }
+
+// Throws unless it has whole pages.
+void check_whole(const Prefix& text) {
+    if (!text.ids.empty() && text.ids.size() % kPagePositions == 0) return;
+    throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
+                               std::to_string(text.ids.size()));
+}
+
+// A page that was acquired and is of no text yet: it goes back where something throws before one has it.
+class FreshPage {
+  public:
+    explicit FreshPage(PagePool& pool) : pool_(pool), page_(pool.acquire()) {}
+    ~FreshPage() {
+        if (*this) pool_.release(page_);
+    }
+    FreshPage(const FreshPage&) = delete;
+    FreshPage& operator=(const FreshPage&) = delete;
+    explicit operator bool() const { return page_ != PagePool::kNone; }
+    std::uint32_t number() const { return page_; }
+    std::uint32_t take() { return std::exchange(page_, PagePool::kNone); }
+
+  private:
+    PagePool& pool_;
+    std::uint32_t page_;
+};
 
 void expect_page(bool found) {
     if (!found) throw DeviceError("all pages of the cache are in use");
@@ -27,8 +51,11 @@ void Engine::allocate_pages(const EngineOptions& options) {
     step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
     const std::uint64_t least = least_pages();
     const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
-    const std::uint64_t memory = device_->memory_left().value_or(device_->memory());
-    std::uint64_t pages = std::max(least, std::min(all, memory / 2 / page_bytes_));
+    // Of memory that is shared with the host, the weights have taken theirs.
+    const auto own_left = device_->memory_left();
+    const std::uint64_t has = own_left.value_or(device_->memory());
+    const std::uint64_t memory = own_left ? has / 2 : std::min(has / 2, has - std::min(has, memory_.weights));
+    std::uint64_t pages = std::max(least, std::min(all, memory / page_bytes_));
     if (options.kv_memory) {
         pages = options.kv_memory / page_bytes_;
         if (pages < least) {
@@ -65,21 +92,27 @@ void Engine::release_pages(Sequence& s, std::uint32_t from) {
 void Engine::drop_pages(std::uint32_t slot) {
     Sequence& s = opened(slot);
     publish(slot, true);
-    if (checkpoints_) keep_checkpoint(slot);
+    try {
+        if (checkpoints_) keep_checkpoint(slot);
+    } catch (const Error&) {
+        // A text that ends keeps what can be kept. What ails the device, the next step tells.
+    }
     release_pages(s, 0);
-    s.length = s.state_at = 0;
+    s.length = s.known = s.prompt = s.state_at = 0;
 }
 
 void Engine::publish(std::uint32_t slot, bool all) {
-    if (config_.cross) return;
+    if (config_.sound_positions()) return;
     Sequence& s = sequences_[slot];
     const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
     auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
     for (; s.published < last; ++s.published) {
         const std::uint32_t i = s.published, first = i * kPagePositions;
-        const std::span tokens(history(slot) + first, std::min<std::uint32_t>(kPagePositions, s.length - first));
+        const std::uint32_t n = std::min<std::uint32_t>(kPagePositions, s.length - first);
+        std::array<PageKey, kPagePositions> keys;
+        for (std::uint32_t k = 0; k < n; ++k) keys[k] = key_of(history(slot)[first + k], s.contents, first + k);
         const std::uint32_t parent = i == 0 ? PagePool::kNone : s.pages[i - 1];
-        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], tokens);
+        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], {s.root, std::span(keys).first(n)});
     }
 }
 
@@ -99,12 +132,12 @@ bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
     if (index >= s.published) return true;  // nobody else has seen it
     const std::uint32_t page = s.pages[index];
     if (!pool_->make_private(page)) {
-        const std::uint32_t copy = pool_->acquire();
-        if (copy == PagePool::kNone) return false;
-        copy_record(page_copies_, step_.cache, step_.page_words, page, copy);
+        FreshPage copy(*pool_);
+        if (!copy) return false;
+        copy_record(page_copies_, step_.cache, step_.page_words, page, copy.number());
         pool_->release(page);
-        s.pages[index] = copy;
-        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = copy;
+        s.pages[index] = copy.take();
+        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = s.pages[index];
     }
     s.published = index;
     return true;
@@ -128,28 +161,37 @@ void Engine::take_pages(std::uint32_t slot, std::uint32_t from, std::uint32_t to
     expect_page(make_writable(slot, from, to));
 }
 
-bool Engine::pin(std::span<const std::uint32_t> ids) {
-    check_whole(ids);
+std::vector<PageKey> keys_of(const Prefix& text) {
+    std::vector<PageKey> keys;
+    keys.reserve(text.ids.size());
+    for (const std::uint32_t id : text.ids) keys.push_back(key_of(id, text.contents, keys.size()));
+    return keys;
+}
+
+bool Engine::pin(const Prefix& text) {
+    check_whole(text);
+    const auto keys = keys_of(text);
+    const Beginning beginning{text.root, keys};
     if (checkpoints_)
         throw UnsupportedError("texts of this model have a state, which goes with checkpoints, not pages");
-    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(ids);
+    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(beginning);
     if (pinned + least_pages() > pool_->pages()) {
         throw InvalidArgumentError("the cache has " + std::to_string(pool_->pages()) + " pages; with " +
                                    std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
                                    std::to_string(least_pages()) + ": more kv_memory is needed");
     }
-    return pool_->pin(ids);
+    return pool_->pin(beginning);
 }
 
-void Engine::unpin(std::span<const std::uint32_t> ids) {
-    check_whole(ids);
-    if (!pool_->unpin(ids)) throw InvalidArgumentError("these pages are not pinned");
+void Engine::unpin(const Prefix& text) {
+    check_whole(text);
+    if (!pool_->unpin({text.root, keys_of(text)})) throw InvalidArgumentError("these pages are not pinned");
 }
 
-bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
-    check_whole(ids);
+bool Engine::read_page(const Prefix& text, std::span<std::byte> bytes) const {
+    check_whole(text);
     check_page(bytes.size());
-    const std::uint32_t page = pool_->find(ids);
+    const std::uint32_t page = pool_->find({text.root, keys_of(text)});
     if (page == PagePool::kNone) return false;
     device_->download(page_at(page), bytes);
     return true;
@@ -163,14 +205,25 @@ bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) 
         throw InvalidArgumentError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) +
                                    " tokens: a page that ends at " + std::to_string(end) + " leaves none to run");
     }
-    const std::uint32_t page = pool_->acquire();
-    if (page == PagePool::kNone) return false;
+    FreshPage page(*pool_);
+    if (!page) return false;
+    device_->upload(page_at(page.number()), bytes);
     release_pages(s, index);  // one that the cache holds a part of
-    add_page(slot, page);
-    device_->upload(page_at(page), bytes);
+    add_page(slot, page.take());
     s.length = end;
     publish(slot, false);
     return true;
+}
+
+void Engine::forget() {
+    pool_->forget();
+    // Pages side by side in one go: the system takes whole pages of its own, which are larger.
+    std::vector<std::uint32_t> pages(pool_->unused().begin(), pool_->unused().end());
+    std::ranges::sort(pages);
+    for (std::size_t first = 0, end = 0; first < pages.size(); first = end) {
+        while (end < pages.size() && pages[end] == pages[first] + (end - first)) ++end;
+        device_->discard({step_.cache.buffer, pages[first] * page_bytes_, (end - first) * page_bytes_});
+    }
 }
 
 void Engine::check_page(std::size_t bytes) const {

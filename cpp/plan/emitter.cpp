@@ -119,14 +119,19 @@ void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& no
                                     .gather = gathered});
         return;
     }
+    rms_norm(std::move(name), layer, x, norm.weight, out,
+             {.dim = config.dim, .eps = config.norm_eps, .formats = formats, .gathered = gathered});
+}
+
+void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+                       const RmsNormOptions& o) {
     emit(Op::kNorm, std::move(name), layer)
         .buffer(x)
-        .buffer(norm.weight)
+        .buffer(weight)
         .act(out)
-        .buffer(gathered ? step.logit_rows : Binding{})
-        .shape(std::to_string(config.dim))
-        .params(
-            NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .gather = gathered});
+        .buffer(o.gathered ? step.logit_rows : Binding{})
+        .shape(std::to_string(o.dim))
+        .params(NormParams{.rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered});
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
@@ -178,13 +183,16 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
         return;
     }
     if (params.formats == kActF32) return;
-    const u32 dim = params.n_heads * params.head_dim;
-    emit(Op::kQuantize, name + "_out", layer)
-        .buffer(raw)
+    quantize(name + "_out", layer, out, params.n_heads * params.head_dim, params.formats);
+}
+
+void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format) {
+    emit(Op::kQuantize, std::move(name), layer)
+        .buffer(x.f32)
         .buffer({})
-        .buffer(out.compact)
+        .buffer(x.compact)
         .shape(std::to_string(dim))
-        .params(QuantizeParams{.rows = 0, .dim = dim, .formats = params.formats});
+        .params(QuantizeParams{.rows = 0, .dim = dim, .formats = format});
 }
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
@@ -201,7 +209,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
         .params(MatmulParams{.rows = 0,
                              .n = n,
                              .k = k,
-                             .y_stride = n,
+                             .y_stride = o.y_stride ? o.y_stride : n,
                              .accumulate = o.accumulate,
                              .has_bias = bool(o.bias),
                              .softcap = o.softcap,
@@ -231,6 +239,8 @@ DispatchTable Emitter::take() {
     set_barriers(table_.commands);
     return std::move(table_);
 }
+
+std::string rope_table_name(std::size_t set) { return "rope." + std::to_string(set); }
 
 std::string shape_of(std::uint64_t rows, std::uint64_t cols) {
     return std::to_string(rows) + "x" + std::to_string(cols);

@@ -33,7 +33,10 @@ Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
     if (whole_) t.whole = Whole::kTexts;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
-    Weight w = device_.prepare_weight(t);
+    return kept(device_.prepare_weight(t), t);
+}
+
+Weight Loader::kept(const Weight& w, const HostTensor& t) {
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
     } else {
@@ -85,12 +88,26 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
     return w;
 }
 
+Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps) {
+    const HostTensor t = tensor(name, channels, taps);
+    const DTypeInfo& type = dtype_info(t.dtype);
+    if (type.block_elems != 1) {
+        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                               "', expected floats: a convolution's weights are not quantised");
+    }
+    std::vector<float> row(taps), moved(channels * taps);
+    for (std::uint64_t c = 0; c < channels; ++c) {
+        dequantize_row(t.dtype, t.bytes.data() + c * taps * type.block_bytes, row.data(), taps);
+        for (std::uint64_t tap = 0; tap < taps; ++tap) moved[tap * channels + c] = row[tap];
+    }
+    source_.done(name);
+    loaded(t.bytes.size());
+    return computed(moved);
+}
+
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    Weight w = device_.map_weight(t);
-    mapped_bytes_ += w.bytes();
-    loaded(t.total_bytes());
-    return w;
+    return kept(device_.map_weight(t), t);
 }
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }
@@ -117,17 +134,23 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
             at += p.n;
             continue;
         }
-        const HostTensor t = source_.get(p.name);
-        if (t.rows * t.cols != p.n) {
-            throw ModelFileError("tensor '" + p.name + "' has " + std::to_string(t.rows * t.cols) +
-                                 " elements, expected " + std::to_string(p.n));
-        }
-        dequantize_row(t.dtype, t.bytes.data(), at, p.n);
-        at += p.n;
-        source_.done(p.name);
-        loaded(t.bytes.size());
+        at = std::ranges::copy(this->values(p.name, p.n), at).out;
     }
     return computed(values);
+}
+
+std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
+    if (!has(name)) throw ModelFileError("tensor '" + name + "' is missing");
+    const HostTensor t = source_.get(name);
+    if (t.rows * t.cols != n) {
+        throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) + " elements, expected " +
+                             std::to_string(n));
+    }
+    std::vector<float> values(n);
+    dequantize_row(t.dtype, t.bytes.data(), values.data(), n);
+    source_.done(name);
+    loaded(t.bytes.size());
+    return values;
 }
 
 Vector Loader::computed(std::span<const float> values) {

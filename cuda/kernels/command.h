@@ -19,7 +19,8 @@ constexpr u32 kSharedHead = 2560, kRingHead = 512, kSlotBytes = 18 << 10, kMostS
 constexpr u32 kOpBytes = 77 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
-constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
+constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 512;
+static_assert(kSharedHead + kManyRowsBytes <= 99 << 10, "the smallest GPUs have room for it");
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 // Boxes of such a matmul: rows, and inputs of each, or of weights in tiles columns.
@@ -58,7 +59,9 @@ enum OpCode : u32 {
     kOpRecur,
     kOpColumnSquares,
     kOpDecodeAttention,
+    kNumOps,
 };
+static_assert(kNumOps <= 64, "AKUNU_OPS has a bit for each");
 
 // How weights are read. Planar types of one kind share a reader, whose `spec` says the rest.
 enum Reader : u32 {
@@ -108,7 +111,7 @@ struct alignas(16) Command {
     u32 label;                           // its place in the table
     u32 streams;                         // what of its weights comes through the ring, where its rows are few
     u32 as_before;                       // 1: kOpDecodeAttention of the same rows and shape as the one before it
-    u32 params[16];
+    u32 params[32];
     u64 buffers[12];
     WeightPlanes weights[3];
     // For copies of boxes: of a matmul's rows that are F16, and of its weights in tiles that are; 0: there is none.

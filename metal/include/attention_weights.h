@@ -5,6 +5,7 @@
 #include <metal_stdlib>
 
 #include "attention_kv.h"
+#include "buffer_index.h"
 #include "reduce.h"
 
 template <typename Kv>
@@ -14,7 +15,7 @@ template <typename Kv>
                                   device float* out [[buffer(3)]],
                                   device const Row* rows [[buffer(4)]],
                                   device const uint* pages [[buffer(5)]],
-                                  constant AttentionWeightsParams& p [[buffer(8)]],
+                                  constant AttentionWeightsParams& p [[buffer(kParamsIndex)]],
                                   uint2 group [[threadgroup_position_in_grid]],
                                   uint tid [[thread_index_in_threadgroup]],
                                   uint lane [[thread_index_in_simdgroup]],
@@ -25,7 +26,7 @@ template <typename Kv>
     const KvHead keys = kv_head<Kv>(pages, p, rows[row].slot, head / kGroup);
     q += (ulong(row) * p.n_heads + head) * kHeadDim;
     out += (ulong(group.y) * p.out_rows + row) * p.fixed_keys;
-    for (uint quad = tid; quad < kHeadQuads; quad += kAttentionThreads) query[quad] = load_head_quad(q, quad * 4) * p.scale;
+    for (uint quad = tid; quad < head_quads(); quad += kAttentionThreads) query[quad] = load_head_quad(q, quad * 4) * p.scale;
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
 
     // A thread has every n-th key, from its score to its weight.
@@ -33,7 +34,7 @@ template <typename Kv>
     for (uint key = tid; key < p.fixed_keys; key += kAttentionThreads) {
         const KvRow at = keys.at(key);
         float score = 0.0f;
-        for (uint quad = 0; quad < kHeadQuads; ++quad) score += metal::dot(query[quad], Kv::load(cache, at, quad));
+        for (uint quad = 0; quad < head_quads(); ++quad) score += metal::dot(query[quad], Kv::load(cache, at, quad));
         out[key] = score;
         top = metal::max(top, score);
     }

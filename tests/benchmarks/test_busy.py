@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from bench import busy
 
 IDLE = busy.Condition("idle")

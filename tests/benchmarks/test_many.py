@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 
 OUTPUT = """
 main: n_kv_max = 2048, n_batch = 2048, n_ubatch = 512, flash_attn = -1

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.loading.synthetic import SyntheticModel
 from bench import measure, peers
 from bench.json_file import write_json
 

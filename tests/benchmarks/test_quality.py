@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
+from akunu.loading.synthetic import SyntheticModel
 from bench import quality
 
 

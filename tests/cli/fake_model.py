@@ -11,9 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+from akunu.api.results import Completion, Stats
+from akunu.base.errors import ContextLengthError, TemplateError
 from akunu.chat import Content, Delta, Reasoning
-from akunu.errors import ContextLengthError, TemplateError
-from akunu.generation import Completion, Stats
 
 
 class FakeStream:
@@ -131,9 +131,9 @@ class FakeModel:
         self,
         text: str,
         *,
-        context: int | None,
-        stride: int | None,
-        progress: Callable[[int, int], None] | None,
+        context: int | None = None,
+        stride: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> float:
         self.options.append({"context": context, "stride": stride})
         return float(len(text))

@@ -15,8 +15,8 @@ import akunu
 from akunu import _core
 from akunu.bench import main as bench_main
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
 from akunu.cli import main
+from akunu.loading.synthetic import SyntheticModel
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_wrong_loading_options_are_wrong_usage(args, gguf, capsys):
     assert re.search(r"--device: no |--kv-dtype|-c: 1000000 is more", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("args", [["--top-p", "0"], ["--seed", "-1"], ["--stop", ""], ["--logit-bias", "x"]])
+@pytest.mark.parametrize("args", [["--top-p", "-1"], ["--seed", "-2"], ["--stop", ""], ["--logit-bias", "x"]])
 def test_wrong_values_of_generation_options_are_wrong_usage(args, gguf, capsys):
     assert main(["complete", "x", "-m", gguf, *args]) == 2
     assert capsys.readouterr().err.startswith(f"akunu: error: {args[0]}")

@@ -79,7 +79,7 @@ def test_an_empty_standard_input_adds_nothing(akunu_cli, model):
         (["run", "ember", "what is it?"], "", 'akunu run -m ember "what is it?"'),
         (["run", "model.gguf"], "", "akunu run -m model.gguf"),
         (["run", "user/a-GGUF:Q4_0"], "", "akunu run -m user/a-GGUF:Q4_0"),
-        (["run", "q", "--top-p", "7"], "", "--top-p: 7.0 is not in (0, 1]"),
+        (["run", "q", "--top-p", "7"], "", "--top-p: 7.0 is not in [0, 1]"),
     ],
 )
 def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, message, akunu_cli, model):
@@ -258,7 +258,7 @@ def test_a_base_model_gets_the_advice_to_complete(akunu_cli, model):
 
 
 def test_a_cut_off_answer_says_why(akunu_cli, model, monkeypatch):
-    from akunu.generation import Completion, Stats
+    from akunu.api.results import Completion, Stats
 
     stats = Stats(5, 2, 3, 0.25, 0.5, 2.0, 6.0, 1.5)
     completion = Completion("a", [0], None, "length", stats, seed=1, message={})

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import AkunuError, ModelFileError
-from api.test_folder import BAD, write_tokenizer
+from akunu.base.errors import AkunuError, ModelFileError
+from files.test_folder import BAD, write_tokenizer
 from models import folders, tiny
 
 UP = "model.layers.1.mlp.up_proj.weight"

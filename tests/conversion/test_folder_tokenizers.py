@@ -9,8 +9,8 @@ import pytest
 import tokenizers
 
 from akunu import _core
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.hf import tokenizer_from_folder
 from tokenizer.vocabularies import (
@@ -54,7 +54,7 @@ def test_published_vocabularies_give_the_published_ids(name: str, tmp_path: Path
         assert read.decode(ids) == ours.decode(ids), text
     prose = data_file("text/tinyshakespeare.txt").read_text()[:20_000]
     assert library.encode(prose).ids == ours.encode(prose) == read.encode(prose)
-    assert (read.bos_id, read.eos_id, read.add_bos) == (ours.bos_id, ours.eos_id, ours.add_bos)
+    assert (read.bos_id, read.eos_id, read.template) == (ours.bos_id, ours.eos_id, ours.template)
     assert read.end_of_generation_ids == ours.end_of_generation_ids
     assert read.control_ids == ours.control_ids
     # Where a template may write them, control tokens are found.

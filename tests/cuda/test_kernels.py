@@ -38,8 +38,8 @@ SOUNDS = ("cross_attention", "attention_weights")
 ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, "sample"})  # a new op is one of these
 
 
-def check(run: Run, wanted: str, least: int) -> None:
-    done = run(CODE.replace("{wanted}", wanted))
+def check(run: Run, wanted: str, least: int, **environment: str) -> None:
+    done = run(CODE.replace("{wanted}", wanted), **environment)
     assert done.returncode == 0, done.stderr
     *failed, cases = done.stdout.splitlines()
     assert not failed
@@ -70,6 +70,15 @@ def test_attention(run: Run) -> None:
     """Texts of few keys, every type of cache, one text and several."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 40 and not case.get('others')"
     check(run, f"case.builder in {ATTENTION} and ({few})", 40)
+
+
+def test_a_block_of_99_kb_is_enough(run: Run) -> None:
+    """That of most GPUs: for prompts with a cache of floats and wide heads, and for matmuls of many rows."""
+    wide = "case.get('kv') == 'f32' and case.get('shape')[2] > 64"
+    prompts = f"case.builder == 'attention' and {wide} and case.get('rows') >= 16"
+    matmuls = "case.builder == 'matmul' and case.get('dtype') == 'f16' and (case.get('rows') or 0) > 16"
+    small = "max(case.get(name) or 0 for name in ('position', 'rows')) < 100 and (case.get('k') or 0) <= 512"
+    check(run, f"(({prompts}) or ({matmuls})) and {small}", 3, EMULATOR_SHARED_BYTES="101376")
 
 
 def test_the_sampler(run: Run) -> None:

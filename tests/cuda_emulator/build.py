@@ -31,7 +31,7 @@ def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
     lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
-    return ["#define AKUNU_OPS ~0u", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
+    return ["#define AKUNU_OPS ~0ull", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
 
 
 def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
@@ -45,7 +45,7 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
     text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
-    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
+    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]
     library = folder / "libcuda_emulator.so"

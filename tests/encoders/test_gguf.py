@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu._core import GgufFile
-from akunu.config import ModelConfig, TensorInfo
-from akunu.errors import AkunuError, ModelFileError
-from akunu.model_files import gguf_spec
-from akunu.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.describe.config import ModelConfig, TensorInfo
+from akunu.describe.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.files.model_files import gguf_spec
 from models.source import Tensor
 
 from . import gguf_file, tiny
@@ -54,17 +55,42 @@ def test_a_file_may_say_that_its_pooling_is_not_specified(value: int | None, tmp
         assert encoder is not None and encoder.pooling == "mean"
 
 
+@pytest.mark.parametrize("name", ["bert_rank", "modern_rank"])
+def test_a_file_with_a_classifier_ranks_where_it_does_not_say_how_to_pool(name: str, tmp_path: Path) -> None:
+    """Converters before llama.cpp's `pooling_type` of 4 left it out."""
+    file = _Changed(name, tmp_path)
+    said = file.config.encoder
+    file.metadata = {key: value for key, value in file.metadata.items() if not key.endswith("pooling_type")}
+    encoder = file.config.encoder
+    assert said is not None and encoder is not None
+    assert encoder.task == said.task == "rank"
+
+
+def test_a_task_is_honoured_or_refused(tmp_path: Path) -> None:
+    vectors = gguf_file.write(tiny.golden("bert"), tmp_path / "vectors.gguf")
+    scores = gguf_file.write(tiny.golden("bert_rank"), tmp_path / "scores.gguf")
+    with pytest.raises(UnsupportedError, match="has no head that scores documents"):
+        akunu.load(vectors, task="rerank", progress=False)
+    with pytest.raises(UnsupportedError, match="scores documents and makes no vectors"):
+        akunu.load(scores, task="embed", progress=False)
+    akunu.load(vectors, task="embed", progress=False).close()
+    akunu.load(scores, task="rerank", progress=False).close()
+
+
 def test_rotary_scaling_is_for_encoders_too(tmp_path: Path) -> None:
     plain = _Changed("nomic", tmp_path).config
     linear = _Changed("nomic", tmp_path, rope__scaling__factor=4.0).config
-    np.testing.assert_allclose(linear.inv_freq, plain.inv_freq / 4, rtol=1e-6)
+    np.testing.assert_allclose(linear.rope_sets[0].inv_freq, plain.rope_sets[0].inv_freq / 4, rtol=1e-6)
     scaling = {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0}
     config = _Changed("modern", tmp_path, **scaling, rope__scaling__original_context_length=16).config
     theta = float(_Changed("modern", tmp_path).metadata["modern-bert.rope.freq_base"])  # type: ignore[arg-type]
     unscaled = inverse_frequencies(theta, config.head_dim)
     expected = yarn(unscaled, theta=theta, factor=4, original=16, beta_fast=32, beta_slow=1)
-    np.testing.assert_allclose(config.inv_freq[0], expected, rtol=1e-6)
-    assert config.rope_scale == (yarn_scale(4), 1)  # windowed layers have a theta of their own
+    np.testing.assert_allclose(config.rope_sets[0].inv_freq, expected, rtol=1e-6)
+    assert [rope.scale for rope in config.rope_sets] == [
+        yarn_scale(4),
+        1,
+    ]  # windowed layers have a theta of their own
     assert _Changed("nomic", tmp_path, rope__dimension_count=plain.head_dim // 2).config.rope_dim == (
         plain.head_dim // 2
     )
@@ -73,7 +99,7 @@ def test_rotary_scaling_is_for_encoders_too(tmp_path: Path) -> None:
 def test_a_window_of_0_is_none(tmp_path: Path) -> None:
     assert any(_Changed("modern", tmp_path).config.layer_window)
     config = _Changed("modern", tmp_path, attention__sliding_window=0).config
-    assert not any(config.layer_window) and len(config.inv_freq) == 1
+    assert not any(config.layer_window) and len(config.rope_sets) == 1
     assert not any(_Changed("modern", tmp_path, attention__sliding_window=None).config.layer_window)
 
 

@@ -45,6 +45,7 @@ def emulator() -> Path:
 SETTINGS = (
     "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_signals",
     "fail_allocation", "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
+    "gpu_us",
 )  # fmt: skip
 
 

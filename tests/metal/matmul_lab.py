@@ -20,6 +20,7 @@ from kernels import reference as ref
 from kernels.problem import pack
 from kernels.runner import nmse
 from kernels.weights import random_weight
+from metal.buffer_index import PARAMS as PARAMS
 from metal_emulator.harness import FIFO, Library, Schedule
 from tools.flatten import flatten
 from tools.flatten import functions as functions_of
@@ -27,7 +28,6 @@ from tools.flatten import functions as functions_of
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
-PARAMS = 8
 
 F32_BOUND = 1e-11  # accumulated in binary32
 F16_BOUND = 3e-7  # a weight, or a stored activation, rounded to binary16

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from akunu import _core, loading
+from akunu import _core
+from akunu.loading import load as loading
 from missing import missing
 
 

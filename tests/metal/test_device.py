@@ -12,7 +12,7 @@ import gguf
 import pytest
 
 from akunu import _core
-from akunu.errors import DeviceError
+from akunu.base.errors import DeviceError
 from metal.on_metal import require_metal
 from metal.tiny_model import begun, open_metal
 from metal_emulator.control import Control

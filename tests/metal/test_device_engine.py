@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from kernels import runner
 from kernels.cases import case
 from kernels.devices import Target, lab

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from formats import mlx_planes
 from metal.on_metal import require_metal
 from models import folders, tiny

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
-from akunu.config import ModelSpec, TensorRef, resolve
-from akunu.errors import ModelFileError
+from akunu.base.errors import ModelFileError
+from akunu.describe.config import ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 
@@ -92,6 +93,34 @@ def test_weights_that_are_no_numbers_are_refused(
         logits(file, resolve(file))
 
 
+SCALES = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82),
+    "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,),
+    "MXFP4": (0,),
+}  # fmt: skip
+"""Where the scales of a block are."""
+
+
+@pytest.mark.parametrize("dtype", SCALES)
+def test_scales_of_blocks_that_are_no_numbers_are_refused(dtype: str, tmp_path: Path) -> None:
+    whole = tiny.write("llama_256", dtype, tmp_path / "whole.gguf").path
+    file = _core.GgufFile(str(whole))
+    reader = gguf.GGUFReader(whole)
+    tensor = next(each for each in reader.tensors if each.tensor_type.name == dtype)
+    block = gguf.GGML_QUANT_SIZES[tensor.tensor_type][1]
+    logits(file, resolve(file))
+    for place in SCALES[dtype]:
+        for bad in (b"\xff",) if dtype == "MXFP4" else (b"\x00\x7e", b"\x00\xfc"):  # NaN, minus infinity
+            data = bytearray(Path(whole).read_bytes())
+            at = tensor.data_offset + tensor.n_bytes - block + place
+            data[at : at + len(bad)] = bad
+            path = tmp_path / "damaged.gguf"
+            path.write_bytes(data)
+            damaged = _core.GgufFile(str(path))
+            with pytest.raises(ModelFileError, match=f"'{tensor.name}' holds NaN or an infinity"):
+                logits(damaged, resolve(damaged))
+
+
 @pytest.mark.parametrize(
     ("ref", "message"),
     [
@@ -120,3 +149,22 @@ def test_every_matrix_has_the_shape_that_its_block_expects(name: str, tmp_path: 
     message = f"'{name}' is {ref.n_rows - 1}x{ref.n_cols}, expected {ref.n_rows}x{ref.n_cols}"
     with pytest.raises(ModelFileError, match=message):
         logits(file, dataclasses.replace(spec, tensors={**spec.tensors, name: fewer}))
+
+
+def test_a_file_that_was_cut_is_an_error_before_it_is_read(tmp_path: Path) -> None:
+    """Weights that are used where the file is mapped: reading them behind its end would kill the process."""
+    path = tiny.write("llama", "F32", tmp_path / "cut.gguf").path
+    file = _core.GgufFile(str(path))
+    engine = _core.Engine(file, resolve(file), device="cpu", context=64, threads=1, kv_dtype="f32")
+    assert engine.memory["weights_mapped"] > 0
+    engine.logits(IDS)
+    size = path.stat().st_size
+    os.truncate(path, 100)
+    for call in (lambda: engine.logits(IDS), lambda: engine.nll(IDS), lambda: begun(engine)):
+        with pytest.raises(ModelFileError, match=f"was cut to 100 bytes after it was opened with {size}"):
+            call()
+
+
+def begun(engine: _core.Engine) -> None:
+    engine.begin(IDS)
+    engine.prefill()

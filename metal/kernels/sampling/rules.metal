@@ -3,15 +3,16 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "reduce.h"
 #include "sampling.h"
 #include "tokens.h"
 
-constant constexpr ushort kSimds = kSliceThreads / 32;
+static constant constexpr ushort kSimds = kSliceThreads / 32;
 
 // Ids from `begin` on are times.
-static inline uint times_begin(device const TranscriptRules& rules, uint vocab) {
+static inline uint times_begin(device const SpeechRules& rules, uint vocab) {
     return rules.timestamp_begin != 0 ? min(rules.timestamp_begin, vocab) : vocab;
 }
 
@@ -23,7 +24,7 @@ struct Forbidden {
 
 // Times come in pairs, at the beginning and between segments, and never go back. `said` are the n tokens so far, the last
 // time of which is before `behind`.
-static inline Forbidden forbidden_times(device const TranscriptRules& rules, device const uint* said, uint n, uint behind,
+static inline Forbidden forbidden_times(device const SpeechRules& rules, device const uint* said, uint n, uint behind,
                                         uint vocab) {
     const uint begin = times_begin(rules, vocab);
     Forbidden f = {0, begin, begin, vocab};
@@ -48,12 +49,12 @@ static inline bool has_bit(device const uint* mask, uint id) { return (mask[id /
 kernel void rules_slices_f32(
     device uint* logits [[buffer(0)]],
     device const uint* history [[buffer(1)]],
-    device const TranscriptRules* all_rules [[buffer(2)]],
+    device const SpeechRules* all_rules [[buffer(2)]],
     device const uint* masks [[buffer(3)]],  // of a slot: of every token, and of the first
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device RulesSlice* out [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device RulesSlice* out [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -62,7 +63,7 @@ kernel void rules_slices_f32(
     threadgroup float sums[kSimds];
     constexpr ushort kEach = kSliceTokens / kSliceThreads;
     const LogitRow row = logit_row(rows, logit_rows, p, at.y);
-    device const TranscriptRules& rules = all_rules[row.slot];
+    device const SpeechRules& rules = all_rules[row.slot];
     const uint n = row.position > rules.prompt ? row.position - rules.prompt : 0, begin = times_begin(rules, p.vocab);
     const uint mask_words = (p.vocab + 31) / 32;
     device const uint* said = history + ulong(row.slot) * p.history_stride + rules.prompt;
@@ -109,11 +110,11 @@ kernel void rules_slices_f32(
 
 kernel void rules_words_f32(
     device uint* logits [[buffer(0)]],
-    device const TranscriptRules* all_rules [[buffer(2)]],
+    device const SpeechRules* all_rules [[buffer(2)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device const RulesSlice* slices [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device const RulesSlice* slices [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],

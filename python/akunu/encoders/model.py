@@ -10,22 +10,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Never, cast
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from akunu._core import Encoder, Engine
-from akunu.config import EncoderConfig, ModelConfig
+from akunu._core import Encoder
+from akunu.api.tokenizing import Prompt, Tokenizing
+from akunu.base.arguments import Limit
+from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
+from akunu.base.progress import check_callback
+from akunu.describe.config import EncoderConfig, ModelConfig
+from akunu.describe.encoder_modules import Modules
 from akunu.encoders.asking import ENDING, question
-from akunu.encoders.modules import Modules
-from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
-from akunu.model import Model
-from akunu.options import Limit
-from akunu.progress import check_callback
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Tokenizer
-from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingModel", "Output"]
 
@@ -65,11 +64,11 @@ class _Rows:
         return _Rows(ids, self.second, kept)
 
 
-class EmbeddingModel(Model):
+class EmbeddingModel(Tokenizing):
     """An embedding model or a reranker, as `akunu.load` returns it for one.
 
     Methods may be called from any thread; a call waits for the one before it. Texts of a call run together,
-    without padding. What draws tokens in `akunu.Model` is an error here.
+    without padding.
 
     Examples
     --------
@@ -77,6 +76,13 @@ class EmbeddingModel(Model):
     >>> vectors = model.embed(["A cat sits.", "Ein Hund rennt."])  # doctest: +SKIP
     >>> vectors @ vectors.T  # doctest: +SKIP
     """
+
+    _instead: ClassVar = {
+        "text": "makes vectors and writes no text: use embed or rerank",
+        "speech": "makes vectors of texts; load a Whisper model to transcribe speech",
+        "profile": "has no table of one token; `akunu profile` times those of its texts",
+        "importance_matrix": "makes vectors, of which there are no importance matrices",
+    }
 
     def __init__(
         self,
@@ -87,8 +93,7 @@ class EmbeddingModel(Model):
         path: Path,
         modules: Modules,
     ) -> None:
-        # What the base class reads of an engine an encoder has too; what it calls is replaced here.
-        super().__init__(cast(Engine, encoder), tokenizer, config, metadata, path)
+        super().__init__(encoder, tokenizer, config, metadata, path)
         assert config.encoder is not None
         self._encoder = encoder
         self._settings: EncoderConfig = config.encoder
@@ -244,7 +249,7 @@ class EmbeddingModel(Model):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
-        first = np.asarray(self._encode(query), np.uint32)
+        first = self._encode(query, add_special=False)
 
         def rows(document: str) -> _Rows:
             return self._question(query, document, instruction) if asked else self._pair(first, document)
@@ -306,7 +311,8 @@ class EmbeddingModel(Model):
     def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
         if isinstance(text, str):
             ids = self._encode(prefix + text)
-            return self._ended(ids, 0, int(ids[:1] == [self.tokenizer.bos_id]))
+            around = self.tokenizer.template
+            return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
             raise InvalidArgumentError(
                 f"texts: number {i}: expected a text or its token ids, got {text!r} ({type(text).__name__})"
@@ -316,19 +322,23 @@ class EmbeddingModel(Model):
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"texts: number {i}: {error}") from None
 
-    def _encode(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text.lower() if self._modules.lowercase else text)
+    def _encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        given = text.lower() if self._modules.lowercase else text
+        return self.tokenizer.encode(given, add_special=add_special)
 
-    def _pair(self, query: Ids, document: str) -> _Rows:
+    def _pair(self, query: list[int], document: str) -> _Rows:
         """Query and document as one text, the second part of another kind where the model knows kinds."""
-        tokenizer = self.tokenizer
-        ids = self._encode(document)[1 if tokenizer.add_bos else 0 :]
-        if tokenizer.eos_id is not None:  # of which one ends the query
-            ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
+        pair = self.tokenizer.template.pair
+        begin = [*pair.before, *query]
+        ids = [*begin, *pair.between, *self._encode(document, add_special=False), *pair.after]
+        second = 0
+        if self._config.kinds > 1 and pair.first_kind is not None:
+            second = len(begin) + pair.first_kind
         return self._ended(
-            [*query.tolist(), *ids],
-            len(query) if self._config.kinds > 1 and tokenizer.pair_kinds else 0,
-            len(query) + tokenizer.pair_separators - 1,
+            ids,
+            second,
+            len(begin) + len(pair.between),
+            pair.after,
         )
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
@@ -338,9 +348,9 @@ class EmbeddingModel(Model):
         ids = encode(question(query, document, instruction))
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
-    def _ended(self, ids: list[int], second: int, first: int) -> _Rows:
-        """Of which the token that ends a text is kept, or where the front is cut so many first ones."""
-        kept = int(ids[-1:] == [self.tokenizer.eos_id])
+    def _ended(self, ids: list[int], second: int, first: int, after: tuple[int, ...]) -> _Rows:
+        """Of which the tokens `after` a text are kept, or where the front is cut so many first ones."""
+        kept = len(after) if after and tuple(ids[-len(after) :]) == after else 0
         return _Rows(np.asarray(ids, np.uint32), second, kept, first if self._modules.cuts_front else None)
 
     def _vectors(
@@ -384,55 +394,6 @@ class EmbeddingModel(Model):
         if cut:
             warnings.warn(f"{cut} of {n} texts were cut to {self.context} tokens", stacklevel=3)
         return np.concatenate(parts)
-
-    # -- what draws tokens -----------------------------------------------------------------------------------
-
-    def _start(self, *_: object) -> Never:
-        raise UnsupportedError(f"{self.name} makes vectors and writes no text: use embed or rerank")
-
-    @property
-    def chat_template(self) -> Never:
-        """An error: the model writes no text."""
-        self._start()
-
-    @chat_template.setter
-    def chat_template(self, template: object) -> None:
-        self._start()
-
-    def _whole_pages(self, prompt: Prompt) -> Never:
-        self._start()
-
-    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:
-        """An error: the model draws no tokens."""
-        self._start()
-
-    def perplexity(
-        self,
-        text: str,
-        *,
-        context: int | None = None,
-        stride: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Never:
-        """An error: the model draws no tokens."""
-        self._start()
-
-    def profile(self, *, position: int = 0, repeats: int = 16) -> Never:
-        """An error: a table of this model runs whole texts. The command `akunu profile` times them."""
-        raise UnsupportedError(
-            f"{self.name} has no table of one token; `akunu profile` times those of its texts"
-        )
-
-    def importance_matrix(
-        self,
-        text: str,
-        *,
-        name: str = "text",
-        parse_special: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Never:
-        """An error: matrices are measured of models that draw tokens."""
-        raise UnsupportedError(f"{self.name} makes vectors, of which there are no importance matrices")
 
 
 def _converted(vectors: npt.NDArray[np.float32], normalize: bool, output: Output) -> npt.NDArray[Any]:

@@ -1,7 +1,8 @@
 """Pages of a KV cache in files, so that a prompt's beginning outlives the process that ran it.
 
 A file holds one page. Its name is a hash of everything that its bytes follow from: the model and how it runs
-(`identity`), and all tokens up to the page's end. So a name means one content, whoever writes it:
+(`identity`), the salt of those that may share it, and all tokens, or what stands in their place, up to the
+page's end. So a name means one content, whoever writes it:
 
 - A file is written beside its place and moved there, so it is there whole or not at all. Processes that
   write the same page write the same bytes.
@@ -21,7 +22,7 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -29,8 +30,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from akunu._core import PAGE
-from akunu.errors import InvalidArgumentError
-from akunu.whole_file import PART, whole_file
+from akunu.base.errors import InvalidArgumentError
+from akunu.base.whole_file import PART, whole_file
+from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -91,11 +93,17 @@ class PageFiles:
         self._bytes = limit + 1  # of all files, as far as known: they are not counted yet
         self._written = 0  # since they were counted: others may have written as much
 
-    def keys(self, ids: npt.NDArray[np.uint32]) -> list[str]:
+    def keys(self, text: Prefix) -> list[str]:
         """The names of a text's whole pages."""
         key, keys = self._identity, []
-        for end in range(PAGE, len(ids) + 1, PAGE):
-            key = blake2b(key + _tokens(ids, end), digest_size=20).digest()
+        if text.salt is not None:
+            secret = blake2b(self._identity, digest_size=32).digest()
+            key = blake2b(text.salt.encode(), digest_size=32, key=secret, person=b"akunu-salt").digest()
+        for end in range(PAGE, len(text.ids) + 1, PAGE):
+            data = _tokens(text.ids, end)
+            if text.contents is not None and (here := text.contents[end - PAGE : end]).any():
+                data += here.astype("<u8").tobytes()
+            key = blake2b(key + data, digest_size=20).digest()
             keys.append(key.hex())
         return keys
 
@@ -103,13 +111,12 @@ class PageFiles:
         """Whether there is a file for a page."""
         return os.path.exists(self._path(key))  # False too where the folder cannot be read
 
-    def announce(self, keys: Sequence[str]) -> None:
-        """Have the system fetch pages that are going to be read."""
+    def announce(self, key: str) -> None:
+        """Have the system fetch a page that is going to be read."""
         if not hasattr(os, "posix_fadvise"):
             return
-        for key in keys:
-            with contextlib.suppress(OSError), self._path(key).open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+        with contextlib.suppress(OSError), self._path(key).open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
     def read(self, key: str, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
         """The page at the end of `ids`.
@@ -154,12 +161,13 @@ class PageFiles:
         self._bytes += size
         self._written += size
 
-    def touch(self, keys: Sequence[str]) -> None:
-        """Note that a text's pages were used, the first ones last: without them the others are useless."""
-        now = time.time_ns()
-        for i, key in enumerate(reversed(keys)):
-            with contextlib.suppress(OSError):
-                os.utime(self._path(key), ns=(now + i, now + i))
+    def touch(self, key: str, at: int) -> None:
+        """Note that a page was used, in nanoseconds since the epoch.
+
+        A text's first pages are used last: without them the others are useless.
+        """
+        with contextlib.suppress(OSError):
+            os.utime(self._path(key), ns=(at, at))
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)

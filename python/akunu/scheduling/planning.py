@@ -25,18 +25,14 @@ from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from akunu._core import MAX_CHAIN, PAGE
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
 from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
 from akunu.scheduling.sequence import Ran, Sequence
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
     from akunu.scheduling.writer import Writer
@@ -142,6 +138,10 @@ class Planner:
         """Count the engine's pages, as they are between two steps."""
         self._pages = self._engine.pages
 
+    def stop_drafting(self) -> None:
+        """Plan without the smaller model from now on."""
+        self._writer = None
+
     def clear(self) -> None:
         """Forget all texts, the engine being about to end; files keep what is computed."""
         for sequence in self.running:
@@ -154,7 +154,7 @@ class Planner:
         self._admit()
         writing, prompts = list[Sequence](), list[Sequence]()
         for sequence in self.running:
-            if sequence.hungry and not sequence.kept:
+            if sequence.hungry and not sequence.fetching:
                 (writing if sequence.writing else prompts).append(sequence)
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
@@ -178,7 +178,7 @@ class Planner:
             rows = min(left, budget)
             if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
-            guess, written = drafts.get(sequence, NO_DRAFTS)
+            guess, written = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS
             if not reserve(slot, rows, steps, written or len(guess)):
                 guess, written = NO_DRAFTS
                 steps = 1  # no text makes way for long chains
@@ -289,17 +289,19 @@ class Planner:
                 assert slot is not None
             self.waiting.remove(sequence)
             try:
-                cached = self._engine.begin(sequence.ids(), **sequence.settings, slot=slot)
+                prefix = sequence.prefix()
+                cached = self._engine.begin(prefix.ids, **sequence.settings, slot=slot, **prefix.arguments)
             except BaseException as error:
                 self._engine.close_slot(slot)
                 sequence.error = error
                 continue
-            if self._disk is not None:
-                sequence.kept.extend(self._disk.find(sequence.ids(), cached))
-            if sequence.began is None:
-                self._count_prompt(sequence, min(cached, len(sequence.prompt)))
             sequence.place(slot, cached)
             insort(self.running, sequence, key=_turn)
+            if self._disk is not None:
+                # Not here: many pages take long to look for, and others wait for the lock.
+                sequence.sought = 0
+            else:
+                self.count_prompt(sequence)
 
     def _suspend_absent(self) -> bool:
         """Take the slot of a text whose reader went away; False when there is none."""
@@ -311,10 +313,11 @@ class Planner:
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
+        prompt = sequence.prefix(len(sequence.prompt))
         return any(
             other.hungry
             and other.length < len(other.prompt)
-            and _common(sequence.prompt, other.prompt) - other.length >= PAGE
+            and prompt.common(other.prefix(len(other.prompt))) - other.length >= PAGE
             for other in self.running
         )
 
@@ -328,14 +331,18 @@ class Planner:
         """Whether there are pages for all of a text, and one more for each that runs."""
         if not self.running:
             return True
-        ids = sequence.ids()
-        shared = max(min(_common(ids, other.ids()), other.length) for other in self.running) // PAGE
+        text = sequence.prefix()
+        shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
         pledged = sum(other.left // PAGE + 1 for other in self.running)
         return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
 
-    def _count_prompt(self, sequence: Sequence, cached: int) -> None:
-        prompt = sequence.prompt
-        known = self._beginnings.known(prompt[:-1])  # the last token always runs
+    def count_prompt(self, sequence: Sequence) -> None:
+        """Count the prompt of a text that has a slot, once it is known which pages of it are kept."""
+        if sequence.counted:
+            return
+        sequence.counted = True
+        prompt, cached = sequence.prompt, min(sequence.length, len(sequence.prompt))
+        known = self._beginnings.known(sequence.prefix(len(prompt) - 1))  # the last token always runs
         whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
         kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"
         self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
@@ -347,7 +354,7 @@ class Planner:
 
     def _release(self, sequence: Sequence) -> None:
         """Give a slot back; the cache keeps what it can."""
-        self._beginnings.remember(sequence.ids()[: sequence.length])
+        self._beginnings.remember(sequence.prefix(sequence.length))
         self._keep(sequence)
         if self._writer is not None:
             self._writer.leave(sequence)
@@ -357,14 +364,7 @@ class Planner:
 
     def _keep(self, sequence: Sequence) -> None:
         if self._disk is not None:
-            self._disk.keep(sequence.ids()[: sequence.length])
-
-
-def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
-    """Tokens that two texts begin with alike."""
-    n = min(len(a), len(b))
-    differ = np.flatnonzero(a[:n] != b[:n])
-    return int(differ[0]) if differ.size else n
+            self._disk.keep(sequence.prefix(sequence.length))
 
 
 def _slot(sequence: Sequence) -> int:

@@ -12,15 +12,16 @@ from __future__ import annotations
 import math
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from akunu.errors import AkunuError, BusyError, InvalidArgumentError
-from akunu.interrupts import allowed, check, held, wait
+from akunu.base.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
+from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.planning import Part, Plan, Planner
 from akunu.scheduling.sequence import Sequence
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
+    from akunu.scheduling.prefix import Prefix
     from akunu.scheduling.sequence import Written
     from akunu.scheduling.writer import Writer
 
@@ -56,9 +58,10 @@ class Scheduler:
     def __init__(self, engine: Engine, files: PageFiles | None = None, writer: Writer | None = None) -> None:
         self._engine = engine
         self._writer = writer
+        self._drafts = writer is not None  # until it fails
         self._disk = DiskTier(files, self._read_page, lambda: bool(self._planner.running)) if files else None
         self._planner = Planner(engine, self._disk, writer)
-        self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
+        self._between: deque[tuple[Prefix, Future[npt.NDArray[np.uint8] | None]]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
@@ -69,7 +72,7 @@ class Scheduler:
         self._stepping: list[Part] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
-        self._pinned: set[bytes] = set()
+        self._pinned: set[tuple[str | None, bytes]] = set()
         self._stalled = 0
         self._closed = False
         self._frees = False  # the leader frees the engine when it has stopped
@@ -164,20 +167,20 @@ class Scheduler:
         with self._lock:
             return self._planner.stats()
 
-    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
-        """Keep the pages of `ids`, whole ones, in the cache until `unpin`; False where it does not hold them.
+    def pin(self, text: Prefix) -> bool:
+        """Keep the pages of a text, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
-        key = ids.tobytes()
+        key = text.salt, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
-                if not engine.pin(ids):
+                if not engine.pin(text.ids, **text.arguments):
                     return False
                 self._pinned.add(key)
         return True
 
-    def unpin(self, ids: npt.NDArray[np.uint32]) -> None:
+    def unpin(self, text: Prefix) -> None:
         """Let the cache give these pages away again.
 
         Raises
@@ -185,12 +188,12 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = ids.tobytes()
+        key = text.salt, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
-            engine.unpin(ids)
+            engine.unpin(text.ids, **text.arguments)
 
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
@@ -287,22 +290,22 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
-    def _read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
+    def _read_page(self, text: Prefix) -> npt.NDArray[np.uint8] | None:
         """`Engine.read_page` between two steps, for a thread that reads no text."""
         with self._lock:
             if not self._leading:
-                return self._engine.read_page(ids)
+                return self._engine.read_page(text.ids, **text.arguments)
             page: Future[npt.NDArray[np.uint8] | None] = Future()
-            self._between.append((ids, page))
+            self._between.append((text, page))
         return page.result()
 
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
-                ids, page = self._between.popleft()
+                text, page = self._between.popleft()
                 try:
-                    page.set_result(self._engine.read_page(ids))
+                    page.set_result(self._engine.read_page(text.ids, **text.arguments))
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False
@@ -336,14 +339,25 @@ class Scheduler:
             self._release_ended()
             plan = self._planner.plan()
             parts = plan.parts
-            kept = [s for s in self._planner.running if s.kept] if self._disk is not None else []
+            fetching = [s for s in self._planner.running if s.fetching] if self._disk is not None else []
             self._stepping = parts
-        if kept:
-            self._restore(kept, bool(parts))
+        if fetching:
+            self._fetch(fetching, bool(parts))
         if not parts:
-            return bool(kept)
+            return bool(fetching)
         began = time.perf_counter()
-        plan = self._write_ahead(plan)
+        try:
+            plan = self._write_ahead(plan)
+        except Exception as error:
+            if self._writer is None or error is self._writer.interrupt:
+                raise
+            self._drafts = False  # no text depends on the smaller model
+            with self._lock:
+                self._planner.stop_drafting()
+            warnings.warn(
+                f"the draft model failed; texts go on without it: {error}", RuntimeWarning, stacklevel=1
+            )
+            plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
@@ -372,7 +386,8 @@ class Scheduler:
 
     def _write_ahead(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""
-        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in plan.parts if p.written]):
+        wanted = [(part.sequence, part.written) for part in plan.parts if part.written]
+        if self._writer is None or not (self._drafts and wanted):
             return plan
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
         return plan._replace(
@@ -389,12 +404,16 @@ class Scheduler:
             except AkunuError as error:
                 failed[part.sequence] = error
 
-    def _restore(self, sequences: list[Sequence], beside: bool) -> None:
-        """Read pages that texts begin with from their files."""
+    def _fetch(self, sequences: list[Sequence], beside: bool) -> None:
+        """Look for pages that texts begin with, and read them from their files; others may have the lock."""
         assert self._disk is not None
         until = time.perf_counter() + (BESIDE_SECONDS if beside else ASIDE_SECONDS)
         for sequence in sequences:
-            self._disk.restore(self._engine, sequence, until)
+            if sequence.sought is not None and self._disk.seek(sequence, until):
+                with self._lock:
+                    self._planner.count_prompt(sequence)
+            if sequence.sought is None:
+                self._disk.restore(self._engine, sequence, until)
 
 
 def _closed() -> AkunuError:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
+from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Lookup
@@ -71,6 +72,10 @@ class Sequence:
     constraint: Constraint | None = None
     """What its form, if it has one, allows; told of all `tokens`."""
 
+    salt: str | None = None
+    """It shares what is cached, and drafts, with texts of the same one only; None is one too."""
+    contents: npt.NDArray[np.uint64] | None = None
+    """Hashes of what stands at its positions where that is no token: see `Prefix`."""
     priority: int = 0
     """Who waits with a higher one goes first."""
     turn: tuple[int, int] = (0, 0)
@@ -91,6 +96,14 @@ class Sequence:
     """Tokens in the engine's cache."""
     kept: deque[str] = field(default_factory=deque)
     """Pages that follow in the cache's files, to be read before anything is run."""
+    sought: int | None = None
+    """Pages that were looked for in these files so far; None: all, or there are no files."""
+    seek_names: list[str] = field(default_factory=list)
+    """Their names, in the files, of all pages."""
+    seek_time: int = 0
+    """`time.time_ns()` when looking for them began."""
+    counted: bool = False
+    """Its prompt is among those of `ModelStats`."""
     squeezed_out: bool = False
     """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
@@ -137,6 +150,11 @@ class Sequence:
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
+    def fetching(self) -> bool:
+        """Pages are looked for in files, or read from them, before anything is run."""
+        return self.sought is not None or bool(self.kept)
+
+    @property
     def hungry(self) -> bool:
         """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
@@ -151,6 +169,12 @@ class Sequence:
         """All known tokens."""
         return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt
 
+    def prefix(self, n: int | None = None) -> Prefix:
+        """Its first `n` known tokens, or all, and what else its pages are known by."""
+        inside = n is not None and n <= len(self.prompt)
+        ids = self.prompt if inside else self.ids()
+        return Prefix(ids[:n], self.salt, None if self.contents is None else self.contents[:n])
+
     def place(self, slot: int, cached: int) -> None:
         """It has a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
@@ -160,7 +184,7 @@ class Sequence:
 
     def displace(self) -> None:
         """It has no slot any more."""
-        self.slot, self.length = None, 0
+        self.slot, self.length, self.sought = None, 0, None
         self.kept.clear()
 
     def restored(self, length: int) -> None:

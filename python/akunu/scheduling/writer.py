@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import KNOTS, StepCosts
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Writer:
         self._costs = StepCosts()
         self._followed: dict[Sequence, Followed] = {}
         self._refused: set[Sequence] = set()
+        self.interrupt: BaseException | None = None
+        """What the handler of a signal raised in the latest `write`."""
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""
@@ -96,8 +98,9 @@ class Writer:
         Raises
         ------
         BaseException
-            What a signal's handler raised meanwhile.
+            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
         """
+        self.interrupt = None
         texts = [self._follow(sequence) for sequence, _ in wanted]
         most, budget = max(n for _, n in wanted), max(min(BEHIND_ROWS, self._engine.chunk), len(wanted))
         parts, going = list[Part](), list[Part]()
@@ -149,7 +152,8 @@ class Writer:
         assert slot is not None
         text = self._followed[sequence] = Followed(slot, 0, sequence.known)
         settings = {**sequence.settings, "logprobs": -1}
-        text.length = self._engine.begin(sequence.ids(), **settings, slot=slot)
+        prefix = sequence.prefix()
+        text.length = self._engine.begin(prefix.ids, **settings, slot=slot, **prefix.arguments)
         return text
 
     def _tell(self, text: Followed, sequence: Sequence) -> None:
@@ -176,4 +180,5 @@ class Writer:
             text.length, text.ended = chunk.length, chunk.ended
             text.drafted += chunk.ids
         if interrupt is not None:
+            self.interrupt = interrupt
             raise interrupt

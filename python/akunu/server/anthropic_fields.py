@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from akunu.options import MAX_PRIORITY
+from akunu.api.options import MAX_PRIORITY
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
@@ -135,10 +135,10 @@ class CountRequest(Fields, kw_only=True):
         messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
         for n, message in enumerate(self.messages):
             messages += _plain(message, f"messages[{n}]")
-        if not self.messages or messages[-1]["role"] == "assistant":
+        if not self.messages or messages[-1].get("tool_calls"):
             raise ApiError(
                 400,
-                "messages: expected the last one to be the user's; to begin the answer is not supported",
+                "messages: expected the last one to be the user's, or a text that the answer begins with",
                 param="messages",
             )
         choice = self.tool_choice or ToolChoice(type="auto")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import base64
-import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.api.tokenizing import Prompt
+from akunu.base.errors import InvalidArgumentError
 from akunu.encoders.model import EmbeddingModel
-from akunu.errors import InvalidArgumentError
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
@@ -19,7 +19,6 @@ from akunu.server.kinds import EMBEDDING
 from akunu.server.replies import json_response
 from akunu.server.sse import unless_gone
 from akunu.server.texts import Asked, Server
-from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingRequest", "embeddings"]
 
@@ -74,7 +73,7 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
                     progress=check,
                 )
             except InvalidArgumentError as error:  # which calls the texts otherwise
-                raise InvalidArgumentError(re.sub("^texts(?=:)", "input", str(error))) from error
+                raise error.renamed(lambda name: "input" if name == "texts" else name) from error
             if fields.encoding_format == "base64":
                 data = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
             else:

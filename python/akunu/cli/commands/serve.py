@@ -10,23 +10,14 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.options import (
-    DEFAULT_MODEL,
-    given,
-    loading_options,
-    refuse_unused,
-    writing_arguments,
-    writing_options,
-)
-from akunu.cli.values import FULL, MODEL, Integer, Number, PathName, as_integer
+from akunu.cli.options import given, loading_options, refuse_unused, writing_arguments, writing_options
+from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
 
 __all__ = ["command"]
 
-_OF_MODELS = ("device", "context", "threads", "kv_dtype", "parallel")
-"""Options of models; what is not given takes the default of `ModelSpec`, which is the same."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = PathName(exists=True)
 
@@ -217,7 +208,7 @@ def command(**values: Any) -> None:
         _deploy(models, settings, values)
         return
 
-    from akunu.interrupts import held
+    from akunu.scheduling.interrupts import held
     from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
 
@@ -244,9 +235,13 @@ def command(**values: Any) -> None:
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
+    from akunu.loading.options import LoadOptions
     from akunu.server.catalog import from_name, from_place
 
-    shared = {name: values[name] for name in given(_OF_MODELS)} | writing_arguments(values)
+    shared = writing_arguments(
+        values
+    )  # what is not given takes the default of `LoadOptions`, which is the same
+    shared |= {name: values[name] for name in given(LoadOptions.__struct_fields__) if name in values}
     place = values["place"]
     models = [] if place is None else from_place(place, **shared)
     chosen = [*values["named"], *values["names"]] or ([] if models else [DEFAULT_MODEL])
@@ -262,7 +257,7 @@ def _replicas(value: str) -> tuple[int, int]:
 
 
 def _deploy(models: list[ModelSpec], settings: Settings, values: dict[str, Any]) -> None:
-    from akunu.errors import AkunuError
+    from akunu.base.errors import AkunuError
 
     try:
         import ray

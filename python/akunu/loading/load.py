@@ -1,0 +1,310 @@
+"""From a name to a loaded model: `load` and what it needs to know about paths, devices and progress.
+
+A name is a local GGUF file (for a split file: its first part), a folder of SafeTensors, a model that is part
+of the package, or one on the Hugging Face Hub (`akunu.base.hub_name`).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from akunu._core import DEFAULT_CONTEXT
+from akunu.api.signatures import spelled_out
+from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.base.progress import Progress, reporter
+from akunu.loading.finding import FoundModel, find_model
+from akunu.loading.options import OF_SPEECH, OF_VECTORS, LoadOptions
+from akunu.loading.placement import on_first, present
+from akunu.speech.recognition import is_speech
+
+if TYPE_CHECKING:
+    from akunu._core import Engine
+    from akunu.api.model import Model
+    from akunu.base.progress import Report
+    from akunu.describe.config import ModelSpec
+    from akunu.encoders.model import EmbeddingModel
+    from akunu.loading.draft_model import DraftModel
+    from akunu.scheduling.page_files import PageFiles
+    from akunu.speech.whisper_model import WhisperModel
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["load"]
+
+
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    parallel: int = 8,
+    token: str | None = None,
+    task: Literal["transcribe"],
+    progress: bool | Progress = True,
+) -> WhisperModel: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    quantize: str | None = None,
+    token: str | None = None,
+    task: Literal["embed", "rerank"],
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
+    progress: bool | Progress = True,
+) -> EmbeddingModel: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    kv_dtype: str = "f16",
+    parallel: int = 8,
+    kv_memory: int | None = None,
+    quantize: str | None = None,
+    draft: str | os.PathLike[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache_size: int = 16 << 30,
+    token: str | None = None,
+    task: None = None,
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
+    progress: bool | Progress = True,
+) -> Model: ...
+def load(
+    path: str | os.PathLike[str],
+    *,
+    token: str | None = None,
+    progress: bool | Progress = True,
+    **options: Any,
+) -> Any:
+    """Load a model.
+
+    Parameters
+    ----------
+    path
+        A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, a Whisper
+        file of whisper.cpp, the name of a built-in model ("ember", "ember-speech"; a file of that name is
+        "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded once into
+        the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
+        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
+    token
+        For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
+    progress
+        True: a bar on a terminal or in a notebook, unless the load is over at once; False: nothing; or a
+        function called as `progress(done_bytes, total_bytes)`. One that needs a third argument gets
+        what else is being done, such as "compiling kernels for NVIDIA H100 (once)", or "". An exception that
+        it raises ends the load.
+    **options
+        The fields of `LoadOptions`.
+
+    Returns
+    -------
+    Model
+        Ready to generate; for a model that makes vectors of texts, an `EmbeddingModel`; for one that
+        transcribes speech, a `WhisperModel`. It is a context manager that frees the memory at its end.
+
+    Raises
+    ------
+    ModelFileError
+        The file does not exist, cannot be fetched, or is damaged.
+    UnsupportedError
+        The file's format, architecture, tokenizer or a tensor's type is not one that Akunu knows.
+    InvalidArgumentError
+        An argument is out of range, or there is no such device.
+
+    Examples
+    --------
+    >>> import akunu
+    >>> model = akunu.load("ember")
+    >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
+    """
+    unknown = next((name for name in options if name not in LoadOptions.__struct_fields__), None)
+    if unknown is not None:
+        raise TypeError(f"load() got an unexpected keyword argument {unknown!r}")
+    asked = LoadOptions(**options).checked()
+    found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
+    if is_speech(found.path):
+        return _open_speech(found, asked, progress)
+    if asked.task == "transcribe":
+        raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
+    described = _described(found, asked)
+    smaller = None
+    if asked.draft is not None:  # before the larger one is loaded: what is wrong with it is known at once
+        from akunu.loading.draft_model import DraftModel
+
+        smaller = DraftModel.open(
+            find_model(asked.draft, token=token, progress=progress, argument="draft"), described.context
+        )
+    # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
+    with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
+        tokenizer = pool.submit(found.files.tokenizer, described.spec.config.vocab_size)
+        pool.submit(import_module, "akunu.api.model")  # which takes as long too
+        if described.spec.config.encoder is not None:
+            return _open_encoder(described, asked, tokenizer, report)
+        return _open_text(described, asked, tokenizer, smaller, report)
+
+
+spelled_out(load, (LoadOptions,))
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A model whose files were read, as it is going to be loaded.
+
+    `types` are those that its matrices are quantised to, by canonical name; None: they stay as they are.
+    """
+
+    found: FoundModel
+    spec: ModelSpec
+    context: int
+    types: dict[str, str] | None
+
+
+def _described(found: FoundModel, asked: LoadOptions) -> _Described:
+    """What the files describe, as a model for that task and with that context."""
+    opened, context = found.files, asked.context
+    if asked.override_kv or asked.rope_scaling:  # mappings, once they are checked
+        opened.override(dict(asked.override_kv or {}), dict(asked.rope_scaling or {}))  # type: ignore[arg-type]
+    spec = opened.spec(context or DEFAULT_CONTEXT)
+    trained = spec.config.context_length
+    if context is not None and context > trained:
+        raise InvalidArgumentError(
+            f"context: {context} is more than the {trained} tokens {found.name} was trained for"
+        )
+    if context is None and trained < DEFAULT_CONTEXT:
+        spec = opened.spec(trained)
+    encoder = spec.config.encoder
+    if asked.task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
+        from akunu.encoders.loading import as_reranker
+
+        spec = as_reranker(opened, spec)
+    encoder = spec.config.encoder
+    if asked.task == "embed" and encoder is None:
+        raise UnsupportedError(f"{found.name} writes text; load an embedding model")
+    if asked.task == "embed" and encoder is not None and encoder.task == "rank":
+        raise UnsupportedError(
+            f"task: {found.name} scores documents and makes no vectors; expected rerank, or none"
+        )
+    if asked.task == "rerank" and encoder is not None and encoder.task == "embed":
+        raise UnsupportedError(
+            f"task: {found.name} makes vectors and has no head that scores documents; expected embed, or none"
+        )
+    if encoder is not None:
+        # How many texts run side by side, such a model decides by itself: `parallel` means nothing to it.
+        asked.refuse_others((*OF_VECTORS, "parallel"), f"{found.name} makes vectors, and such a model has")
+    types = None
+    if asked.quantize is not None:
+        from akunu.describe.file_tensors import quantized_types
+
+        types = quantized_types(spec, asked.quantize)
+    return _Described(found, spec, context or min(spec.config.context_length, DEFAULT_CONTEXT), types)
+
+
+def _open_speech(found: FoundModel, asked: LoadOptions, progress: bool | Progress) -> WhisperModel:
+    from akunu.speech.loading import load_speech
+
+    kept = OF_SPEECH if asked.task == "transcribe" else tuple(name for name in OF_SPEECH if name != "task")
+    asked.refuse_others(kept, f"{found.name} transcribes speech, which has")
+    return on_first(
+        present(asked.device),
+        lambda device: load_speech(
+            found.path,
+            device=device,
+            threads=asked.threads or 0,
+            parallel=asked.parallel,
+            progress=progress,
+        ),
+    )
+
+
+def _open_encoder(
+    model: _Described, asked: LoadOptions, tokenizer: Future[Tokenizer | None], report: Report | None
+) -> EmbeddingModel:
+    from akunu.encoders.loading import load_encoder
+
+    return on_first(
+        present(asked.device),
+        lambda device: load_encoder(
+            model.found.files,
+            model.spec,
+            model.found.path,
+            tokenizer,
+            device=device,
+            context=asked.context,
+            default_context=DEFAULT_CONTEXT,
+            threads=asked.threads or 0,
+            quantize=model.types,
+            progress=report,
+        ),
+    )
+
+
+def _open_text(
+    model: _Described,
+    asked: LoadOptions,
+    tokenizer: Future[Tokenizer | None],
+    smaller: DraftModel | None,
+    report: Report | None,
+) -> Model:
+    from akunu import _core
+
+    found, spec, devices = model.found, model.spec, present(asked.device)
+    engine = on_first(
+        devices,
+        lambda device: _core.Engine(
+            found.files.files,
+            spec,
+            device=device,
+            context=model.context,
+            threads=asked.threads or 0,
+            kv_dtype=asked.kv_dtype,
+            parallel=asked.parallel,
+            kv_memory=asked.kv_memory or 0,
+            quantize=model.types,
+            progress=report,
+        ),
+    )
+    kept = _pages_in_files(model, asked, engine)
+    drafts = None
+    if smaller is not None:
+        smaller.check(tokenizer.result(), spec.config.vocab_size, found.path)
+        drafts = on_first(
+            devices,
+            lambda device: smaller.engine(
+                device=device,
+                context=engine.context,
+                threads=asked.threads or 0,
+                kv_dtype=asked.kv_dtype,
+                parallel=asked.parallel,
+            ),
+        )
+    from akunu.api.model import Model
+
+    return Model(engine, tokenizer.result(), spec.config, found.files.metadata, found.path, kept, drafts)
+
+
+def _pages_in_files(model: _Described, asked: LoadOptions, engine: Engine) -> PageFiles | None:
+    """The files of the KV cache's pages, where they are to be kept."""
+    if asked.cache_dir is None:
+        return None
+    if engine.pages["state_bytes"]:
+        raise UnsupportedError(
+            f"cache_dir: {model.found.name} keeps a state of each text besides its pages, which files "
+            "do not hold; load it without"
+        )
+    from akunu.scheduling.identity import identity
+    from akunu.scheduling.page_files import PageFiles
+
+    key = identity(model.found.files.files, model.spec, engine, model.types)
+    return PageFiles(Path(asked.cache_dir), asked.cache_size, key, engine.pages["page_bytes"])
