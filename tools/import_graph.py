@@ -1,8 +1,8 @@
 """Draw which parts of the package import which, from the code.
 
-    python tools/import_graph.py             counts, and each floor with those that it imports
-    python tools/import_graph.py --mermaid   the picture, for a page that GitHub shows
-    python tools/import_graph.py --arrows    every import that points up, with its file and line
+    python -m tools.import_graph             counts, and each floor with those that it imports
+    python -m tools.import_graph --mermaid   the picture, for a page that GitHub shows
+    python -m tools.import_graph --arrows    every import that points up, with its file and line
 
 A floor is a folder or a module of `python/akunu`; their order is that of the contract in `pyproject.toml`.
 Imports for type checkers and those in functions count, and so does a name of `akunu` that is imported lazily.

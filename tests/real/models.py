@@ -21,7 +21,7 @@ def real_model(name: str) -> Path:
     path = Path(folder) / name
     path = path if path.exists() else path.with_name(f"{name}.gguf")
     if not path.exists():
-        message = f"no {name} in {folder}; fetch it: python tools/real_models.py {folder} {name}"
+        message = f"no {name} in {folder}; fetch it: python -m tools.real_models {folder} {name}"
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
