@@ -22,7 +22,7 @@ from akunu._core import PAGE, Engine
 from akunu.api.chatting import Chatting
 from akunu.api.generation import Generation
 from akunu.api.measuring import Measuring
-from akunu.api.options import GenerationOptions, resolve
+from akunu.api.options import GenerationOptions, resolve, salt
 from akunu.api.reading import Reading
 from akunu.api.results import BatchError, Completion
 from akunu.api.signatures import spelled_out
@@ -38,6 +38,7 @@ from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
+from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.writer import Writer
 from akunu.tokenizer import Tokenizer
 
@@ -405,7 +406,7 @@ class Model(Chatting, Measuring):
         own = Memory(**self._engine.memory)
         return own if self._draft is None else own + Memory(**self._draft.memory)
 
-    def pin(self, prompt: Prompt) -> int:
+    def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
 
         What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
@@ -415,6 +416,8 @@ class Model(Chatting, Measuring):
         ----------
         prompt
             As in `generate`; of a conversation, what `chat_template.encode` gives.
+        cache_salt
+            Of the texts that it is kept for: see `akunu.GenerationOptions`.
 
         Returns
         -------
@@ -434,13 +437,13 @@ class Model(Chatting, Measuring):
         >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
         >>> model.pin(ids)  # doctest: +SKIP
         """
-        ids = self._whole_pages(prompt)
-        while ids.size and not self._scheduler.pin(ids):
-            if self.generate(ids, max_tokens=0).finish_reason == "cancelled":
+        text = self._whole_pages(prompt, cache_salt)
+        while text.ids.size and not self._scheduler.pin(text):
+            if self.generate(text.ids, max_tokens=0, cache_salt=cache_salt).finish_reason == "cancelled":
                 raise AkunuError("pin: the run of the prompt was cancelled")
-        return len(ids)
+        return len(text.ids)
 
-    def unpin(self, prompt: Prompt) -> None:
+    def unpin(self, prompt: Prompt, *, cache_salt: str | None = None) -> None:
         """Let what `pin` keeps of a prompt go when its memory is needed.
 
         Raises
@@ -448,13 +451,25 @@ class Model(Chatting, Measuring):
         InvalidArgumentError
             It is not pinned.
         """
-        if (ids := self._whole_pages(prompt)).size:
-            self._scheduler.unpin(ids)
+        if (text := self._whole_pages(prompt, cache_salt)).ids.size:
+            self._scheduler.unpin(text)
 
-    def _whole_pages(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
+    def _whole_pages(self, prompt: Prompt, cache_salt: str | None) -> Prefix:
         self._check_open()
         ids = self._prompt_ids(prompt)
-        return ids[: len(ids) // PAGE * PAGE]
+        return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt))
+
+    def clear_cache(self) -> None:
+        """Forget what the KV cache keeps of texts that have ended, and give its memory back to the system.
+
+        Without it, that memory grows up to the size of the cache (`memory.kv_cache`, set by `kv_memory`) and
+        is used again by later texts. What is pinned, what runs, and what is in files of `cache_dir` stays. On
+        a GPU the memory is the cache's from the beginning, and stays its own.
+        """
+        self._check_open()
+        self._scheduler.flush()
+        with self._scheduler.exclusive() as engine:
+            engine.forget()
 
     def flush(self) -> None:
         """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
