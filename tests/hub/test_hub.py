@@ -152,6 +152,8 @@ class Hub:
         self.break_after: int | None = None
         self.status_of_list = self.status_of_files = 200
         self.token = ""
+        self.commits = {"main": COMMIT, "v1.1": OTHER_COMMIT, COMMIT: COMMIT, OTHER_COMMIT: OTHER_COMMIT}
+        self.pushed: str | None = None  # what `main` is once a file was read
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -181,22 +183,31 @@ class Hub:
                 if listed:
                     siblings = [{"rfilename": n, "size": len(d)} for n, d in hub.files.items()]
                     self.send(
-                        200, json.dumps({"id": "me/tiny", "sha": COMMIT, "siblings": siblings}).encode(), body
+                        200,
+                        json.dumps(
+                            {
+                                "id": "me/tiny",
+                                "sha": hub.commits[path.rpartition("/")[2]],
+                                "siblings": siblings,
+                            }
+                        ).encode(),
+                        body,
                     )
                     return
                 _, _, revision, name = [*path.removeprefix("/me/tiny").split("/", 3), "", "", "", ""][:4]
-                if revision not in ("main", "v1.1") or name not in hub.files:
+                if revision not in hub.commits or name not in hub.files:
                     self.send(404, b"{}", body, {"X-Error-Code": "RepoNotFound"})
                     return
                 data = hub.files[name]
                 headers = {
-                    "X-Repo-Commit": COMMIT if revision == "main" else OTHER_COMMIT,
+                    "X-Repo-Commit": hub.commits[revision],
                     "ETag": f'"{hashlib.sha256(data).hexdigest()}"',
                 }
                 wanted = self.headers.get("Range")
                 status = 200
                 if body:
                     hub.ranges.append(wanted)
+                    hub.commits["main"] = hub.pushed or hub.commits["main"]
                 if wanted and body:
                     begin = int(wanted.removeprefix("bytes=").split("-")[0])
                     headers["Content-Range"] = f"bytes {begin}-{len(data) - 1}/{len(data)}"
@@ -333,6 +344,15 @@ def test_a_broken_download_is_resumed(fetch, hub, tmp_path):
     assert result["seen"][-1] == [len(data), len(data)]
 
 
+def test_a_push_amid_a_download_changes_no_file_of_it(fetch, hub, tmp_path):
+    hub.pushed = OTHER_COMMIT
+    first = Path(fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)["path"])
+    assert first.parent.name == COMMIT
+    assert first.with_name("big-00002-of-00002.gguf").read_bytes() == b"second part"
+    offline = fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url, HF_HUB_OFFLINE="1")
+    assert offline["path"] == str(first)
+
+
 def test_all_parts_of_a_split_model_are_fetched(fetch, hub, tmp_path):
     first = Path(fetch("me/tiny:big-00001-of-00002.gguf", tmp_path, hub.url)["path"])
     assert first.name == "big-00001-of-00002.gguf"
@@ -460,7 +480,7 @@ def test_the_progress_functions_error_survives_a_client_that_swallows_it(monkeyp
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     with pytest.raises(ZeroDivisionError, match="mine"):
-        hub._download(HubName("me/tiny"), {"a.gguf": 3}, None, hub._Callback(progress))
+        hub._download(HubName("me/tiny"), COMMIT, {"a.gguf": 3}, None, hub._Callback(progress))
     assert calls == [1]
 
 

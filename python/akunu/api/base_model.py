@@ -17,7 +17,8 @@ __all__ = ["BaseModel"]
 
 _KINDS: Final[Mapping[str, str]] = {
     "text": "generate stream agenerate astream generate_batch chat stream_chat achat astream_chat session "
-    "chat_template sampling logits perplexity importance_matrix profile pin unpin flush prepare_forms",
+    "chat_template sampling logits perplexity importance_matrix profile pin unpin flush clear_cache "
+    "prepare_forms",
     "vectors": "embed rerank dimensions prompts",
     "speech": "transcribe atranscribe transcribe_stream atranscribe_stream listen alisten languages",
     "tokens": "tokenize detokenize",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from akunu.base.errors import ModelFileError
 from akunu.base.hub_name import DEFAULT_REVISION, HubName, parse
+from akunu.base.whole_file import whole_file
 from akunu.hub.files import choose, folder_files, is_whisper_file, model_files
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "cached_files",
     "cached_models",
     "has_unfinished",
+    "remember",
     "remove_cached",
     "repository_files",
 ]
@@ -123,6 +125,15 @@ def repository_files(repo: str, revision: str = DEFAULT_REVISION) -> dict[str, P
     """The models' files that the cache holds of a repository's revision, by their name in the repository."""
     snapshot = _folder(repo) / "snapshots" / _commit(repo, revision)
     return {path.relative_to(snapshot).as_posix(): path for path in _files(snapshot)}
+
+
+def remember(repo: str, revision: str, commit: str) -> None:
+    """Note which commit a branch or a tag is, where the Hub's client and `repository_files` look."""
+    if revision != commit:
+        reference = _folder(repo) / "refs" / revision
+        reference.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(reference) as file:
+            file.write(commit.encode())
 
 
 def _folder(repo: str) -> Path:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.hub_name import HubName
 from akunu.base.progress import Progress, Report, reporter
-from akunu.hub.cache import CachedModel, cached_models, has_unfinished, remove_cached, repository_files
+from akunu.hub.cache import (
+    CachedModel,
+    cached_models,
+    has_unfinished,
+    remember,
+    remove_cached,
+    repository_files,
+)
 from akunu.hub.files import choose
 
 if TYPE_CHECKING:
@@ -66,7 +73,11 @@ def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress 
     with reporter(progress, f"Downloading {name.repo}") as report:
         callback = _Callback(report)
         try:
-            return _download(name, {file: sizes[file] for file in files}, token, callback)
+            # All files are of the commit that was listed, also when somebody pushes another meanwhile.
+            commit = info.sha or name.revision
+            path = _download(name, commit, {file: sizes[file] for file in files}, token, callback)
+            remember(name.repo, name.revision, commit)
+            return path
         except Exception as error:
             if error is callback.error:
                 raise
@@ -165,7 +176,9 @@ class _Callback:
             raise self.error
 
 
-def _download(name: HubName, sizes: Mapping[str, int], token: str | None, report: Report) -> Path:
+def _download(
+    name: HubName, commit: str, sizes: Mapping[str, int], token: str | None, report: Report
+) -> Path:
     from huggingface_hub import hf_hub_download
 
     total = sum(sizes.values())
@@ -175,7 +188,7 @@ def _download(name: HubName, sizes: Mapping[str, int], token: str | None, report
         bar = _bar_class(report, done, total)
         paths.append(
             hf_hub_download(
-                name.repo, file, revision=name.revision, token=token, library_name="akunu", tqdm_class=bar
+                name.repo, file, revision=commit, token=token, library_name="akunu", tqdm_class=bar
             )
         )
         done += size
