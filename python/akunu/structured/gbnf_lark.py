@@ -12,60 +12,24 @@ grammar could not be written. Such a terminal is taken apart, down to single cha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Final
 
+from akunu.structured.gbnf_node import Node, Ranges
 from akunu.structured.lexemes import Lexemes
 from akunu.structured.rule_graph import groups
 
-__all__ = ["LAST", "Node", "complement", "lark_of_rules", "lark_string"]
-
-LAST: Final = 0x10FFFF
-"""The last character."""
+__all__ = ["lark_of_rules", "lark_string"]
 
 _MAX_TERMS: Final = 200
 """Parts of the equations of rules that recur at their ends; with more they stay rules."""
 _MAX_WORK: Final = 500_000
 """States of terminals that are gone through to find where they end: a second or two at most."""
 
-Ranges = tuple[tuple[int, int], ...]
-
 
 def lark_string(text: str) -> str:
     """A text as a string of Lark: one of JSON, but for a control character that JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def complement(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """All other characters, in order; surrogates are none."""
-    found, at = [], 0
-    for low, high in sorted([*ranges, (0xD800, 0xDFFF)]):
-        if low > at:
-            found.append((at, low - 1))
-        at = max(at, high + 1)
-    return (*found, (at, LAST)) if at <= LAST else tuple(found)
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """An expression.
-
-    `kind` is "name", "set" (one character of `ranges`), "sequence" or "choice" (of `parts`), or "repeat" (of
-    the only part; `text` is the operator).
-    """
-
-    kind: str
-    text: str = ""
-    parts: tuple[Node, ...] = ()
-    ranges: Ranges = field(default=())
-
-    def names(self) -> Iterator[str]:
-        """The rules that it names."""
-        if self.kind == "name":
-            yield self.text
-        for part in self.parts:
-            yield from part.names()
 
 
 _NOTHING: Final = Node("sequence")
