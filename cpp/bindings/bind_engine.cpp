@@ -28,6 +28,7 @@ namespace akunu {
 namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
+using Hashes = py::array_t<std::uint64_t, py::array::c_style>;
 using ByteArray = py::array_t<std::uint8_t, py::array::c_style>;
 
 // As `Part`: slot, rows, sample, limit, drafts.
@@ -39,6 +40,24 @@ struct PyChunk {
     std::uint32_t top = 0;
     py::object ids;  // as a list, once somebody asks for it
 };
+
+std::vector<std::uint64_t> to_contents(const py::object& contents) {
+    if (contents.is_none()) return {};
+    const auto hashes = contents.cast<Hashes>();
+    return {hashes.data(), hashes.data() + hashes.size()};
+}
+
+// What `Prefix` needs, kept while it is used: ids, a root, and hashes of what stands at positions.
+struct PyPrefix {
+    std::vector<std::uint32_t> ids;
+    std::uint64_t root;
+    std::vector<std::uint64_t> contents;
+    Prefix view() const { return {ids, root, contents}; }
+};
+
+PyPrefix to_prefix(const IdArray& ids, std::uint64_t root, const py::object& contents) {
+    return {{ids.data(), ids.data() + ids.size()}, root, to_contents(contents)};
+}
 
 class PyEngine : public Exclusive<Engine> {
   public:
@@ -209,20 +228,22 @@ void bind_engine_class(py::module_& m) {
             [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-               const py::object& end_ids, bool reuse, std::optional<std::uint32_t> slot) {
+               const py::object& end_ids, bool reuse, std::optional<std::uint32_t> slot, std::uint64_t root,
+               const py::object& contents) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
                 const SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                                frequency_penalty, penalty_window, logit_bias, seed, logprobs, end_ids, vocab);
-                const auto prompt = to_ids(ids, vocab);
+                const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
                 const std::uint32_t at = slot ? *slot : e.only_slot();
-                return e.call([&](Engine& engine, const Poll&) { return engine.begin(at, prompt, s, reuse); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.begin(at, prompt.view(), s, reuse); });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
-            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none())
+            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
+            py::arg("root") = 0, py::arg("contents") = py::none())
         .def(
             "extend",
             [](PyEngine& e, std::uint32_t slot, const py::object& ids) {
@@ -241,17 +262,18 @@ void bind_engine_class(py::module_& m) {
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
         .def(
             "read_page",
-            [](PyEngine& e, const IdArray& ids) -> std::optional<ByteArray> {
+            [](PyEngine& e, const IdArray& ids, std::uint64_t root,
+               const py::object& contents) -> std::optional<ByteArray> {
+                const PyPrefix prefix = to_prefix(ids, root, contents);
                 const PyEngine::Call call(e);
                 ByteArray out(static_cast<py::ssize_t>(call.model().page_use().page_bytes));
-                const std::span tokens(ids.data(), static_cast<std::size_t>(ids.size()));
                 const std::span bytes(out.mutable_data(), static_cast<std::size_t>(out.size()));
                 const bool found = call.run([&](Engine& engine, const Poll&) {
-                    return engine.read_page(tokens, std::as_writable_bytes(bytes));
+                    return engine.read_page(prefix.view(), std::as_writable_bytes(bytes));
                 });
                 return found ? std::optional(out) : std::nullopt;
             },
-            py::arg("ids"))
+            py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
         .def(
             "restore_page",
             [](PyEngine& e, std::uint32_t slot, const ByteArray& page) {
@@ -262,17 +284,19 @@ void bind_engine_class(py::module_& m) {
             py::arg("slot"), py::arg("page"))
         .def(
             "pin",
-            [](PyEngine& e, const IdArray& ids) {
-                return PyEngine::Call(e).model().pin({ids.data(), static_cast<std::size_t>(ids.size())});
+            [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
+                const PyPrefix prefix = to_prefix(ids, root, contents);
+                return PyEngine::Call(e).model().pin(prefix.view());
             },
-            py::arg("ids"))
+            py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
         .def(
             "unpin",
-            [](PyEngine& e, const IdArray& ids) {
-                PyEngine::Call(e).model().unpin({ids.data(), static_cast<std::size_t>(ids.size())});
+            [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
+                const PyPrefix prefix = to_prefix(ids, root, contents);
+                PyEngine::Call(e).model().unpin(prefix.view());
             },
-            py::arg("ids"))
-        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
+            py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
+        .def("forget", [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.forget(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })

@@ -1,5 +1,5 @@
-// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as far
-// as they must agree with one another; tensors are checked against them where they are loaded.
+// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as
+// far as they must agree with one another; tensors are checked against them where they are loaded.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -40,9 +40,7 @@ class Fields {
     std::uint32_t integer(const char* name) const {
         return get<std::uint32_t>(field(object_, name), name, "an integer of 0..4294967295");
     }
-    std::uint32_t integer(const char* name, std::uint32_t absent) const {
-        return has(name) ? integer(name) : absent;
-    }
+    std::uint32_t integer(const char* name, std::uint32_t absent) const { return has(name) ? integer(name) : absent; }
     std::optional<std::uint32_t> optional_integer(const char* name) const {
         return has(name) ? std::optional(integer(name)) : std::nullopt;
     }
@@ -100,9 +98,7 @@ RopeSet to_rope_set(const Fields& f) {
         PyErr_Clear();
         throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
     }
-    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()},
-            f.number("scale"),
-            f.one_of(kRopeStyles, "style")};
+    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()}, f.number("scale"), f.one_of(kRopeStyles, "style")};
 }
 
 // Heads of q, and those of keys that they share.
@@ -138,8 +134,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     }
     if (a.kv_owner) {
         const std::size_t i = *a.kv_owner;
-        const auto* owner =
-            i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
+        const auto* owner = i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
         const bool fits = owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads &&
                           owner->head_dim == a.head_dim && owner->window == a.window;
         f.check(fits, "kv_owner", i, "an attention block before it with keys and values of its own and the same sizes");
@@ -171,14 +166,39 @@ RecurrenceConfig to_recurrence(const Fields& f) {
     return config;
 }
 
+DeltaNetConfig to_delta_net(const Fields& f) {
+    DeltaNetConfig c;
+    c.key_heads = f.integer("key_heads");
+    c.value_heads = f.integer("value_heads");
+    c.key_dim = f.integer("key_dim");
+    c.value_dim = f.integer("value_dim");
+    c.taps = f.integer("taps");
+    c.grouped = f.flag("grouped");
+    c.l2_eps = f.number("l2_eps");
+    f.check(c.key_heads > 0, "key_heads", c.key_heads, "at least 1");
+    f.check(c.value_heads > 0 && c.value_heads % c.key_heads == 0, "value_heads", c.value_heads,
+            "a multiple of key_heads, " + std::to_string(c.key_heads));
+    const auto fits = [](std::uint32_t dim) { return dim > 0 && dim % 4 == 0 && dim <= 256; };
+    f.check(fits(c.key_dim), "key_dim", c.key_dim, "a multiple of 4 up to 256");
+    f.check(fits(c.value_dim), "value_dim", c.value_dim, "a multiple of 4 up to 256");
+    f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
+    // A thread has the states of a group besides.
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 19;
+    const std::uint64_t group = std::uint64_t{c.value_heads / c.key_heads} * c.key_dim * c.value_dim;
+    f.check(group <= kMost, "value_heads", c.value_heads,
+            "states of at most " + std::to_string(kMost) + " elements for each key head, not " + std::to_string(group));
+    return c;
+}
+
 MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     const std::string kind = f.text("kind");
     if (kind == "attention") return to_attention(f, model);
     if (kind == "cross_attention") return to_cross_attention(f);
     if (kind == "feed_forward") return to_feed_forward(f);
     if (kind == "recurrence") return to_recurrence(f);
+    if (kind == "delta_net") return to_delta_net(f);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
-                               "', expected one of attention, cross_attention, feed_forward, recurrence");
+                               "', expected one of attention, cross_attention, feed_forward, recurrence, delta_net");
 }
 
 EncoderConfig to_encoder(const Fields& f) {

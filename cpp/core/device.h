@@ -114,6 +114,9 @@ class Device {
     // Memory is zero-filled and lazily committed where the system can. Throws DeviceError.
     virtual Buffer allocate(std::uint64_t bytes, MemoryKind kind) = 0;
     virtual void release(Buffer& buffer) = 0;
+    // What is there is of no more use: memory that the host has too may go back to the system. It reads as before, or
+    // as zeros.
+    virtual void discard(const Binding&) {}
     // To and from memory of any kind, while nothing runs that uses it.
     virtual void upload(const Binding& to, std::span<const std::byte> bytes) = 0;
     virtual void download(const Binding& from, std::span<std::byte> bytes) = 0;

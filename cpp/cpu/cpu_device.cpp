@@ -123,6 +123,8 @@ void CpuDevice::release(Buffer& buffer) {
     buffer = {};
 }
 
+void CpuDevice::discard(const Binding& range) { give_back(range.as(), range.end() - range.offset); }
+
 Mapping CpuDevice::shared_memory(std::uint64_t bytes) const {
     Mapping memory = map_memory(bytes, kSmallerModel);
     spread(memory.get(), bytes, nodes_);

@@ -35,6 +35,7 @@ class CpuDevice final : public Device {
     std::uint64_t memory() const override;
     Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
     void release(Buffer& buffer) override;
+    void discard(const Binding& range) override;
     void upload(const Binding& to, std::span<const std::byte> bytes) override;
     void download(const Binding& from, std::span<std::byte> bytes) override;
     Weight prepare_weight(const HostTensor& tensor) override;

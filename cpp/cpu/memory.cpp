@@ -1,6 +1,7 @@
 #include "cpu/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <climits>
@@ -10,7 +11,6 @@
 #ifdef __linux__
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include "core/error.h"
@@ -40,6 +40,14 @@ Mapping map_memory(std::uint64_t bytes, const char* remedy) {
     if (spare) madvise(memory + before, bytes, MADV_HUGEPAGE);
 #endif
     return Mapping(memory + before, {memory, bytes + spare});
+}
+
+void give_back(std::byte* memory, std::uint64_t bytes) {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    const std::uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+    // A refusal leaves them where they are. Elsewhere than on Linux the system may take its time.
+    if (first < last) static_cast<void>(madvise(memory + (first - begin), last - first, MADV_DONTNEED));
 }
 
 #ifdef __linux__

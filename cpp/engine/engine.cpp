@@ -155,6 +155,8 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.sampler = from.sampler;
     to.plain = from.plain;
     to.ruled = from.ruled;
+    to.root = from.root;
+    to.contents = from.contents;
     std::copy_n(history(slot), from.known, history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
@@ -185,25 +187,33 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
 }
 
-std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
-                            bool reuse) {
+std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse) {
     Sequence& s = opened(slot);
+    const auto ids = text.ids;
     check_ids(ids);
+    if (text.contents.size() > ids.size()) {
+        throw InvalidArgumentError("contents of " + std::to_string(text.contents.size()) + " positions, of a text of " +
+                                   std::to_string(ids.size()));
+    }
+    std::vector<std::uint64_t> contents(text.contents.begin(), text.contents.end());
+    const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
     drop_pages(slot);
+    s.root = text.root;
+    s.contents = std::move(contents);
     std::ranges::copy(ids, history(slot));
     s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
     s.ruled = false;
     configure(slot, settings);
     if (reuse) {
         // The last token always runs, since its logits are needed.
-        const PagePool::Match m = pool_->match(ids.first(ids.size() - 1));
+        const PagePool::Match m = pool_->match({s.root, keys});
         for (const std::uint32_t page : m.pages) add_page(slot, page);
         s.published = static_cast<std::uint32_t>(s.pages.size());
         s.length = s.published * kPagePositions;
         if (m.partial != PagePool::kNone) {
             add_page(slot, m.partial);
             ++s.published;
-            s.length += m.partial_tokens;
+            s.length += m.partial_keys;
         }
         if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
     }
@@ -245,6 +255,7 @@ std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     }
     go_back(slot, n);
     s.known = s.prompt = n;
+    s.contents.resize(std::min<std::size_t>(s.contents.size(), n));
     return s.length;
 }
 

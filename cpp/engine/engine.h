@@ -46,6 +46,22 @@ struct SamplerSettings {
     }
 };
 
+// A text, or the beginning of one, and all that its keys and values follow from.
+struct Prefix {
+    std::span<const std::uint32_t> ids;
+    // What all of it depends on besides the model, such as an adapter, and who may share it: texts of other roots share
+    // no page with it.
+    std::uint64_t root = 0;
+    // Where something other than the token stands at a position, such as a piece of an image, its hash, which is not 0;
+    // there may be fewer than tokens.
+    std::span<const std::uint64_t> contents = {};
+
+    Prefix(std::span<const std::uint32_t> tokens, std::uint64_t of_root = 0, std::span<const std::uint64_t> others = {})
+        : ids(tokens), root(of_root), contents(others) {}
+    Prefix(const std::vector<std::uint32_t>& tokens) : ids(tokens) {}
+};
+std::vector<PageKey> keys_of(const Prefix& text);
+
 // A sequence's part of a step.
 struct Part {
     std::uint32_t slot = 0;
@@ -116,8 +132,7 @@ class Engine : public LoadedModel {
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
-    std::uint32_t begin(std::uint32_t slot, std::span<const std::uint32_t> ids, const SamplerSettings& settings,
-                        bool reuse);
+    std::uint32_t begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse);
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be drawn after it.
@@ -128,17 +143,17 @@ class Engine : public LoadedModel {
     // blocks have a state, of which there is a checkpoint before n only; the others are to be run again.
     std::uint32_t truncate(std::uint32_t slot, std::uint32_t n);
     // Pages outside of the engine, of models without a state. The contents of one, all layers of
-    // `page_use().page_bytes`: that of the last of `ids`, whole pages that some text begins with. False when the cache
+    // `page_use().page_bytes`: the last page of a prefix, whole pages that some text begins with. False when the cache
     // does not hold it.
-    bool read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const;
+    bool read_page(const Prefix& text, std::span<std::byte> bytes) const;
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
     bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
-    // The pages of `ids`, whole pages that some text begins with, stay in the cache until they are unpinned as often.
-    // False where it does not hold all of them. Throws where a text that fills the context would have no room left,
-    // and, of `unpin`, where they are not pinned.
-    bool pin(std::span<const std::uint32_t> ids);
-    void unpin(std::span<const std::uint32_t> ids);
+    // The pages of a prefix, whole pages that some text begins with, stay in the cache until they are unpinned as
+    // often. False where it does not hold all of them. Throws where a text that fills the context would have no room
+    // left, and, of `unpin`, where they are not pinned.
+    bool pin(const Prefix& text);
+    void unpin(const Prefix& text);
     // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                    std::span<const std::uint32_t> not_first);
@@ -207,8 +222,8 @@ class Engine : public LoadedModel {
                 pool_->cached(), page_bytes_,   checkpoints_ ? checkpoints_->size() : 0,
                 state_bytes_};
     }
-    // Forgets every text that no slot holds.
-    void forget() { pool_->forget(); }
+    // Forgets every text that no slot holds, and gives the memory of its pages back to the system.
+    void forget();
 
   private:
     void allocate(const EngineOptions& options);

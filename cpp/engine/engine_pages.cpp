@@ -1,5 +1,6 @@
 // Engine: the pages that hold a text's keys and values, those that texts share, and pages that come from outside of it.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/error.h"
@@ -9,11 +10,15 @@
 namespace akunu {
 namespace {
 
-// Throws unless `ids` are whole pages.
-void check_whole(std::span<const std::uint32_t> ids) {
-    if (!ids.empty() && ids.size() % kPagePositions == 0) return;
+PageKey key_of(std::uint32_t id, std::span<const std::uint64_t> contents, std::size_t position) {
+    return position < contents.size() && contents[position] != 0 ? content_key(contents[position]) : id;
+}
+
+// Throws unless it has whole pages.
+void check_whole(const Prefix& text) {
+    if (!text.ids.empty() && text.ids.size() % kPagePositions == 0) return;
     throw InvalidArgumentError("a page ends at a multiple of " + std::to_string(kPagePositions) + " tokens, not " +
-                               std::to_string(ids.size()));
+                               std::to_string(text.ids.size()));
 }
 
 // A page that was acquired and is of no text yet: it goes back where something throws before one has it.
@@ -103,9 +108,11 @@ void Engine::publish(std::uint32_t slot, bool all) {
     auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
     for (; s.published < last; ++s.published) {
         const std::uint32_t i = s.published, first = i * kPagePositions;
-        const std::span tokens(history(slot) + first, std::min<std::uint32_t>(kPagePositions, s.length - first));
+        const std::uint32_t n = std::min<std::uint32_t>(kPagePositions, s.length - first);
+        std::array<PageKey, kPagePositions> keys;
+        for (std::uint32_t k = 0; k < n; ++k) keys[k] = key_of(history(slot)[first + k], s.contents, first + k);
         const std::uint32_t parent = i == 0 ? PagePool::kNone : s.pages[i - 1];
-        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], tokens);
+        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], {s.root, std::span(keys).first(n)});
     }
 }
 
@@ -154,28 +161,37 @@ void Engine::take_pages(std::uint32_t slot, std::uint32_t from, std::uint32_t to
     expect_page(make_writable(slot, from, to));
 }
 
-bool Engine::pin(std::span<const std::uint32_t> ids) {
-    check_whole(ids);
+std::vector<PageKey> keys_of(const Prefix& text) {
+    std::vector<PageKey> keys;
+    keys.reserve(text.ids.size());
+    for (const std::uint32_t id : text.ids) keys.push_back(key_of(id, text.contents, keys.size()));
+    return keys;
+}
+
+bool Engine::pin(const Prefix& text) {
+    check_whole(text);
+    const auto keys = keys_of(text);
+    const Beginning beginning{text.root, keys};
     if (checkpoints_)
         throw UnsupportedError("texts of this model have a state, which goes with checkpoints, not pages");
-    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(ids);
+    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(beginning);
     if (pinned + least_pages() > pool_->pages()) {
         throw InvalidArgumentError("the cache has " + std::to_string(pool_->pages()) + " pages; with " +
                                    std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
                                    std::to_string(least_pages()) + ": more kv_memory is needed");
     }
-    return pool_->pin(ids);
+    return pool_->pin(beginning);
 }
 
-void Engine::unpin(std::span<const std::uint32_t> ids) {
-    check_whole(ids);
-    if (!pool_->unpin(ids)) throw InvalidArgumentError("these pages are not pinned");
+void Engine::unpin(const Prefix& text) {
+    check_whole(text);
+    if (!pool_->unpin({text.root, keys_of(text)})) throw InvalidArgumentError("these pages are not pinned");
 }
 
-bool Engine::read_page(std::span<const std::uint32_t> ids, std::span<std::byte> bytes) const {
-    check_whole(ids);
+bool Engine::read_page(const Prefix& text, std::span<std::byte> bytes) const {
+    check_whole(text);
     check_page(bytes.size());
-    const std::uint32_t page = pool_->find(ids);
+    const std::uint32_t page = pool_->find({text.root, keys_of(text)});
     if (page == PagePool::kNone) return false;
     device_->download(page_at(page), bytes);
     return true;
@@ -197,6 +213,17 @@ bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) 
     s.length = end;
     publish(slot, false);
     return true;
+}
+
+void Engine::forget() {
+    pool_->forget();
+    // Pages side by side in one go: the system takes whole pages of its own, which are larger.
+    std::vector<std::uint32_t> pages(pool_->unused().begin(), pool_->unused().end());
+    std::ranges::sort(pages);
+    for (std::size_t first = 0, end = 0; first < pages.size(); first = end) {
+        while (end < pages.size() && pages[end] == pages[first] + (end - first)) ++end;
+        device_->discard({step_.cache.buffer, pages[first] * page_bytes_, (end - first) * page_bytes_});
+    }
 }
 
 void Engine::check_page(std::size_t bytes) const {

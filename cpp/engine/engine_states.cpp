@@ -71,7 +71,7 @@ void Engine::keep_checkpoint(std::uint32_t slot) {
     if (s.length == 0 || s.state_at > s.length || s.published < pages_for(s.length)) return;
     const std::uint32_t last = pages_for(s.length) - 1, page = s.pages[last];
     // Others may know more of the page than a text that went back within it.
-    if (pool_->tokens_in(page) != s.length - last * kPagePositions) return;
+    if (pool_->keys_in(page) != s.length - last * kPagePositions) return;
     if (checkpoints_->find(page)) return checkpoints_->touch(page);
     checkpoints_->add(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });
 }

@@ -18,8 +18,8 @@ void PagePool::touch(std::uint32_t page) {
     if (evictable(p)) queue_.insert({p.used, page});
 }
 
-const std::vector<std::uint32_t>* PagePool::children_of(std::uint32_t parent, std::uint32_t first) const {
-    const auto at = tree_.find(key(parent, first));
+const std::vector<std::uint32_t>* PagePool::children_of(const Branch& branch) const {
+    const auto at = tree_.find(branch);
     return at == tree_.end() ? nullptr : &at->second;
 }
 
@@ -27,7 +27,7 @@ void PagePool::withdraw(std::uint32_t page) {
     leave_queue(page);
     if (checkpoints_) checkpoints_->drop(page);
     Page& p = pages_[page];
-    const auto at = tree_.find(key(p.parent, p.tokens[0]));
+    const auto at = tree_.find({p.root, p.keys[0], p.parent});
     std::erase(at->second, page);
     if (at->second.empty()) tree_.erase(at);
     if (p.parent != kNone) {
@@ -35,7 +35,7 @@ void PagePool::withdraw(std::uint32_t page) {
         // Its turn is that of its own last use.
         if (--parent.children == 0 && evictable(parent)) queue_.insert({parent.used, p.parent});
     }
-    p.n_tokens = 0;
+    p.n_keys = 0;
     p.parent = kNone;
 }
 
@@ -70,7 +70,7 @@ void PagePool::release(std::uint32_t page) {
     Page& p = pages_[page];
     if (--p.holders != 0) return;
     --held_;
-    if (p.n_tokens == 0) {
+    if (p.n_keys == 0) {
         free_.push_back(page);
     } else {
         ++cached_;
@@ -78,26 +78,26 @@ void PagePool::release(std::uint32_t page) {
     }
 }
 
-PagePool::Match PagePool::match(std::span<const std::uint32_t> tokens) {
+PagePool::Match PagePool::match(const Beginning& text) {
     Match m;
     std::uint32_t parent = kNone;
-    while (!tokens.empty()) {
-        const auto* siblings = children_of(parent, tokens[0]);
+    for (auto keys = text.keys; !keys.empty();) {
+        const auto* siblings = children_of({text.root, keys[0], parent});
         if (!siblings) break;
         std::uint32_t best = kNone;
         std::size_t longest = 0;
         for (const std::uint32_t page : *siblings) {
-            const auto have = tokens_of(pages_[page]);
-            const auto n = static_cast<std::size_t>(std::ranges::mismatch(have, tokens).in1 - have.begin());
+            const auto have = keys_of(pages_[page]);
+            const auto n = static_cast<std::size_t>(std::ranges::mismatch(have, keys).in1 - have.begin());
             if (n > longest) longest = n, best = page;
         }
         if (longest < kPagePositions) {
             m.partial = best;
-            m.partial_tokens = static_cast<std::uint32_t>(longest);
+            m.partial_keys = static_cast<std::uint32_t>(longest);
             break;
         }
         m.pages.push_back(best);
-        tokens = tokens.subspan(longest);
+        keys = keys.subspan(longest);
         parent = best;
     }
     if (checkpoints_) end_at_checkpoint(m);
@@ -107,35 +107,35 @@ PagePool::Match PagePool::match(std::span<const std::uint32_t> tokens) {
 }
 
 void PagePool::end_at_checkpoint(Match& m) const {
-    if (m.partial != kNone && (m.partial_tokens < pages_[m.partial].n_tokens || !checkpoints_->find(m.partial))) {
+    if (m.partial != kNone && (m.partial_keys < pages_[m.partial].n_keys || !checkpoints_->find(m.partial))) {
         m.partial = kNone;
     }
     if (m.partial != kNone) return;
     while (!m.pages.empty() && !checkpoints_->find(m.pages.back())) m.pages.pop_back();
 }
 
-std::vector<std::uint32_t> PagePool::path(std::span<const std::uint32_t> tokens) const {
+std::vector<std::uint32_t> PagePool::path(const Beginning& text) const {
     std::vector<std::uint32_t> pages;
-    for (; !tokens.empty(); tokens = tokens.subspan(kPagePositions)) {
-        const auto* siblings = children_of(pages.empty() ? kNone : pages.back(), tokens[0]);
+    for (auto keys = text.keys; !keys.empty(); keys = keys.subspan(kPagePositions)) {
+        const auto* siblings = children_of({text.root, keys[0], pages.empty() ? kNone : pages.back()});
         if (!siblings) break;
-        const auto wanted = tokens.first(kPagePositions);
+        const auto wanted = keys.first(kPagePositions);
         const auto at = std::ranges::find_if(
-            *siblings, [&](std::uint32_t other) { return std::ranges::equal(tokens_of(pages_[other]), wanted); });
+            *siblings, [&](std::uint32_t other) { return std::ranges::equal(keys_of(pages_[other]), wanted); });
         if (at == siblings->end()) break;
         pages.push_back(*at);
     }
     return pages;
 }
 
-std::uint32_t PagePool::find(std::span<const std::uint32_t> tokens) const {
-    const auto pages = path(tokens);
-    return !pages.empty() && pages.size() * kPagePositions == tokens.size() ? pages.back() : kNone;
+std::uint32_t PagePool::find(const Beginning& text) const {
+    const auto pages = path(text);
+    return !pages.empty() && pages.size() * kPagePositions == text.keys.size() ? pages.back() : kNone;
 }
 
-bool PagePool::pin(std::span<const std::uint32_t> tokens) {
-    const auto pages = path(tokens);
-    if (pages.size() * kPagePositions != tokens.size()) return false;
+bool PagePool::pin(const Beginning& text) {
+    const auto pages = path(text);
+    if (pages.size() * kPagePositions != text.keys.size()) return false;
     for (const std::uint32_t page : pages) {
         if (pages_[page].pins++ != 0) continue;
         hold(page);
@@ -144,9 +144,9 @@ bool PagePool::pin(std::span<const std::uint32_t> tokens) {
     return true;
 }
 
-bool PagePool::unpin(std::span<const std::uint32_t> tokens) {
-    const auto pages = path(tokens);
-    if (pages.size() * kPagePositions != tokens.size()) return false;
+bool PagePool::unpin(const Beginning& text) {
+    const auto pages = path(text);
+    if (pages.size() * kPagePositions != text.keys.size()) return false;
     if (std::ranges::any_of(pages, [&](std::uint32_t page) { return pages_[page].pins == 0; })) return false;
     // Later pages first, as those of a text that ends.
     for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
@@ -157,34 +157,37 @@ bool PagePool::unpin(std::span<const std::uint32_t> tokens) {
     return true;
 }
 
-std::uint32_t PagePool::unpinned_in(std::span<const std::uint32_t> tokens) const {
-    const auto pages = path(tokens);
+std::uint32_t PagePool::unpinned_in(const Beginning& text) const {
+    const auto pages = path(text);
     const auto pinned = std::ranges::count_if(pages, [&](std::uint32_t page) { return pages_[page].pins != 0; });
-    return static_cast<std::uint32_t>(tokens.size() / kPagePositions - static_cast<std::size_t>(pinned));
+    return static_cast<std::uint32_t>(text.keys.size() / kPagePositions - static_cast<std::size_t>(pinned));
 }
 
-std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens) {
-    if (auto* siblings = children_of(parent, tokens[0])) {
-        std::vector<std::uint32_t> covered;  // by these tokens: of no more use
+std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const Beginning& text) {
+    const auto keys = text.keys;
+    const Branch branch{text.root, keys[0], parent};
+    if (auto* siblings = children_of(branch)) {
+        std::vector<std::uint32_t> covered;  // by these keys: of no more use
         for (const std::uint32_t other : *siblings) {
-            const auto have = tokens_of(pages_[other]);
-            if (other != page && std::ranges::equal(have, tokens)) {
+            const auto have = keys_of(pages_[other]);
+            if (other != page && std::ranges::equal(have, keys)) {
                 hold(other);
                 release(page);
                 return other;
             }
-            if (have.size() < tokens.size() && pages_[other].holders == 0 &&
-                std::ranges::equal(have, tokens.first(have.size()))) {
+            if (have.size() < keys.size() && pages_[other].holders == 0 &&
+                std::ranges::equal(have, keys.first(have.size()))) {
                 covered.push_back(other);
             }
         }
         for (const std::uint32_t other : covered) evict(other);
     }
     Page& p = pages_[page];
+    p.root = text.root;
     p.parent = parent;
-    p.n_tokens = static_cast<std::uint32_t>(tokens.size());
-    std::ranges::copy(tokens, p.tokens.begin());
-    tree_[key(parent, tokens[0])].push_back(page);
+    p.n_keys = static_cast<std::uint32_t>(keys.size());
+    std::ranges::copy(keys, p.keys.begin());
+    tree_[branch].push_back(page);
     if (parent != kNone) {
         leave_queue(parent);
         ++pages_[parent].children;
@@ -196,7 +199,7 @@ std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, std::s
 bool PagePool::make_private(std::uint32_t page) {
     const Page& p = pages_[page];
     if (p.holders != 1 || p.children != 0) return false;
-    if (p.n_tokens != 0) withdraw(page);
+    if (p.n_keys != 0) withdraw(page);
     return true;
 }
 

@@ -1,6 +1,10 @@
 // PagePool: who holds which page of the cache, and which texts' pages can be used again. It counts; the pages' contents
 // are the device's.
 //
+// A page is known by everything that its contents follow from: a root, which stands for what all of a text depends on
+// and for who may share it (an adapter, a tenant), and a key for each position from the beginning on: a token's id, or
+// a hash of something else that stands there (`content_key`). Texts whose roots or keys differ share nothing.
+//
 // Pages that hold a text's keys and values form a tree: a page follows the page of the tokens before its own. A text
 // that begins like an earlier one, whoever's it was, shares the pages of the common beginning. A page in the tree that
 // nobody holds stays until its memory is needed; those used longest ago go first, and no page before the pages that
@@ -20,6 +24,17 @@
 
 namespace akunu {
 
+// The key of a position: that of a token is its id.
+using PageKey = std::uint64_t;
+// Of a position where a piece of an image stands, or another thing that is no token: never the key of a token.
+constexpr PageKey content_key(std::uint64_t hash) { return hash | PageKey{1} << 63; }
+
+// What a text begins with, for those who look for its pages.
+struct Beginning {
+    std::uint64_t root = 0;
+    std::span<const PageKey> keys;
+};
+
 class PagePool {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
@@ -32,38 +47,40 @@ class PagePool {
     void hold(std::uint32_t page);
     void release(std::uint32_t page);
 
-    // The longest cached beginning of `tokens`: pages whose tokens match whole, and how many tokens of one more match.
-    // All are held for the caller.
+    // The longest cached beginning of a text: pages whose keys match whole, and how many keys of one more match. All
+    // are held for the caller.
     struct Match {
         std::vector<std::uint32_t> pages;
-        std::uint32_t partial = kNone, partial_tokens = 0;
+        std::uint32_t partial = kNone, partial_keys = 0;
     };
-    Match match(std::span<const std::uint32_t> tokens);
+    Match match(const Beginning& text);
 
-    // The page of the last of these tokens, which are whole pages; kNone where it is not in the tree. Holds nothing.
-    std::uint32_t find(std::span<const std::uint32_t> tokens) const;
+    // The page of the last of these keys, which are whole pages; kNone where it is not in the tree. Holds nothing.
+    std::uint32_t find(const Beginning& text) const;
 
-    // The pages of these tokens, which are whole pages, stay in the tree until as many calls of `unpin`. False, and
+    // The pages of these keys, which are whole pages, stay in the tree until as many calls of `unpin`. False, and
     // nothing is done, where they are not all there, or, of `unpin`, not pinned.
-    bool pin(std::span<const std::uint32_t> tokens);
-    bool unpin(std::span<const std::uint32_t> tokens);
+    bool pin(const Beginning& text);
+    bool unpin(const Beginning& text);
     // Pages that `pin` would add to those that are pinned.
-    std::uint32_t unpinned_in(std::span<const std::uint32_t> tokens) const;
+    std::uint32_t unpinned_in(const Beginning& text) const;
 
-    // Enters the caller's page, which holds these tokens, behind `parent` (kNone: at a text's beginning). Returns the
-    // page to hold from now on: an equal one that was there before, in whose favour the caller's is released, or
-    // `page`.
-    std::uint32_t publish(std::uint32_t parent, std::uint32_t page, std::span<const std::uint32_t> tokens);
+    // Enters the caller's page, which holds these keys of a text of this root, behind `parent` (kNone: at its
+    // beginning). Returns the page to hold from now on: an equal one that was there before, in whose favour the
+    // caller's is released, or `page`.
+    std::uint32_t publish(std::uint32_t parent, std::uint32_t page, const Beginning& text);
 
     // Makes a held page one that only the caller holds and may write: true where nobody else holds it or its tokens go
     // on in other pages. It leaves the tree.
     bool make_private(std::uint32_t page);
 
-    // How many tokens of a page others can find; 0: it is not in the tree.
-    std::uint32_t tokens_in(std::uint32_t page) const { return pages_[page].n_tokens; }
+    // How many positions of a page others can find; 0: it is not in the tree.
+    std::uint32_t keys_in(std::uint32_t page) const { return pages_[page].n_keys; }
 
     // Forgets every text that nobody holds.
     void forget();
+    // Pages that nobody holds and that are not in the tree.
+    std::span<const std::uint32_t> unused() const { return free_; }
 
     std::uint32_t pages() const { return static_cast<std::uint32_t>(pages_.size()); }
     std::uint32_t held() const { return held_; }
@@ -74,17 +91,34 @@ class PagePool {
 
   private:
     struct Page {
+        std::uint64_t root = 0;
         std::uint32_t holders = 0;
         std::uint32_t parent = kNone;
         std::uint32_t children = 0;
-        std::uint32_t n_tokens = 0;  // 0: not in the tree
-        std::uint32_t pins = 0;      // together they are one holder
+        std::uint32_t n_keys = 0;  // 0: not in the tree
+        std::uint32_t pins = 0;    // together they are one holder
         std::uint64_t used = 0;
-        std::array<std::uint32_t, kPagePositions> tokens{};
+        std::array<PageKey, kPagePositions> keys{};
     };
-    static std::uint64_t key(std::uint32_t parent, std::uint32_t first) { return std::uint64_t{parent} << 32 | first; }
-    std::span<const std::uint32_t> tokens_of(const Page& p) const { return {p.tokens.data(), p.n_tokens}; }
-    bool evictable(const Page& p) const { return p.holders == 0 && p.n_tokens != 0 && p.children == 0; }
+    // Siblings that begin alike.
+    struct Branch {
+        std::uint64_t root;
+        PageKey first;
+        std::uint32_t parent;
+        bool operator==(const Branch&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Branch& b) const {
+            std::uint64_t h = b.root;
+            for (const std::uint64_t word : {b.first, std::uint64_t{b.parent}}) {
+                h = (h ^ word) * 0x9E3779B97F4A7C15u;
+                h ^= h >> 29;
+            }
+            return h;
+        }
+    };
+    static std::span<const PageKey> keys_of(const Page& p) { return {p.keys.data(), p.n_keys}; }
+    bool evictable(const Page& p) const { return p.holders == 0 && p.n_keys != 0 && p.children == 0; }
     // The pages of a match up to the last one that has a checkpoint, and the state there.
     void end_at_checkpoint(Match& m) const;
     // Takes a page out of the tree; one that nobody holds gives its memory back, too.
@@ -93,15 +127,15 @@ class PagePool {
     // After a change of what `evictable` looks at.
     void touch(std::uint32_t page);
     void leave_queue(std::uint32_t page);
-    // The pages of these tokens, which are whole pages, as far as they are in the tree.
-    std::vector<std::uint32_t> path(std::span<const std::uint32_t> tokens) const;
-    const std::vector<std::uint32_t>* children_of(std::uint32_t parent, std::uint32_t first) const;
+    // The pages of these keys, which are whole pages, as far as they are in the tree.
+    std::vector<std::uint32_t> path(const Beginning& text) const;
+    const std::vector<std::uint32_t>* children_of(const Branch& branch) const;
 
     std::vector<Page> pages_;
     Checkpoints* checkpoints_;
     std::vector<std::uint32_t> free_;
-    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> tree_;  // by parent and first token
-    std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;             // evictable pages, by last use
+    std::unordered_map<Branch, std::vector<std::uint32_t>, Hash> tree_;
+    std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;  // evictable pages, by last use
     std::uint64_t clock_ = 0;
     std::uint32_t held_ = 0, pinned_ = 0, cached_ = 0;
 };

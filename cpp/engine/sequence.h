@@ -19,6 +19,10 @@ struct Sequence {
     std::uint32_t prompt = 0;     // tokens of the prompt
     std::uint32_t published = 0;  // pages that other texts can find, or have
     std::vector<std::uint32_t> pages;
+    // What its pages are known by, besides tokens: see pages.h. The hash of what stands at a position where it is not
+    // the token, else 0; positions behind the last one have tokens.
+    std::uint64_t root = 0;
+    std::vector<std::uint64_t> contents;
     // Where blocks have a state: the position that its record's is before, at most `length`; kLostState while a step
     // that changes it has not succeeded.
     std::uint32_t state_at = 0;

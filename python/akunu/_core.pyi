@@ -412,15 +412,24 @@ class Engine:
 
         Token t is bit t % 32 of word t // 32.
         """
-    def read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
-        """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache."""
+    def read_page(
+        self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
+    ) -> npt.NDArray[np.uint8] | None:
+        """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache.
+
+        `root` and `contents` as in `begin`, here and below.
+        """
     def restore_page(self, slot: int, page: npt.NDArray[np.uint8]) -> bool:
         """Take what `read_page` gave as the next page of a text; False when no page is left."""
-    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
+    def pin(
+        self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
+    ) -> bool:
         """Keep the pages of `ids`, whole ones, until `unpin`; False where the cache does not hold all."""
-    def unpin(self, ids: npt.NDArray[np.uint32]) -> None: ...
+    def unpin(
+        self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
+    ) -> None: ...
     def forget(self) -> None:
-        """Drop all pages that no open text holds."""
+        """Drop all pages that no open text holds, and give their memory back to the system."""
     def stop_after_step(self) -> None:
         """End a chain after the token that it is at (thread-safe)."""
     def begin(
@@ -442,9 +451,14 @@ class Engine:
         end_ids: Sequence[int] = (),
         reuse: bool = True,
         slot: int | None = None,
+        root: int = 0,
+        contents: npt.NDArray[np.uint64] | None = None,
     ) -> int:
         """Start a generation; returns how many prompt tokens the cache already holds, of any earlier text.
 
+        Pages are shared among texts of one `root` only, and where `contents` are equal too: hashes, one for
+        each position from the first on, of what stands there in the token's place; 0, or none, where the
+        token does.
         `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
         Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
         """

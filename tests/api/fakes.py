@@ -65,6 +65,7 @@ class FakeText:
     forced: list[int] = field(default_factory=list)
     masks: list[np.ndarray] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    root: int = 0
 
 
 class FakeEngine:
@@ -95,6 +96,7 @@ class FakeEngine:
         self.memory = {"weights": 1, "weights_mapped": 2, "kv_cache": 3, "scratch": 4}
         self.memory_left: int | None = None
         self.cache: list[int] = []
+        self.cache_root = 0
         self.calls: list[tuple[str, Any]] = []
         self.steps: list[tuple[int, int]] = []  # (parts, tokens) of each
         self.before_decode: Callable[[FakeEngine], None] = lambda engine: None
@@ -128,9 +130,11 @@ class FakeEngine:
     def close_slot(self, slot: int) -> None:
         with self._exclusive():
             text = self.texts.pop(slot)
-            self.cache = list(text.cache)
+            self.cache, self.cache_root = list(text.cache), text.root
 
-    def begin(self, ids: Sequence[int], *, slot: int, reuse: bool = True, **settings: Any) -> int:
+    def begin(
+        self, ids: Sequence[int], *, slot: int, reuse: bool = True, root: int = 0, **settings: Any
+    ) -> int:
         with self._exclusive():
             ids = [int(i) for i in ids]
             self.calls.append(("begin", ids))
@@ -139,13 +143,13 @@ class FakeEngine:
             if len(ids) > self.context:
                 raise ContextLengthError(f"the prompt has {len(ids)} tokens, the context {self.context}")
             shared = 0
-            if reuse:
+            if reuse and root == self.cache_root:
                 limit = min(len(ids) - 1, len(self.cache))
                 while shared < limit and ids[shared] == self.cache[shared]:
                     shared += 1
             self.settings = settings
-            text = self.texts[slot] = FakeText(ids[:shared], ids, settings=settings)
-            self.cache = text.cache
+            text = self.texts[slot] = FakeText(ids[:shared], ids, settings=settings, root=root)
+            self.cache, self.cache_root = text.cache, root
             return shared
 
     def extend(self, slot: int, ids: Sequence[int]) -> None:
@@ -185,7 +189,7 @@ class FakeEngine:
         with self._exclusive():
             self.steps.append((len(parts), steps))
             decoding = all(self.texts[slot].pending is not None for slot, *_ in parts)
-            self.cache = self.texts[parts[0][0]].cache
+            self.cache, self.cache_root = self.texts[parts[0][0]].cache, self.texts[parts[0][0]].root
             self.calls.append(("decode", steps) if decoding else ("prefill", parts[0][2]))
             for slot, *_ in parts:
                 self.texts[slot].masks = []

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from akunu.scheduling.page_files import HEADER, PageFiles
+from akunu.scheduling.prefix import Prefix
 
 SIZE = 1000  # of a page
 FILE = SIZE + HEADER.size
@@ -30,7 +31,7 @@ def share(folder: Path, seed: int) -> None:
     files, rng, read = store(folder, limit=LIMIT), np.random.default_rng(seed), 0
     for _ in range(300):
         i = int(rng.integers(0, 30))
-        key = files.keys(ids(i, 32))[0]
+        key = files.keys(Prefix(ids(i, 32)))[0]
         try:
             assert np.array_equal(files.read(key, ids(i, 32)), page(i))
             read += 1
@@ -42,6 +43,6 @@ def share(folder: Path, seed: int) -> None:
 def write_until_killed(folder: Path) -> None:
     files = store(folder)
     for i in range(1_000_000):
-        files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
+        files.write(files.keys(Prefix(ids(i, 32)))[0], ids(i, 32), page(i))
         if i == 20:
             print("going", flush=True)

@@ -24,6 +24,7 @@ import akunu
 from akunu.scheduling import page_files
 from akunu.scheduling.disk import DiskTier
 from akunu.scheduling.page_files import HEADER, DamagedPageError
+from akunu.scheduling.prefix import Prefix
 from children import environment
 from models import llama2c
 
@@ -186,20 +187,20 @@ def test_arguments_are_checked(path: Path, tmp_path: Path, options: dict, messag
 
 def test_a_page_is_found_by_all_tokens_up_to_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1)
-    keys = files.keys(text)
-    assert len(keys) == 3 and files.keys(text[:95]) == keys[:2]
+    keys = files.keys(Prefix(text))
+    assert len(keys) == 3 and files.keys(Prefix(text[:95])) == keys[:2]
     files.write(keys[1], text[:64], page(1))
     assert np.array_equal(store(tmp_path).read(keys[1], text[:64]), page(1))
     changed = text.copy()
     changed[3] += 1
-    assert files.keys(changed)[1] != keys[1]
-    assert not set(store(tmp_path, identity=b"another").keys(text)) & set(keys)
+    assert files.keys(Prefix(changed))[1] != keys[1]
+    assert not set(store(tmp_path, identity=b"another").keys(Prefix(text))) & set(keys)
 
 
 def test_a_cache_that_was_cleared_is_filled_again(tmp_path: Path) -> None:
     folder, text = tmp_path / "cache", ids(1, 32)
     files = store(folder)
-    (key,) = files.keys(text)
+    (key,) = files.keys(Prefix(text))
     for _ in range(2):
         files.write(key, text, page(1))
         assert np.array_equal(files.read(key, text), page(1))
@@ -210,7 +211,7 @@ def test_a_cache_that_was_cleared_is_filled_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "longer", "empty", "bytes", "header", "tokens"])
 def test_damage_is_noticed_and_removed(tmp_path: Path, damage: str) -> None:
     files, text = store(tmp_path), ids(1)
-    key = files.keys(text)[0]
+    key = files.keys(Prefix(text))[0]
     files.write(key, text[:32], page(1))
     (file,) = written(tmp_path)
     data = file.read_bytes()
@@ -235,7 +236,7 @@ def test_damage_is_noticed_and_removed(tmp_path: Path, damage: str) -> None:
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     files = store(tmp_path, limit=10 * FILE)
     texts = [ids(i, 32) for i in range(10)]
-    keys = [files.keys(text)[0] for text in texts]
+    keys = [files.keys(Prefix(text))[0] for text in texts]
     for i in range(9):
         files.write(keys[i], texts[i], page(i))
         os.utime(files._path(keys[i]), ns=(i, i))
@@ -243,7 +244,7 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     mine = tmp_path / "notes.txt"
     mine.write_text("kept")
     for i in (9, 1, 2):
-        files.write(files.keys(ids(100 + i, 32))[0], ids(100 + i, 32), page(i))
+        files.write(files.keys(Prefix(ids(100 + i, 32)))[0], ids(100 + i, 32), page(i))
     assert [files.holds(key) for key in keys[:4]] == [True, False, False, True]
     assert sum(f.stat().st_size for f in written(tmp_path)) <= 10 * FILE
     assert mine.read_text() == "kept"
@@ -263,7 +264,7 @@ def test_files_are_bounded_also_where_there_are_no_locks(
     monkeypatch.setattr("akunu.scheduling.page_files.fcntl.flock", flock)
     files = store(tmp_path, limit=10 * FILE)
     for i in range(20):
-        files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
+        files.write(files.keys(Prefix(ids(i, 32)))[0], ids(i, 32), page(i))
     assert (len(written(tmp_path)) <= 10) == (error != errno.EWOULDBLOCK)
 
 
@@ -287,7 +288,7 @@ def test_on_a_full_disk_what_was_used_longest_ago_goes_too(
 ) -> None:
     full_disk(monkeypatch, tmp_path, 10 * FILE)
     files = store(tmp_path)
-    keys = [files.keys(ids(i, 32))[0] for i in range(30)]
+    keys = [files.keys(Prefix(ids(i, 32)))[0] for i in range(30)]
     for i, key in enumerate(keys):
         files.write(key, ids(i, 32), page(i))
         os.utime(files._path(key), ns=(i, i))
@@ -305,7 +306,7 @@ def test_a_write_that_fails_once_more_or_otherwise_is_an_error(
     files = store(tmp_path)
     with pytest.raises(OSError, match=os.strerror(error)):
         for i in range(5):
-            files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
+            files.write(files.keys(Prefix(ids(i, 32)))[0], ids(i, 32), page(i))
     assert len(written(tmp_path)) == room // FILE
     assert not list(tmp_path.rglob("*.part"))
 
@@ -313,26 +314,26 @@ def test_a_write_that_fails_once_more_or_otherwise_is_an_error(
 def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a prompt that would begin with its pages is run."""
     files = store(tmp_path)
-    files.write(files.keys(ids(1))[0], ids(1)[:32], page(1))
+    files.write(files.keys(Prefix(ids(1)))[0], ids(1)[:32], page(1))
 
     def stat(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "no")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "stat", stat)
-        assert not files.holds(files.keys(ids(1))[0])
+        assert not files.holds(files.keys(Prefix(ids(1)))[0])
 
 
 def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1, 320)
-    keys = files.keys(text)
+    keys = files.keys(Prefix(text))
     for i, key in enumerate(keys, 1):
         files.write(key, text[: 32 * i], page(i))
     now = time.time_ns()
     for i, key in enumerate(keys):
         files.touch(key, now - i)
     small = store(tmp_path, limit=6 * FILE)
-    small.write(small.keys(ids(2, 32))[0], ids(2, 32), page(0))
+    small.write(small.keys(Prefix(ids(2, 32)))[0], ids(2, 32), page(0))
     left = [files.holds(key) for key in keys]
     assert left == sorted(left, reverse=True) and 3 <= sum(left) <= 5
 
@@ -365,14 +366,14 @@ def test_a_process_that_is_killed_while_it_writes_leaves_a_usable_cache(tmp_path
     # A write that is cut anywhere leaves this, at most.
     (next(tmp_path.rglob("*.page")).parent / "cut.part").write_bytes(b"akunu")
     files, i = store(tmp_path), 0
-    while files.holds(key := files.keys(ids(i, 32))[0]):
+    while files.holds(key := files.keys(Prefix(ids(i, 32)))[0]):
         assert np.array_equal(files.read(key, ids(i, 32)), page(i))
         i += 1
     assert i > 20
     # What it was writing is deleted when it is old.
     for part in tmp_path.rglob("*.part"):
         os.utime(part, ns=(0, 0))
-    store(tmp_path).write(files.keys(ids(0, 32))[0], ids(0, 32), page(0))
+    store(tmp_path).write(files.keys(Prefix(ids(0, 32)))[0], ids(0, 32), page(0))
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -404,7 +405,7 @@ for i in range(100000):
 
 def test_only_the_owner_can_read(tmp_path: Path) -> None:
     files = store(tmp_path / "new")
-    files.write(files.keys(ids(1))[0], ids(1)[:32], page(1))
+    files.write(files.keys(Prefix(ids(1)))[0], ids(1)[:32], page(1))
     modes = {entry.stat().st_mode & 0o077 for entry in (tmp_path / "new").rglob("*")}
     assert modes == {0} and (tmp_path / "new").stat().st_mode & 0o077 == 0
 
@@ -424,20 +425,20 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
     more = threading.Event()
     more.set()
 
-    def read(prefix: np.ndarray) -> np.ndarray:
+    def read(prefix: Prefix) -> np.ndarray:
         if more.is_set():  # texts end faster than pages are written
-            tier.keep(ids(2 + tier.counts["written"]))
+            tier.keep(Prefix(ids(2 + tier.counts["written"])))
         return page(1)
 
     files = store(tmp_path)
     tier = DiskTier(files, read, lambda: False)
-    tier.keep(ids(1))
+    tier.keep(Prefix(ids(1)))
     flushing = threading.Thread(target=tier.flush, daemon=True)
     flushing.start()
     flushing.join(10)
     try:
         assert not flushing.is_alive()
-        assert all(files.holds(key) for key in files.keys(ids(1)))
+        assert all(files.holds(key) for key in files.keys(Prefix(ids(1))))
     finally:
         more.clear()
     tier.flush()
@@ -449,14 +450,14 @@ def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest
     for busy in (True, False):
         tier = DiskTier(store(tmp_path / str(busy)), lambda ids: page(1), lambda busy=busy: busy)
         monkeypatch.setattr(tier._hurry, "wait", rests.append)
-        tier._write(ids(1))
+        tier._write(Prefix(ids(1)))
         assert len(rests) == 3 and all(rest > 0 for rest in rests)
 
 
 def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None:
     files, asked = store(tmp_path), []
 
-    def read(prefix: np.ndarray) -> np.ndarray:
+    def read(prefix: Prefix) -> np.ndarray:
         asked.append(prefix)
         if len(asked) == 1:
             raise akunu.DeviceError("the device is out of memory")
@@ -464,12 +465,12 @@ def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None
 
     tier = DiskTier(files, read, lambda: False)
     with pytest.warns(RuntimeWarning, match="cache_dir: a page cannot be kept: the device is out of memory"):
-        tier.keep(ids(1))
+        tier.keep(Prefix(ids(1)))
         tier.flush()
-    tier.keep(ids(2))
+    tier.keep(Prefix(ids(2)))
     tier.flush()
     assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
-    assert all(files.holds(key) for key in files.keys(ids(2)))
+    assert all(files.holds(key) for key in files.keys(Prefix(ids(2))))
 
 
 def test_pages_are_looked_for_a_few_at_a_time_and_others_have_the_lock(
@@ -510,13 +511,13 @@ def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:
     """It changes their numbers, and adds none."""
     files, counts = store(tmp_path), list[list[str]]()
 
-    def read(prefix: np.ndarray) -> np.ndarray:
+    def read(prefix: Prefix) -> np.ndarray:
         counts.append(list(tier.counts))
         return page(1)
 
     tier = DiskTier(files, read, lambda: False)
     names = list(tier.counts)
-    tier.keep(ids(1))
+    tier.keep(Prefix(ids(1)))
     tier.flush()
     assert tier.counts["written"] == len(counts) == 3 and all(found == names for found in counts)
     assert {f"disk_{name}" for name in names} == {

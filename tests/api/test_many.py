@@ -14,6 +14,7 @@ import pytest
 
 import akunu
 from akunu.scheduling import Scheduler, Sequence
+from akunu.scheduling.drafts import StepCosts
 from models import llama2c
 
 from .conftest import make_model
@@ -379,3 +380,76 @@ def test_the_memory_that_a_model_takes_is_said(few_pages: akunu.Model) -> None:
 def test_memory_that_no_text_fits_into_is_refused(path: Path, options: dict, message: str) -> None:
     with pytest.raises(akunu.InvalidArgumentError, match=message):
         akunu.load(path, context=96, **options)
+
+
+def test_texts_of_another_salt_find_nothing_and_wait_for_nobody(path: Path, tmp_path: Path) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as model:
+        options = {"max_tokens": 4, "temperature": 0}
+        expected = model.generate(TWICE, **options)
+        for salt in ("one", "another", ""):
+            first, second = (model.generate(TWICE, cache_salt=salt, **options) for _ in range(2))
+            assert first.ids == second.ids == expected.ids
+            assert first.stats.cached_tokens == 0 and second.stats.cached_tokens >= 64
+        assert model.generate(TWICE, **options).stats.cached_tokens >= 64
+        assert model.pin(TWICE, cache_salt="one") == 64 and model.stats().pages_pinned == 2
+        with pytest.raises(akunu.InvalidArgumentError, match="it is not pinned"):
+            model.unpin(TWICE, cache_salt="another")
+        model.unpin(TWICE, cache_salt="one")
+        model.flush()
+        assert model.stats().disk_written >= 8
+    with akunu.load(path, context=256, cache_dir=tmp_path) as later:
+        for salt, tokens in (("new", 0), ("one", 64), (None, 64)):
+            found = later.generate(TWICE, cache_salt=salt, **options)
+            assert found.stats.cached_tokens // 32 * 32 == tokens and found.ids == expected.ids
+
+
+def test_drafts_are_looked_up_in_texts_of_the_same_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    propose = Sequence.propose
+    monkeypatch.setattr(StepCosts, "may_pay", lambda self, rows, most: True)
+    monkeypatch.setattr(
+        Sequence,
+        "propose",
+        lambda s, others, context: (asked.append(len(others)), propose(s, others, context))[1],
+    )
+    scheduler = Scheduler(FakeEngine(hashed(50, 4), vocab=50, context=300))
+    texts = [
+        Sequence(np.array([1, 2, 3 + i], np.uint32), {}, 8, salt=salt)
+        for i, salt in enumerate((None, "one", "one", "another"))
+    ]
+    for text in texts:
+        scheduler.submit(text)
+    for _ in range(8):
+        for text in texts:
+            scheduler.next(text)
+    assert set(asked) == {1, 2} and len(asked) >= 8
+    for text in texts:
+        scheduler.end(text, text.known)
+
+
+@pytest.mark.parametrize("salt", [3, b"one", "\ud800"])
+def test_a_salt_is_a_text(salt: object) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match="cache_salt"):
+        make_model().generate([1, 5], cache_salt=salt)
+
+
+def test_the_memory_of_what_is_cached_is_given_back() -> None:
+    with akunu.load("ember", context=1024, parallel=4, threads=1) as model:
+        ids = [5 + i % 300 for i in range(1000)]
+        for first in range(4, 8):
+            model.generate([first, *ids], max_tokens=1)
+        stats = model.stats()
+        assert stats.pages_cached > 100
+        held = resident()
+        model.clear_cache()
+        assert model.stats().pages_cached == 0
+        assert held - resident() > 0.7 * stats.pages_cached * stats.page_bytes
+        assert model.generate([7, *ids], max_tokens=1).stats.cached_tokens == 0
+
+
+def resident() -> int:
+    """Bytes of this process' own memory."""
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the system does not tell")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("RssAnon:"))) * 1024

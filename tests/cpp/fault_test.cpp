@@ -202,6 +202,33 @@ void yields() {
     check(e.engine.step({&part, 1}, 4, {})[0].ids.size() == 1, "nor is one lost that comes as it begins");
 }
 
+// Forks have their text's identity, and texts of another find nothing of theirs.
+void identities() {
+    const SyntheticModel m = synthetic_model(DType::Q8_0);
+    Opened e(m, 8);
+    const Ids prompt = prompt_of(70);
+    const std::vector<std::uint64_t> picture{9};
+    const Prefix texts[] = {prompt, {prompt, 1}, {prompt, 2}, {prompt, 1, picture}};
+    for (const Prefix& text : texts) {
+        const std::uint32_t slot = e.engine.take_slot();
+        check(e.engine.begin(slot, text, {}, true) == 0, "no text of another identity is found");
+        e.go_on(slot, 2);
+        const std::uint32_t forked = e.engine.fork(slot);
+        e.go_on(slot, 3);
+        e.engine.close(slot);
+        e.go_on(forked, 20);
+        e.engine.close(forked);
+    }
+    for (const Prefix& text : texts) {
+        const std::uint32_t slot = e.engine.take_slot();
+        check(e.engine.begin(slot, text, {}, true) == 69, "each finds its own");
+        e.engine.close(slot);
+    }
+    const std::vector<std::uint64_t> many(prompt.size() + 1, 1);
+    const std::uint32_t slot = e.engine.take_slot();
+    check_throws<InvalidArgumentError>([&] { e.engine.begin(slot, {prompt, 1, many}, {}, true); }, "more contents");
+}
+
 // Where nobody says how much memory pages have, they and the weights fit the device's.
 void sizes() {
     const SyntheticModel m = synthetic_model(DType::F16);
@@ -225,6 +252,7 @@ int main() {
     pages();
     steps();
     yields();
+    identities();
     sizes();
     return 0;
 }

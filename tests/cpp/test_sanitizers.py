@@ -49,6 +49,7 @@ BUILDS = {
             "engine_smoke",
             "fault_test",
             "memory_test",
+            "pages_test",
             "sampler_test",
             "topology_test",
             "kernel_table_driver",
@@ -147,6 +148,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
         ("asan", "fault_test", ()),
         ("asan", "topology_test", ()),
         ("asan", "memory_test", ()),
+        ("asan", "pages_test", ()),
         pytest.param(
             "asan",
             "schedule_test",

@@ -28,6 +28,7 @@ from akunu.describe.config import ModelSpec, resolve
 from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
+from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.writer import Writer
 from api.fakes import decide_drafts
 
@@ -188,7 +189,7 @@ class Mixes:
             self._read(mix, reading, rng, bits, stay=True)
         mix.flush()
         for ids in pinned:
-            mix.unpin(ids)
+            mix.unpin(Prefix(ids))
         stats = mix.stats
         assert (
             stats.pages_held
@@ -204,7 +205,7 @@ class Mixes:
     def _pin(self, mix: Scheduler, pinned: list[np.ndarray], rng: random.Random) -> None:
         """Pin the beginning of an earlier text, as far as it is cached and there is room, or unpin one."""
         if pinned and rng.random() < 0.4:
-            mix.unpin(pinned.pop(rng.randrange(len(pinned))))
+            mix.unpin(Prefix(pinned.pop(rng.randrange(len(pinned)))))
             return
         prompts = [text.prompt for text in self._texts if len(text.prompt) >= PAGE]
         if not prompts:
@@ -212,7 +213,7 @@ class Mixes:
         prompt = rng.choice(prompts)
         ids = np.array(prompt[: PAGE * rng.randint(1, len(prompt) // PAGE)], np.uint32)
         with contextlib.suppress(InvalidArgumentError):
-            if mix.pin(ids) and not any(np.array_equal(ids, other) for other in pinned):
+            if mix.pin(Prefix(ids)) and not any(np.array_equal(ids, other) for other in pinned):
                 pinned.append(ids)
 
     @staticmethod

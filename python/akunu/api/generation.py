@@ -84,6 +84,7 @@ class Generation:
             request.wait_timeout,
             request.speculative,
             constraint=constraint,
+            salt=request.cache_salt,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact

@@ -71,6 +71,10 @@ class GenerationOptions(TypedDict, total=False):
     speculative : bool | None
         Whether tokens that followed the same tokens before, in this text or in others that run, are drafted
         and verified several at a time, where that is faster. The text does not depend on it. None: True.
+    cache_salt : str | None
+        Texts share what is in the KV cache, in memory and in `cache_dir`, and drafts, with those of the same
+        salt only. One for each tenant keeps them from telling by a fast answer what others asked. None: with
+        texts that have none.
     schema : Mapping[str, Any] | str | None
         The text is JSON that this JSON schema, a mapping or JSON text, accepts. Of `schema` and the five that
         follow, one at most may be given. The text has the form, or the finish reason is not `stop`.
@@ -104,6 +108,7 @@ class GenerationOptions(TypedDict, total=False):
     wait_timeout: float | None
     priority: int | None
     speculative: bool | None
+    cache_salt: str | None
     schema: Mapping[str, Any] | str | None
     json: bool | None
     regex: str | None
@@ -135,6 +140,7 @@ class Request:
     wait_timeout: float | None = None
     priority: int = 0
     speculative: bool = True
+    cache_salt: str | None = None
     structure: Structure | None = None
 
 
@@ -184,8 +190,20 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         wait_timeout=number("wait_timeout"),
         priority=number("priority") or 0,
         speculative=flag("speculative", options.get("speculative"), default=True),
+        cache_salt=salt(options.get("cache_salt")),
         structure=structure_of(options),
     )
+
+
+def salt(value: object) -> str | None:
+    """A `cache_salt`; an `InvalidArgumentError` if it is neither a text nor None."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgumentError(f"cache_salt: expected a text, got {value!r} ({type(value).__name__})")
+    try:
+        _ = (value or "").encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"cache_salt: {value!r} is no text in Unicode") from error
+    return value
 
 
 def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:

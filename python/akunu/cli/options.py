@@ -13,7 +13,7 @@ from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathNa
 from akunu.describe.filetypes import KV_DTYPES
 
 if TYPE_CHECKING:
-    from akunu.api.model import Model
+    pass
 
 __all__ = [
     "GENERATION_OPTIONS",
@@ -307,15 +307,14 @@ def refuse_others(kept: Sequence[str], reason: str) -> None:
             raise click.UsageError(f"{typed_name(context, option)} has no effect: {reason}")
 
 
-def load_model(values: dict[str, Any]) -> Model:
+def load_model(values: dict[str, Any]) -> Any:
     """Load the model that a command's values name; takes the loading options out of them."""
     import akunu
     from akunu.loading.options import LoadOptions
 
     arguments = writing_arguments(values)
     arguments |= {name: values.pop(name) for name in LoadOptions.__struct_fields__ if name in values}
-    model: Model = akunu.load(values.pop("model"), **arguments)
-    return model
+    return akunu.load(values.pop("model"), **arguments)
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

@@ -201,7 +201,8 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
             f"task: {found.name} makes vectors and has no head that scores documents; expected embed, or none"
         )
     if encoder is not None:
-        asked.refuse_others(OF_VECTORS, f"{found.name} makes vectors, and such a model has")
+        # How many texts run side by side, such a model decides by itself: `parallel` means nothing to it.
+        asked.refuse_others((*OF_VECTORS, "parallel"), f"{found.name} makes vectors, and such a model has")
     types = None
     if asked.quantize is not None:
         from akunu.describe.file_tensors import quantized_types

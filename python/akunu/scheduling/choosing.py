@@ -9,6 +9,7 @@ from akunu.scheduling.drafts import WRITER_MOST, Proposal, StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
+    from akunu._core import Lookup
     from akunu.scheduling.writer import Writer
 
 __all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
@@ -51,9 +52,7 @@ def choose_drafts(
     drafts = dict[Sequence, Drafts]()
     if costs.may_pay(rows, most):
         texts = [s.lookup() for s in guessing]
-        found = [
-            s.propose(texts[max(i - NEIGHBOURS, 0) : i + NEIGHBOURS], context) for i, s in enumerate(guessing)
-        ]
+        found = [s.propose(_neighbours(i, guessing, texts), context) for i, s in enumerate(guessing)]
         speed, lengths = costs.worth(rows, found, most)
         if writer is not None and costs.known:
             seconds = writer.seconds(len(guessing), costs.of(1))
@@ -69,6 +68,12 @@ def choose_drafts(
             if not drafts.get(s, NO_DRAFTS).written:
                 s.writer_trust.hope()
     return drafts
+
+
+def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
+    """Texts beside one that may show what they say: how fast it is written tells what they had in common."""
+    near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
+    return [texts[n] for n in near if writing[n].salt == writing[i].salt]
 
 
 def _or_written(sequence: Sequence, found: Proposal, context: int, writer: Writer) -> Proposal:

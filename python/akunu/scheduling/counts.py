@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from akunu._core import PAGE
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from akunu.scheduling.prefix import Prefix
 
 __all__ = ["Beginnings", "ModelStats"]
 
@@ -112,27 +111,29 @@ class Beginnings:
     def __init__(self) -> None:
         self._seen: OrderedDict[int, None] = OrderedDict()
 
-    def known(self, ids: npt.NDArray[np.uint32]) -> int:
+    def known(self, text: Prefix) -> int:
         """Tokens of the longest beginning, in whole pages, that an earlier text had too."""
         found = 0
-        for end, key in self._keys(ids):
+        for end, key in self._keys(text):
             if key not in self._seen:
                 break
             found = end
         return found
 
-    def remember(self, ids: npt.NDArray[np.uint32]) -> None:
+    def remember(self, text: Prefix) -> None:
         """Enter a text."""
-        for _, key in self._keys(ids):
+        for _, key in self._keys(text):
             self._seen[key] = None
             self._seen.move_to_end(key)
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
 
     @staticmethod
-    def _keys(ids: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
-        data, key, keys = ids.tobytes(), 0, []
-        for end in range(PAGE, len(ids) + 1, PAGE):
-            key = hash((key, data[4 * (end - PAGE) : 4 * end]))
+    def _keys(text: Prefix) -> list[tuple[int, int]]:
+        data, key, keys = text.ids.tobytes(), hash(text.salt), []
+        others = b"" if text.contents is None else text.contents.tobytes()
+        for end in range(PAGE, len(text.ids) + 1, PAGE):
+            begin = end - PAGE
+            key = hash((key, data[4 * begin : 4 * end], others[8 * begin : 8 * end]))
             keys.append((end, key))
         return keys

@@ -21,6 +21,7 @@ import numpy as np
 
 from akunu._core import PAGE
 from akunu.scheduling.page_files import DamagedPageError
+from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,7 +40,7 @@ REST: Final = 9.0
 PENDING: Final = 1024
 """Texts that wait to be written, the latest."""
 
-ReadPage = Callable[["npt.NDArray[np.uint32]"], "npt.NDArray[np.uint8] | None"]
+ReadPage = Callable[[Prefix], "npt.NDArray[np.uint8] | None"]
 
 
 class DiskTier:
@@ -60,7 +61,7 @@ class DiskTier:
         self._read_page = read_page
         self._busy = busy
         self._changed = threading.Condition()
-        self._pending: deque[npt.NDArray[np.uint32]] = deque(maxlen=PENDING)
+        self._pending: deque[Prefix] = deque(maxlen=PENDING)
         self._kept = 0  # texts, from the first on
         self._thread: threading.Thread | None = None
         self._writing = False
@@ -71,12 +72,12 @@ class DiskTier:
 
     # -- from memory -----------------------------------------------------------------------------------------
 
-    def keep(self, ids: npt.NDArray[np.uint32]) -> None:
+    def keep(self, text: Prefix) -> None:
         """Write the whole pages of a text, soon."""
-        if len(ids) < PAGE:
+        if len(text.ids) < PAGE:
             return
         with self._changed:
-            self._pending.append(ids)
+            self._pending.append(text)
             self._kept += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_all, name="akunu-pages", daemon=True)
@@ -114,25 +115,25 @@ class DiskTier:
                 if not self._writing:
                     self._thread = None
                     return
-                ids = self._pending.popleft()
+                text = self._pending.popleft()
             try:
-                self._write(ids)
+                self._write(text)
             except Exception as error:  # of the device too: the thread goes on, for later texts
                 with self._changed:
                     self._pending.clear()
                 self.counts["unwritten"] += 1
                 warnings.warn(f"cache_dir: a page cannot be kept: {error}", RuntimeWarning, stacklevel=1)
 
-    def _write(self, ids: npt.NDArray[np.uint32]) -> None:
-        keys = self._files.keys(ids)
+    def _write(self, text: Prefix) -> None:
+        keys = self._files.keys(text)
         for i, key in enumerate(keys, 1):
             if self._files.holds(key):
                 continue
             began = time.perf_counter()
-            page = self._read_page(ids[: i * PAGE])
+            page = self._read_page(text.first(i * PAGE))
             if page is None:  # nor are those that follow it there
                 break
-            self._files.write(key, ids[: i * PAGE], page)
+            self._files.write(key, text.ids[: i * PAGE], page)
             self.counts["written"] += 1
             if self._busy():
                 self._hurry.wait(REST * (time.perf_counter() - began))
@@ -149,7 +150,7 @@ class DiskTier:
         """
         assert sequence.sought is not None
         if sequence.sought == 0:
-            sequence.seek_names = self._files.keys(sequence.ids()[:-1])
+            sequence.seek_names = self._files.keys(sequence.prefix(sequence.known - 1))
             sequence.seek_time = time.time_ns()
         first = sequence.length // PAGE
         for i in range(sequence.sought, len(names := sequence.seek_names)):

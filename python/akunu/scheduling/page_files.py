@@ -1,7 +1,8 @@
 """Pages of a KV cache in files, so that a prompt's beginning outlives the process that ran it.
 
 A file holds one page. Its name is a hash of everything that its bytes follow from: the model and how it runs
-(`identity`), and all tokens up to the page's end. So a name means one content, whoever writes it:
+(`identity`), the salt of those that may share it, and all tokens, or what stands in their place, up to the
+page's end. So a name means one content, whoever writes it:
 
 - A file is written beside its place and moved there, so it is there whole or not at all. Processes that
   write the same page write the same bytes.
@@ -31,6 +32,7 @@ import numpy as np
 from akunu._core import PAGE
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.whole_file import PART, whole_file
+from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -91,11 +93,17 @@ class PageFiles:
         self._bytes = limit + 1  # of all files, as far as known: they are not counted yet
         self._written = 0  # since they were counted: others may have written as much
 
-    def keys(self, ids: npt.NDArray[np.uint32]) -> list[str]:
+    def keys(self, text: Prefix) -> list[str]:
         """The names of a text's whole pages."""
         key, keys = self._identity, []
-        for end in range(PAGE, len(ids) + 1, PAGE):
-            key = blake2b(key + _tokens(ids, end), digest_size=20).digest()
+        if text.salt is not None:
+            secret = blake2b(self._identity, digest_size=32).digest()
+            key = blake2b(text.salt.encode(), digest_size=32, key=secret, person=b"akunu-salt").digest()
+        for end in range(PAGE, len(text.ids) + 1, PAGE):
+            data = _tokens(text.ids, end)
+            if text.contents is not None and (here := text.contents[end - PAGE : end]).any():
+                data += here.astype("<u8").tobytes()
+            key = blake2b(key + data, digest_size=20).digest()
             keys.append(key.hex())
         return keys
 

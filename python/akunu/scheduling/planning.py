@@ -25,8 +25,6 @@ from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
 from akunu._core import MAX_CHAIN, PAGE
 from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
@@ -35,8 +33,6 @@ from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
 from akunu.scheduling.sequence import Ran, Sequence
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
     from akunu.scheduling.writer import Writer
@@ -293,7 +289,8 @@ class Planner:
                 assert slot is not None
             self.waiting.remove(sequence)
             try:
-                cached = self._engine.begin(sequence.ids(), **sequence.settings, slot=slot)
+                prefix = sequence.prefix()
+                cached = self._engine.begin(prefix.ids, **sequence.settings, slot=slot, **prefix.arguments)
             except BaseException as error:
                 self._engine.close_slot(slot)
                 sequence.error = error
@@ -316,10 +313,11 @@ class Planner:
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
+        prompt = sequence.prefix(len(sequence.prompt))
         return any(
             other.hungry
             and other.length < len(other.prompt)
-            and _common(sequence.prompt, other.prompt) - other.length >= PAGE
+            and prompt.common(other.prefix(len(other.prompt))) - other.length >= PAGE
             for other in self.running
         )
 
@@ -333,8 +331,8 @@ class Planner:
         """Whether there are pages for all of a text, and one more for each that runs."""
         if not self.running:
             return True
-        ids = sequence.ids()
-        shared = max(min(_common(ids, other.ids()), other.length) for other in self.running) // PAGE
+        text = sequence.prefix()
+        shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
         pledged = sum(other.left // PAGE + 1 for other in self.running)
         return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
 
@@ -344,7 +342,7 @@ class Planner:
             return
         sequence.counted = True
         prompt, cached = sequence.prompt, min(sequence.length, len(sequence.prompt))
-        known = self._beginnings.known(prompt[:-1])  # the last token always runs
+        known = self._beginnings.known(sequence.prefix(len(prompt) - 1))  # the last token always runs
         whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
         kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"
         self._totals.update({"prompts": 1, "prompt_tokens": len(prompt), "cached_tokens": cached, kind: 1})
@@ -356,7 +354,7 @@ class Planner:
 
     def _release(self, sequence: Sequence) -> None:
         """Give a slot back; the cache keeps what it can."""
-        self._beginnings.remember(sequence.ids()[: sequence.length])
+        self._beginnings.remember(sequence.prefix(sequence.length))
         self._keep(sequence)
         if self._writer is not None:
             self._writer.leave(sequence)
@@ -366,14 +364,7 @@ class Planner:
 
     def _keep(self, sequence: Sequence) -> None:
         if self._disk is not None:
-            self._disk.keep(sequence.ids()[: sequence.length])
-
-
-def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
-    """Tokens that two texts begin with alike."""
-    n = min(len(a), len(b))
-    differ = np.flatnonzero(a[:n] != b[:n])
-    return int(differ[0]) if differ.size else n
+            self._disk.keep(sequence.prefix(sequence.length))
 
 
 def _slot(sequence: Sequence) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
+    from akunu.scheduling.prefix import Prefix
     from akunu.scheduling.sequence import Written
     from akunu.scheduling.writer import Writer
 
@@ -60,7 +61,7 @@ class Scheduler:
         self._drafts = writer is not None  # until it fails
         self._disk = DiskTier(files, self._read_page, lambda: bool(self._planner.running)) if files else None
         self._planner = Planner(engine, self._disk, writer)
-        self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
+        self._between: deque[tuple[Prefix, Future[npt.NDArray[np.uint8] | None]]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
@@ -71,7 +72,7 @@ class Scheduler:
         self._stepping: list[Part] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
-        self._pinned: set[bytes] = set()
+        self._pinned: set[tuple[str | None, bytes]] = set()
         self._stalled = 0
         self._closed = False
         self._frees = False  # the leader frees the engine when it has stopped
@@ -166,20 +167,20 @@ class Scheduler:
         with self._lock:
             return self._planner.stats()
 
-    def pin(self, ids: npt.NDArray[np.uint32]) -> bool:
-        """Keep the pages of `ids`, whole ones, in the cache until `unpin`; False where it does not hold them.
+    def pin(self, text: Prefix) -> bool:
+        """Keep the pages of a text, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
-        key = ids.tobytes()
+        key = text.salt, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
-                if not engine.pin(ids):
+                if not engine.pin(text.ids, **text.arguments):
                     return False
                 self._pinned.add(key)
         return True
 
-    def unpin(self, ids: npt.NDArray[np.uint32]) -> None:
+    def unpin(self, text: Prefix) -> None:
         """Let the cache give these pages away again.
 
         Raises
@@ -187,12 +188,12 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = ids.tobytes()
+        key = text.salt, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
-            engine.unpin(ids)
+            engine.unpin(text.ids, **text.arguments)
 
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
@@ -289,22 +290,22 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
-    def _read_page(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8] | None:
+    def _read_page(self, text: Prefix) -> npt.NDArray[np.uint8] | None:
         """`Engine.read_page` between two steps, for a thread that reads no text."""
         with self._lock:
             if not self._leading:
-                return self._engine.read_page(ids)
+                return self._engine.read_page(text.ids, **text.arguments)
             page: Future[npt.NDArray[np.uint8] | None] = Future()
-            self._between.append((ids, page))
+            self._between.append((text, page))
         return page.result()
 
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
-                ids, page = self._between.popleft()
+                text, page = self._between.popleft()
                 try:
-                    page.set_result(self._engine.read_page(ids))
+                    page.set_result(self._engine.read_page(text.ids, **text.arguments))
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
+from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Lookup
@@ -71,6 +72,10 @@ class Sequence:
     constraint: Constraint | None = None
     """What its form, if it has one, allows; told of all `tokens`."""
 
+    salt: str | None = None
+    """It shares what is cached, and drafts, with texts of the same one only; None is one too."""
+    contents: npt.NDArray[np.uint64] | None = None
+    """Hashes of what stands at its positions where that is no token: see `Prefix`."""
     priority: int = 0
     """Who waits with a higher one goes first."""
     turn: tuple[int, int] = (0, 0)
@@ -163,6 +168,12 @@ class Sequence:
     def ids(self) -> npt.NDArray[np.uint32]:
         """All known tokens."""
         return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt
+
+    def prefix(self, n: int | None = None) -> Prefix:
+        """Its first `n` known tokens, or all, and what else its pages are known by."""
+        inside = n is not None and n <= len(self.prompt)
+        ids = self.prompt if inside else self.ids()
+        return Prefix(ids[:n], self.salt, None if self.contents is None else self.contents[:n])
 
     def place(self, slot: int, cached: int) -> None:
         """It has a slot, whose cache holds the first `cached` tokens."""

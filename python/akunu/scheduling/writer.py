@@ -152,7 +152,8 @@ class Writer:
         assert slot is not None
         text = self._followed[sequence] = Followed(slot, 0, sequence.known)
         settings = {**sequence.settings, "logprobs": -1}
-        text.length = self._engine.begin(sequence.ids(), **settings, slot=slot)
+        prefix = sequence.prefix()
+        text.length = self._engine.begin(prefix.ids, **settings, slot=slot, **prefix.arguments)
         return text
 
     def _tell(self, text: Followed, sequence: Sequence) -> None:

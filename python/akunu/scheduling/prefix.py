@@ -1,0 +1,84 @@
+"""What the keys and values of a sequence follow from, besides the model: what its pages are known by.
+
+Two sequences share pages where all of it is equal. The engine knows a salt as a 64-bit root, a hash under a
+secret of this process, so that nobody can choose a salt that meets another's. Files have the salt in the hash
+that names a page.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Prefix"]
+
+_SECRET: Final = os.urandom(32)
+
+
+@lru_cache(maxsize=1024)
+def _root(salt: str) -> int:
+    return int.from_bytes(blake2b(salt.encode(), digest_size=8, key=_SECRET).digest()) or 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefix:
+    """A sequence, or the beginning of one.
+
+    Attributes
+    ----------
+    ids : numpy.ndarray
+        Token ids, uint32 [n].
+    salt : str | None
+        Sequences with another one share nothing with it; None is shared by all that have none.
+    contents : numpy.ndarray | None
+        Hashes, uint64 [m] with m <= n, of what stands at a position in the place of its token, such as a
+        piece of an image; 0 where the token does.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    salt: str | None = None
+    contents: npt.NDArray[np.uint64] | None = None
+
+    @property
+    def root(self) -> int:
+        """What the engine knows the salt by."""
+        return 0 if self.salt is None else _root(self.salt)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of `Engine.begin`, `read_page`, `pin` and `unpin`, besides the ids; none where ids say all."""
+        found: dict[str, Any] = {}
+        if self.salt is not None:
+            found["root"] = self.root
+        if self.contents is not None:
+            found["contents"] = self.contents
+        return found
+
+    def first(self, n: int) -> Prefix:
+        """Its first `n` tokens."""
+        return Prefix(self.ids[:n], self.salt, None if self.contents is None else self.contents[:n])
+
+    def common(self, other: Prefix) -> int:
+        """Tokens whose keys and values are equal to the other's."""
+        if self.salt != other.salt:
+            return 0
+        n = min(len(self.ids), len(other.ids))
+        differ = self.ids[:n] != other.ids[:n]
+        if self.contents is not None or other.contents is not None:
+            differ |= self._contents(n) != other._contents(n)
+        return int(differ.argmax()) if differ.any() else n
+
+    def _contents(self, n: int) -> npt.NDArray[np.uint64]:
+        padded = np.zeros(n, np.uint64)
+        if self.contents is not None:
+            given = self.contents[:n]
+            padded[: len(given)] = given
+        return padded
