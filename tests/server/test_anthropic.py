@@ -114,7 +114,18 @@ def test_systems_in_blocks_with_marks_for_caching_are_read(client, served):
         ({"foo": 1}, "foo"),
         ({"max_tokens": None}, "max_tokens"),
         ({"messages": []}, "messages"),
-        ({"messages": [{"role": "assistant", "content": "I"}]}, "messages"),
+        (
+            {
+                "messages": [
+                    *HELLO,
+                    {
+                        "role": "assistant",
+                        "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}],
+                    },
+                ]
+            },
+            "messages",
+        ),
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "image"),
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
         ({"temperature": 2}, "temperature"),

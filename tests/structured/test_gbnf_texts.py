@@ -11,7 +11,7 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu import InvalidArgumentError
 from akunu.structured.gbnf import _Parser, lark_of_gbnf
-from akunu.structured.gbnf_nodes import Node
+from akunu.structured.gbnf_node import Node
 
 from .models import hostile
 

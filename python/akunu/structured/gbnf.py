@@ -8,7 +8,7 @@ from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.structured.gbnf_lark import lark_of_rules
-from akunu.structured.gbnf_nodes import LAST, Node, complement
+from akunu.structured.gbnf_node import LAST, Node, complement
 
 __all__ = ["is_gbnf", "lark_of_gbnf"]
 

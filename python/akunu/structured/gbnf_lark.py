@@ -15,12 +15,11 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from akunu.structured.gbnf_nodes import Node, Ranges
+from akunu.structured.gbnf_node import Node, Ranges
 from akunu.structured.lexemes import Lexemes
 from akunu.structured.rule_graph import groups
 
 __all__ = ["lark_of_rules", "lark_string"]
-
 
 _MAX_TERMS: Final = 200
 """Parts of the equations of rules that recur at their ends; with more they stay rules."""

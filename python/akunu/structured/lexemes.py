@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from akunu.structured.gbnf_nodes import Node
+    from akunu.structured.gbnf_node import Node
 
 __all__ = ["Lexemes"]
 

@@ -103,10 +103,11 @@ def test_a_model_runs_beyond_the_context_of_its_training() -> None:
 
 def test_keys_of_a_file_are_overridden() -> None:
     with akunu.load("ember", progress=False) as plain:
-        assert plain.tokenize("x")[0] == plain.tokenizer.bos_id
-    options = {"override_kv": ["tokenizer.ggml.add_bos_token=bool:false"], "progress": False}
-    with akunu.load("ember", **options) as model:
-        assert model.tokenizer.bos_id not in model.tokenize("x")
+        assert plain.tokenizer.bos_id not in plain.tokenize("x")
+    key = "tokenizer.ggml.add_bos_token"
+    for given in ([f"{key}=bool:true"], {key: True}):
+        with akunu.load("ember", override_kv=given, progress=False) as model:
+            assert model.tokenize("x")[0] == model.tokenizer.bos_id
 
 
 def test_models_of_speech_have_no_such_options() -> None:

@@ -1,4 +1,4 @@
-"""The rules of a grammar as expressions over sets of characters."""
+"""Expressions of GBNF, and sets of characters."""
 
 from __future__ import annotations
 
