@@ -1,5 +1,5 @@
-// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as far
-// as they must agree with one another; tensors are checked against them where they are loaded.
+// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as
+// far as they must agree with one another; tensors are checked against them where they are loaded.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -40,9 +40,7 @@ class Fields {
     std::uint32_t integer(const char* name) const {
         return get<std::uint32_t>(field(object_, name), name, "an integer of 0..4294967295");
     }
-    std::uint32_t integer(const char* name, std::uint32_t absent) const {
-        return has(name) ? integer(name) : absent;
-    }
+    std::uint32_t integer(const char* name, std::uint32_t absent) const { return has(name) ? integer(name) : absent; }
     std::optional<std::uint32_t> optional_integer(const char* name) const {
         return has(name) ? std::optional(integer(name)) : std::nullopt;
     }
@@ -100,9 +98,7 @@ RopeSet to_rope_set(const Fields& f) {
         PyErr_Clear();
         throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
     }
-    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()},
-            f.number("scale"),
-            f.one_of(kRopeStyles, "style")};
+    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()}, f.number("scale"), f.one_of(kRopeStyles, "style")};
 }
 
 // Heads of q, and those of keys that they share.
@@ -138,8 +134,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     }
     if (a.kv_owner) {
         const std::size_t i = *a.kv_owner;
-        const auto* owner =
-            i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
+        const auto* owner = i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
         const bool fits = owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads &&
                           owner->head_dim == a.head_dim && owner->window == a.window;
         f.check(fits, "kv_owner", i, "an attention block before it with keys and values of its own and the same sizes");

@@ -91,7 +91,7 @@ class FileSource final : public WeightSource {
     std::map<std::string, Part> parts_;
     std::map<std::string, std::vector<float>> copies_;  // what does not lie in the file as it is used
     std::map<std::string, std::vector<std::vector<std::byte>>> gathered_;
-    std::map<std::uint32_t, std::int64_t> used_;        // planes of each file that were given and are not done with
+    std::map<std::uint32_t, std::int64_t> used_;  // planes of each file that were given and are not done with
 };
 
 }  // namespace akunu
