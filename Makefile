@@ -2,6 +2,7 @@
 # make test        install with the development tools, and run the tests of all that a change can break
 # make test-long   the long matrices: sanitizers, cross builds, every schedule of every Metal kernel, fuzzing
 # make test-all    both
+# make test-real   trained models, which it fetches (2.3 GB, once), against what other programs say with them
 # make coverage    make test, and which lines of the package it reached
 # make check       formatters, linters and type checker
 # make dev         build the compiled module into the source tree (for work on the code)
@@ -26,7 +27,7 @@ export CCACHE_MAXSIZE := 2G
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 endif
 
-.PHONY: demo test test-long test-all coverage check format dev wheel clean
+.PHONY: demo test test-long test-all test-real real-models coverage check format dev wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
@@ -40,6 +41,17 @@ test-long: $(VENV)/.installed-dev
 	$(PYTEST) -m long $(TESTARGS)
 
 test-all: test test-long
+
+# Real models are kept where AKUNU_REAL_MODELS says, or beside the cache of objects.
+AKUNU_REAL_MODELS ?= $(CURDIR)/.cache/real
+
+real-models: $(BIN)/python
+	$(BIN)/python -m pip install -q numpy
+	$(BIN)/python tools/real_models.py "$(AKUNU_REAL_MODELS)"
+
+test-real: $(VENV)/.installed-dev
+	$(MAKE) real-models
+	AKUNU_REAL_MODELS="$(AKUNU_REAL_MODELS)" $(BIN)/python -m pytest tests/real $(TESTARGS)
 
 coverage: $(VENV)/.installed-dev
 	$(PYTEST) -m "not long" --cov=akunu --cov-report=term $(TESTARGS)

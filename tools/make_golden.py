@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import folders, hf, tiny  # noqa: E402
+from models import folders, hf, qwen35, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -25,13 +25,16 @@ MIN_DISTINCT = 10
 END_ID = 2
 
 
-def make(row: tiny.Tiny) -> None:
+def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
     """Write the golden file of one model."""
-    model = hf.model(row)
+    if isinstance(row, qwen35.Qwen35):
+        model, weights = hf.qwen35_model(row), qwen35.weights(row)
+    else:
+        model, weights = hf.model(row), tiny.weights(row)
     for attempt in range(200):
         rng = np.random.RandomState(1000 * row.seed + attempt)
         prompt = rng.randint(3, row.vocab_size, PROMPT_TOKENS).tolist()
-        ids, gaps = hf.greedy(model, prompt, NEW_TOKENS)
+        ids, gaps = hf.greedy(model, prompt, NEW_TOKENS, MIN_GAP)
         if gaps.min() >= MIN_GAP and len(set(ids)) >= MIN_DISTINCT and END_ID not in ids:
             break
     else:
@@ -48,7 +51,7 @@ def make(row: tiny.Tiny) -> None:
         logits=logits.astype(np.float32),
         ids=np.asarray(ids, np.int32),
         gaps=gaps,
-        fingerprint=np.asarray(tiny.fingerprint(tiny.weights(row))),
+        fingerprint=np.asarray(tiny.fingerprint(weights)),
     )
     print(
         f"{row.name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
@@ -59,8 +62,9 @@ def make(row: tiny.Tiny) -> None:
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    for name in names or list(tiny.ALL):
-        make(tiny.ALL[name])
+    rows: dict[str, tiny.Tiny | qwen35.Qwen35] = {**tiny.ALL, **qwen35.ALL}
+    for name in names or list(rows):
+        make(rows[name])
 
 
 if __name__ == "__main__":

@@ -166,14 +166,39 @@ RecurrenceConfig to_recurrence(const Fields& f) {
     return config;
 }
 
+DeltaNetConfig to_delta_net(const Fields& f) {
+    DeltaNetConfig c;
+    c.key_heads = f.integer("key_heads");
+    c.value_heads = f.integer("value_heads");
+    c.key_dim = f.integer("key_dim");
+    c.value_dim = f.integer("value_dim");
+    c.taps = f.integer("taps");
+    c.grouped = f.flag("grouped");
+    c.l2_eps = f.number("l2_eps");
+    f.check(c.key_heads > 0, "key_heads", c.key_heads, "at least 1");
+    f.check(c.value_heads > 0 && c.value_heads % c.key_heads == 0, "value_heads", c.value_heads,
+            "a multiple of key_heads, " + std::to_string(c.key_heads));
+    const auto fits = [](std::uint32_t dim) { return dim > 0 && dim % 4 == 0 && dim <= 256; };
+    f.check(fits(c.key_dim), "key_dim", c.key_dim, "a multiple of 4 up to 256");
+    f.check(fits(c.value_dim), "value_dim", c.value_dim, "a multiple of 4 up to 256");
+    f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
+    // A thread has the states of a group besides.
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 19;
+    const std::uint64_t group = std::uint64_t{c.value_heads / c.key_heads} * c.key_dim * c.value_dim;
+    f.check(group <= kMost, "value_heads", c.value_heads,
+            "states of at most " + std::to_string(kMost) + " elements for each key head, not " + std::to_string(group));
+    return c;
+}
+
 MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     const std::string kind = f.text("kind");
     if (kind == "attention") return to_attention(f, model);
     if (kind == "cross_attention") return to_cross_attention(f);
     if (kind == "feed_forward") return to_feed_forward(f);
     if (kind == "recurrence") return to_recurrence(f);
+    if (kind == "delta_net") return to_delta_net(f);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
-                               "', expected one of attention, cross_attention, feed_forward, recurrence");
+                               "', expected one of attention, cross_attention, feed_forward, recurrence, delta_net");
 }
 
 EncoderConfig to_encoder(const Fields& f) {

@@ -59,7 +59,19 @@ struct RecurrenceConfig {
     std::uint32_t dim = 0;  // channels
 };
 
-using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, RecurrenceConfig>;
+// A gated delta net, see plan/delta_net.cpp.
+struct DeltaNetConfig {
+    std::uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+    std::uint32_t taps = 0;  // of the convolution
+    bool grouped = true;     // neighbouring value heads share a key head, else those that are key_heads apart
+    float l2_eps = 1e-6f;
+
+    std::uint32_t values() const { return value_heads * value_dim; }
+    std::uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
+};
+
+using MixerConfig =
+    std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, RecurrenceConfig, DeltaNetConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.

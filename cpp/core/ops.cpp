@@ -72,6 +72,15 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
                                       FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
+constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),       FIELD(ShortConvParams, step),
+                                          FIELD(ShortConvParams, channels),   FIELD(ShortConvParams, taps),
+                                          FIELD(ShortConvParams, has_bias),   FIELD(ShortConvParams, activation),
+                                          FIELD(ShortConvParams, state_words)};
+constexpr FieldInfo kDeltaRuleFields[] = {
+    FIELD(DeltaRuleParams, rows),        FIELD(DeltaRuleParams, step),    FIELD(DeltaRuleParams, key_heads),
+    FIELD(DeltaRuleParams, value_heads), FIELD(DeltaRuleParams, key_dim), FIELD(DeltaRuleParams, value_dim),
+    FIELD(DeltaRuleParams, grouped),     FIELD(DeltaRuleParams, formats), FIELD(DeltaRuleParams, state_words),
+    FIELD(DeltaRuleParams, scale),       FIELD(DeltaRuleParams, l2_eps),  FIELD(DeltaRuleParams, norm_eps)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
@@ -151,6 +160,18 @@ constexpr BufferInfo kKvCopyBuffers[] = {index("pairs"), state("kv", RW)};
 constexpr BufferInfo kRecurBuffers[] = {
     {"x", R},      {"gate", R},    state("state", RW), {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
     index("rows"), index("spans"), state("slots")};
+constexpr BufferInfo kShortConvBuffers[] = {{"x", R}, constant("weights"), state("state", RW),
+                                            {"y", W}, index("rows"),       state("slots")};
+constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", R},
+                                            {"gates", R},
+                                            {"z", R},
+                                            constant("constants"),
+                                            state("state", RW),
+                                            {"out_f32", W, kOptional},
+                                            {"out_compact", W, kOptional},
+                                            index("rows"),
+                                            index("spans"),
+                                            state("slots")};
 constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},     state("history"), state("rules"),
                                               state("forbidden"), index("rows"),    index("logit_rows")};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
@@ -322,6 +343,27 @@ Cost recur_cost(const DispatchCmd& c) {
     return cost;
 }
 
+Cost short_conv_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ShortConvParams>();
+    Cost cost = per_row(12.0 * p.channels, (2.0 * p.taps + 5.0) * p.channels);
+    cost.bytes = 4.0 * (2 * p.taps - 1 + p.has_bias) * p.channels;
+    return cost;
+}
+
+// The state, read once, counts as that of one text; it is written once in a chunk's rows. Three products with it, and
+// those among the rows of a chunk, of which half have been before.
+Cost delta_rule_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<DeltaRuleParams>();
+    const double keys = static_cast<double>(p.key_heads) * p.key_dim,
+                 values = static_cast<double>(p.value_heads) * p.value_dim, state = values * p.key_dim,
+                 chunk = kChunkRows;
+    Cost cost = per_row(
+        4.0 * (2 * keys + 2 * values + 2.0 * p.value_heads) + act_bytes(p.formats) * values + 8.0 * state / chunk,
+        6.0 * state + 2.0 * chunk * (keys + values) + 12.0 * values);
+    cost.bytes = 4.0 * state + 2.0 * chunk * (keys + values);
+    return cost;
+}
+
 Cost sample_cost(const DispatchCmd& c) {
     const double v = c.params_as<SampleParams>().vocab;
     return per_row(c.op == Op::kSamplePrepare ? 8 * v : 4 * v, v);
@@ -374,6 +416,8 @@ constexpr OpInfo kOps[] = {
     row<PoolParams>("pool", kPoolFields, kPoolBuffers, pool_cost),
     row<ColumnSquaresParams>("column_squares", kColumnSquaresFields, kColumnSquaresBuffers, column_squares_cost),
     row<RecurParams>("recur", kRecurFields, kRecurBuffers, recur_cost),
+    row<ShortConvParams>("short_conv", kShortConvFields, kShortConvBuffers, short_conv_cost),
+    row<DeltaRuleParams>("delta_rule", kDeltaRuleFields, kDeltaRuleBuffers, delta_rule_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

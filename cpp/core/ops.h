@@ -38,6 +38,8 @@ enum class Op : std::uint8_t {
     kPool,
     kColumnSquares,
     kRecur,
+    kShortConv,
+    kDeltaRule,
     kCount,
 };
 

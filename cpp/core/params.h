@@ -40,7 +40,7 @@ struct StateSpan {
     u32 to;
 };
 
-enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4 };
+enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4, kActSigmoid = 5 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 // What becomes of a text's rows: their mean, the first, or the last one.
 enum Pooling : u32 { kPoolMean = 0, kPoolFirst = 1, kPoolLast = 2 };
@@ -213,6 +213,62 @@ struct RecurParams {
     u32 formats;
     u32 state_words;  // 4-byte words from one text's record to the next
 };
+
+// A causal convolution of each channel along a text's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]),
+// zeros before position 0. `weights` are [taps][channels], then the bias. A record has the inputs of the last
+// positions, [position % (taps - 1 + kStashRows)][channels]: those of rows that were refused are overwritten.
+struct ShortConvParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 channels;
+    u32 taps;  // 2..8
+    u32 has_bias;
+    u32 activation;   // 0: none; else 1 + the Activation of y
+    u32 state_words;  // 4-byte words from one text's record to the next
+};
+
+// Rows of a chunk of a text, counted from position 0, whose products with the state are computed together.
+enum Chunk : u32 { kChunkRows = 32 };
+
+// The gated delta rule of each value head (Yang et al., "Gated Delta Networks", 2024): with q and k of length 1,
+// beta = sigmoid(b), decay = exp(a_log·softplus(a + dt_bias)), where a_log is -exp(A_log),
+//   S = decay·S; S += k·(beta·(v - kᵀS)); o = scale·qᵀS; out = rms_norm(o)·norm·silu(z)
+// `qkv` rows are q and k of all key heads, then v of all value heads; `gates` rows are b, then a, of all value heads;
+// `constants` are a_log and dt_bias of all value heads, then `norm`.
+struct DeltaRuleParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 key_heads;
+    u32 value_heads;
+    u32 key_dim;
+    u32 value_dim;
+    u32 grouped;  // 1: neighbouring value heads share a key head, h / (value_heads / key_heads); 0: h % key_heads
+    u32 formats;
+    u32 state_words;  // 4-byte words from one text's record to the next
+    float scale;
+    float l2_eps;  // under the root of the sum of squares of q and of k
+    float norm_eps;
+};
+
+// A record of the delta rule holds S as it is at the last border of chunks before the row that is next, and what the
+// rows since would add to it; those may be of two chunks, where the last ones may be refused. In floats:
+//   S [value_heads][key_dim][width], width: value_dim rounded up to 16
+//   what a row writes into S, beta·(v - kᵀS) [value_heads][chunk % 2][kChunkRows][width]
+//   decays [value_heads][chunk % 2][kChunkRows]
+//   k [key_heads][chunk % 2][key_dim][kChunkRows]
+struct DeltaRecord {
+    u32 width, written, decays, keys, words;
+};
+
+inline DeltaRecord delta_record(u32 key_heads, u32 value_heads, u32 key_dim, u32 value_dim) {
+    DeltaRecord at;
+    at.width = (value_dim + 15) / 16 * 16;
+    at.written = value_heads * key_dim * at.width;
+    at.decays = at.written + value_heads * 2 * kChunkRows * at.width;
+    at.keys = at.decays + value_heads * 2 * kChunkRows;
+    at.words = at.keys + key_heads * 2 * key_dim * kChunkRows;
+    return at;
+}
 
 // Rows are texts, each by its last row; the first of its rows is at position 0.
 struct PoolParams {

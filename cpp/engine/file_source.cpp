@@ -1,6 +1,7 @@
 #include "engine/file_source.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -49,8 +50,51 @@ bool reaches(std::span<const std::byte> bytes, Bits infinity) {
     return largest >= infinity;
 }
 
+// Where the F16 scales of a block are, in bytes from its beginning, one behind the other.
+struct BlockScales {
+    DType dtype;
+    std::size_t at, count;
+};
+
+constexpr std::array<BlockScales, 12> kBlockScales{{
+    {DType::Q4_0, 0, 1},
+    {DType::Q4_1, 0, 2},
+    {DType::Q5_0, 0, 1},
+    {DType::Q5_1, 0, 2},
+    {DType::Q8_0, 0, 1},
+    {DType::Q2_K, 80, 2},
+    {DType::Q3_K, 108, 1},
+    {DType::Q4_K, 0, 2},
+    {DType::Q5_K, 0, 2},
+    {DType::Q6_K, 208, 1},
+    {DType::IQ4_NL, 0, 1},
+    {DType::IQ4_XS, 0, 1},
+}};
+
+bool has_finite_scales(const BlockScales& scales, std::span<const std::byte> bytes) {
+    const std::size_t block = dtype_info(scales.dtype).block_bytes;
+    unsigned largest = 0;
+    for (std::size_t i = scales.at; i + 2 * scales.count <= bytes.size(); i += block) {
+        for (std::size_t k = 0; k < scales.count; ++k) {
+            std::uint16_t bits;
+            std::memcpy(&bits, bytes.data() + i + 2 * k, sizeof bits);
+            largest = std::max(largest, bits & 0x7FFFu);
+        }
+    }
+    return largest < 0x7C00u;
+}
+
+// Whether a weight has no NaN and no infinity: its floats, or the scales of its blocks.
 bool is_finite(DType dtype, std::span<const std::byte> bytes) {
+    for (const BlockScales& scales : kBlockScales) {
+        if (scales.dtype == dtype) return has_finite_scales(scales, bytes);
+    }
     switch (dtype) {
+        case DType::MXFP4:
+            for (std::size_t i = 0; i < bytes.size(); i += dtype_info(dtype).block_bytes) {
+                if (bytes[i] == std::byte{0xFF}) return false;
+            }
+            return true;
         case DType::F32:
             return !reaches<std::uint32_t>(bytes, 0x7F800000u);
         case DType::F16:

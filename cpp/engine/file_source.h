@@ -37,12 +37,12 @@ struct TensorRef {
 class FileSource final : public WeightSource {
   public:
     // `refs` by canonical name. ModelFileError when a tensor is missing or does not hold the rows, UnsupportedError
-    // when its type cannot be a weight. `check`: float weights are looked through for NaN and infinities.
+    // when its type cannot be a weight. `check`: weights are looked through for NaN and infinities.
     FileSource(std::shared_ptr<const TensorFiles> files, const std::map<std::string, TensorRef>& refs,
                bool check = true);
 
     bool has(const std::string& name) const override { return parts_.contains(name); }
-    // ModelFileError when a float weight that is checked holds NaN or an infinity.
+    // ModelFileError when a weight that is checked holds NaN or an infinity.
     HostTensor get(const std::string& name) override;
     void done(const std::string& name) override;
     std::uint64_t total_bytes() const override;

@@ -165,10 +165,11 @@ HostTensor SyntheticSource::get(const std::string& name) {
     std::uint64_t seed = std::hash<std::string>{}(name);
     const float sigma = 1.0f / std::sqrt(static_cast<float>(s.cols));
     const bool norm = s.rows == 1;
+    const float vector = name.ends_with("delta_decay") ? -1.0f : 1.0f;  // a state that grew would be infinite soon
     if (info.block_elems == 1) {
         for (std::uint64_t i = 0; i * info.block_bytes < pattern; ++i) {
             const double u = static_cast<double>(next_random(seed) >> 11) * 0x1p-53;
-            const float v = norm ? 1.0f : static_cast<float>((u - 0.5) * 3.46) * sigma;
+            const float v = norm ? vector : static_cast<float>((u - 0.5) * 3.46) * sigma;
             put_float(s.dtype, out.data() + i * info.block_bytes, v);
         }
     } else {

@@ -2,6 +2,7 @@
 //   q, k, v = norm(h)·Wᵀ (+ bias)
 //   q, k = rope(norm(q), norm(k)); pages[position] = k, v
 //   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ
+// or, where it has a gate, of each element: h += (sigmoid(norm(h)·Wgᵀ) * softmax(...)·V)·Woᵀ.
 // A block that reads the keys and values of another has q alone.
 #include <algorithm>
 
@@ -31,6 +32,7 @@ class AttentionBlock final : public Block {
         }
         qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim},
                                   {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own}});
+        if (loader.has(place.name("attn_gate"))) gate_ = loader.matmul(place.name("attn_gate"), q, dim);
         output_ = loader.matmul(place.name("attn_output"), dim, q);
         output_bias_ = loader.optional_vector(place.name("attn_output_bias"), dim);
         norms_ = {loader.optional_vector(place.name("post_attn_norm"), dim),
@@ -41,6 +43,10 @@ class AttentionBlock final : public Block {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("qkv", attention_.q_dim() + 2ull * own_kv_dim());
         a.reserve("attn", attention_.q_dim(), kActF32 | device.matmul_input(output_.dtype));
+        if (gate_) {
+            a.reserve("attn_gate", attention_.q_dim());
+            a.reserve("attn_gated", attention_.q_dim(), device.matmul_input(output_.dtype));
+        }
         if (norms_.branch) a.reserve("branch", place_.config.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials",
@@ -51,14 +57,21 @@ class AttentionBlock final : public Block {
     std::uint64_t kv_page_bytes(const Device& device, DType dtype) const override {
         return owns_kv() ? device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim) : 0;
     }
-    std::uint32_t attention_formats(const Device& device) const override { return device.matmul_input(output_.dtype); }
+    std::uint32_t attention_formats(const Device& device) const override {
+        return gate_ ? std::uint32_t{kActF32} : device.matmul_input(output_.dtype);
+    }
 
     void emit(Emitter& e, Phase phase) const override {
         project(e, phase);
         norm_rows(e);
         rope_kv(e);
         attend(e, phase);
-        e.add_to_residual("attn_output", place_.layer, e.activations.act("attn"), output_, output_bias_, norms_);
+        const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
+        if (gate_) {
+            e.activate("attn_gated", place_.layer, kActSigmoid, e.activations.f32("attn_gate"),
+                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_format(output_));
+        }
+        e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
     }
 
   private:
@@ -68,6 +81,7 @@ class AttentionBlock final : public Block {
     std::uint32_t input_formats(const Device& device) const {
         std::uint32_t formats = device.matmul_input(q_.dtype);
         if (owns_kv()) formats |= device.matmul_input(k_.dtype) | device.matmul_input(v_.dtype);
+        if (gate_) formats |= device.matmul_input(gate_.dtype);
         return formats;
     }
 
@@ -87,7 +101,7 @@ class AttentionBlock final : public Block {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && owns_kv() && same_k && !planar) {
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && owns_kv() && same_k && !planar && !gate_) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {
@@ -100,6 +114,7 @@ class AttentionBlock final : public Block {
         }
         const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device));
         e.matmul("attn_q", place_.layer, input, q_, p.q, {.bias = bias(0, q)});
+        if (gate_) e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"));
         if (!owns_kv()) return;
         e.matmul("attn_k", place_.layer, input, k_, p.k, {.bias = bias(q, kv)});
         e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
@@ -183,7 +198,7 @@ class AttentionBlock final : public Block {
                      .page_words = e.step.page_words,
                      .scale = attention_.scale,
                      .softcap = attention_.softcap,
-                     .formats = e.input_format(output_),
+                     .formats = gate_ ? u32{kActF32} : e.input_format(output_),
                      .bidirectional = attention_.bidirectional,
                      .fixed_keys = 0});
     }
@@ -193,7 +208,7 @@ class AttentionBlock final : public Block {
     Norm norm_;
     Vector bias_, qk_norm_, output_bias_;
     Emitter::OutputNorms norms_;
-    Weight q_, k_, v_, output_;
+    Weight q_, k_, v_, gate_, output_;
 };
 
 }  // namespace

@@ -183,13 +183,16 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
         return;
     }
     if (params.formats == kActF32) return;
-    const u32 dim = params.n_heads * params.head_dim;
-    emit(Op::kQuantize, name + "_out", layer)
-        .buffer(raw)
+    quantize(name + "_out", layer, out, params.n_heads * params.head_dim, params.formats);
+}
+
+void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format) {
+    emit(Op::kQuantize, std::move(name), layer)
+        .buffer(x.f32)
         .buffer({})
-        .buffer(out.compact)
+        .buffer(x.compact)
         .shape(std::to_string(dim))
-        .params(QuantizeParams{.rows = 0, .dim = dim, .formats = params.formats});
+        .params(QuantizeParams{.rows = 0, .dim = dim, .formats = format});
 }
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
@@ -206,7 +209,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
         .params(MatmulParams{.rows = 0,
                              .n = n,
                              .k = k,
-                             .y_stride = n,
+                             .y_stride = o.y_stride ? o.y_stride : n,
                              .accumulate = o.accumulate,
                              .has_bias = bool(o.bias),
                              .softcap = o.softcap,

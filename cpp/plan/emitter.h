@@ -82,6 +82,8 @@ class Emitter : public PlanContext {
     // out = act(x)·up, or act(x) alone, in `formats`.
     void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
                   const Act& out, std::uint32_t formats, std::uint32_t fixed_rows = 0);
+    // The compact format of an activation's f32.
+    void quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format);
     // What attention reads.
     struct AttentionInputs {
         Binding q, kv, rows, pages;
@@ -97,6 +99,7 @@ class Emitter : public PlanContext {
         std::optional<Activation> activation = {};
         std::uint32_t format = kActF32;  // of y
         std::uint32_t fixed_rows = 0;    // n > 0: always so many
+        std::uint32_t y_stride = 0;      // floats between two rows of y; 0: as many as it has
     };
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                 const MatmulOptions& options);

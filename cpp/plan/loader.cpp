@@ -88,6 +88,23 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
     return w;
 }
 
+Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps) {
+    const HostTensor t = tensor(name, channels, taps);
+    const DTypeInfo& type = dtype_info(t.dtype);
+    if (type.block_elems != 1) {
+        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                               "', expected floats: a convolution's weights are not quantised");
+    }
+    std::vector<float> row(taps), moved(channels * taps);
+    for (std::uint64_t c = 0; c < channels; ++c) {
+        dequantize_row(t.dtype, t.bytes.data() + c * taps * type.block_bytes, row.data(), taps);
+        for (std::uint64_t tap = 0; tap < taps; ++tap) moved[tap * channels + c] = row[tap];
+    }
+    source_.done(name);
+    loaded(t.bytes.size());
+    return computed(moved);
+}
+
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
     return kept(device_.map_weight(t), t);
@@ -117,17 +134,23 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
             at += p.n;
             continue;
         }
-        const HostTensor t = source_.get(p.name);
-        if (t.rows * t.cols != p.n) {
-            throw ModelFileError("tensor '" + p.name + "' has " + std::to_string(t.rows * t.cols) +
-                                 " elements, expected " + std::to_string(p.n));
-        }
-        dequantize_row(t.dtype, t.bytes.data(), at, p.n);
-        at += p.n;
-        source_.done(p.name);
-        loaded(t.bytes.size());
+        at = std::ranges::copy(this->values(p.name, p.n), at).out;
     }
     return computed(values);
+}
+
+std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
+    if (!has(name)) throw ModelFileError("tensor '" + name + "' is missing");
+    const HostTensor t = source_.get(name);
+    if (t.rows * t.cols != n) {
+        throw ModelFileError("tensor '" + name + "' has " + std::to_string(t.rows * t.cols) + " elements, expected " +
+                             std::to_string(n));
+    }
+    std::vector<float> values(n);
+    dequantize_row(t.dtype, t.bytes.data(), values.data(), n);
+    source_.done(name);
+    loaded(t.bytes.size());
+    return values;
 }
 
 Vector Loader::computed(std::span<const float> values) {

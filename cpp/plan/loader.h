@@ -41,6 +41,9 @@ class Loader {
     Weight convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
                        bool taps_last);
 
+    // The same of one channel at a time, [channels, taps], as f32 [taps][channels].
+    Vector depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps);
+
     // Vectors of one buffer, side by side; all of them are there, or none, but for those that may be zeros.
     struct Part {
         std::string name;
@@ -49,6 +52,8 @@ class Loader {
     };
     Vector joined(std::initializer_list<Part> parts);
 
+    // A vector's values, for the host.
+    std::vector<float> values(const std::string& name, std::uint64_t n);
     // Values that are in no file.
     Vector computed(std::span<const float> values);
 

@@ -245,12 +245,12 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
     const bool told = !meanwhile || meanwhile();
     wait(segments, args, control, poll);
+    if (box().error != kNoError) clear(barrier);
     if (box().error == kSharedElsewhere) {
         throw DeviceError("a block's shared memory does not begin at " + std::to_string(limits.shared_base) +
                           ", behind what the driver says that CUDA keeps");
     }
     if (box().error != kNoError) {
-        clear(barrier);
         throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ms) + " ms");
     }

@@ -17,6 +17,8 @@ AKUNU_DEVICE float activate(u32 activation, float x) {
             return 0.5f * x * (1.0f + erff(x * 0.70710678f));
         case kActTanh:
             return tanhf(x);
+        case kActSigmoid:
+            return reciprocal(1.0f + expf(-x));
         default:
             return x > 0.0f ? x : 0.0f;
     }

@@ -56,6 +56,7 @@ static inline float activate(uint activation, float x) {
         case kActGeluTanh: return gelu_tanh(x);
         case kActGelu: return gelu_erf(x);
         case kActTanh: return metal::precise::tanh(metal::clamp(x, -20.0f, 20.0f));  // Apple's overflows
+        case kActSigmoid: return sigmoid(x);
         default: return metal::max(x, 0.0f);                                       // kActRelu
     }
 }

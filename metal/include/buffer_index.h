@@ -6,6 +6,7 @@
 namespace akunu::metal {
 enum BufferIndex : std::uint32_t {
 #else
+#include <metal_stdlib>
 enum BufferIndex : uint {
 #endif
     // A command's buffers stand before these, in the table's order.

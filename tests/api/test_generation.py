@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import akunu
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
 from akunu.scheduling import planning
 
@@ -462,3 +463,28 @@ def test_a_bad_prompt_is_refused(model, prompt):
 def test_text_in_a_prompt_is_never_a_control_token(model):
     model.generate("<|turn|>", max_tokens=1)
     assert word("<|turn|>") not in model._engine.calls[0][1]
+
+
+def test_a_stop_text_that_is_a_control_token_ends_the_text() -> None:
+    """Control tokens are not in the text, so they are watched for as tokens."""
+    with akunu.load("ember", progress=False) as model:
+        (token,) = model.tokenize("<|im_start|>", parse_special=True)
+        forced = {"logit_bias": {token: 100.0}, "temperature": 0, "max_tokens": 4}
+        result = model.generate("Once", stop=["<|im_start|>", "never"], **forced)
+        assert (result.ids, result.finish_reason, result.stop) == ([], "stop", "<|im_start|>")
+        by_id = model.generate("Once", stop_token_ids=[token], **forced)
+        assert (by_id.ids, by_id.finish_reason, by_id.stop) == ([], "stop", "<|im_start|>")
+        twice = model.generate("Once", stop="<|im_start|><|im_start|>", **forced)
+        assert (twice.text, twice.finish_reason, twice.stop) == ("", "stop", "<|im_start|><|im_start|>")
+        assert model.generate("Once", **forced).finish_reason == "length"
+
+
+def test_stop_token_ids_end_a_text_before_them() -> None:
+    with akunu.load("ember", progress=False) as model:
+        whole = model.generate("Once upon a time", temperature=0, max_tokens=12)
+        greedy = {"temperature": 0, "max_tokens": 12}
+        stopped = model.generate("Once upon a time", stop_token_ids=[whole.ids[5]], **greedy)
+        first = whole.ids.index(whole.ids[5])
+        assert stopped.ids == whole.ids[:first] and stopped.finish_reason == "stop"
+        with pytest.raises(InvalidArgumentError, match=r"stop_token_ids: .* at most 64"):
+            model.generate("x", stop_token_ids=range(5, 80))

@@ -25,11 +25,14 @@ def request(**options):
     [
         *[(name, math.nan) for name in ("temperature", "top_p", "min_p", "typical_p", "repeat_penalty")],
         *[(name, math.inf) for name in ("temperature", "presence_penalty", "frequency_penalty")],
-        *[(name, -1) for name in ("max_tokens", "temperature", "top_p", "min_p", "penalty_window", "seed")],
-        ("top_p", 0),
+        *[(name, -1) for name in ("temperature", "top_p", "min_p")],
+        *[(name, -2) for name in ("max_tokens", "penalty_window", "seed")],
+        ("stop_token_ids", 5),
+        ("stop_token_ids", "5"),
+        ("stop_token_ids", [-1]),
+        ("stop_token_ids", [10**6]),
         ("top_p", 1.01),
         ("min_p", 1.5),
-        ("typical_p", 0.0),
         ("repeat_penalty", 0),
         ("temperature", 1e39),  # infinite as float32
         ("temperature", 10**400),
@@ -165,3 +168,11 @@ def test_the_callers_argument_wins_over_the_file():
     assert resolve({"top_k": 3}, Sampling(top_k=20, top_p=0.5), VOCAB).sampling == Sampling(
         top_k=3, top_p=0.5
     )
+
+
+def test_minus_one_and_zero_mean_what_they_mean_in_other_programs() -> None:
+    assert request(max_tokens=-1).max_tokens is None
+    assert 0 <= request(seed=-1).seed != request(seed=-1).seed
+    assert request(penalty_window=-1).sampling.penalty_window == -1  # the engine's word for all
+    assert 0 < request(top_p=0).sampling.top_p < 1e-9  # the likeliest token alone
+    assert 0 < request(typical_p=0).sampling.typical_p < 1e-9

@@ -218,13 +218,14 @@ def test_a_model_says_what_it_is(model, path):
         model.chat([{"role": "user", "content": "Hi"}])
 
 
-def test_chat_with_a_common_format_continues_on_its_cache(model, fresh):
-    for each in (model, fresh):
-        each.chat_template = akunu.ChatTemplate.named("chatml", each.tokenizer)
+def test_chat_with_a_common_format_continues_on_its_cache(path, fresh):
     messages = [{"role": "user", "content": "Tell me of Lily."}]
-    first = model.chat(messages, max_tokens=20, temperature=0)
-    messages += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "And then?"}]
-    second = model.chat(messages, max_tokens=20, temperature=0)
+    fresh.chat_template = akunu.ChatTemplate.named("chatml", fresh.tokenizer)
+    with akunu.load(path) as model:
+        model.chat_template = fresh.chat_template
+        first = model.chat(messages, max_tokens=20, temperature=0)
+        messages += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "And then?"}]
+        second = model.chat(messages, max_tokens=20, temperature=0)
     assert second.stats.cached_tokens > 20
     assert second.ids == fresh.chat(messages, max_tokens=20, temperature=0).ids
 

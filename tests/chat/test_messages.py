@@ -98,7 +98,7 @@ def test_a_missing_content_is_refused_unless_there_are_tool_calls() -> None:
 
 
 def test_a_role_that_the_template_leaves_out_is_refused() -> None:
-    for role in ("tool", "developer", "usre", "narrator"):
+    for role in ("tool", "usre", "narrator"):
         message = f"leaves out messages of the role {role!r}; it knows system, user, assistant$"
         with pytest.raises(InvalidArgumentError, match=message):
             rendered(KNOWS_THREE, [{"role": role, "content": "x"}])
@@ -117,8 +117,70 @@ def test_a_role_that_the_template_refuses_itself_keeps_its_own_message() -> None
         LOOP + "{% if m.role not in ['user', 'assistant'] %}{{ raise_exception('no ' + m.role) }}{% endif %}"
         "{{ m.content }}{% endfor %}"
     )
-    with pytest.raises(TemplateError, match="refuses the messages: no system"):
-        rendered(source, [{"role": "system", "content": "x"}])
+    with pytest.raises(TemplateError, match="refuses the messages: no tool"):
+        rendered(source, [{"role": "tool", "content": "x"}])
+
+
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+    + LOOP
+    + "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('take turns') }}{% endif %}"
+    "<{{ m.role }}>{{ m.content }}{% endfor %}"
+)
+LEAVES_OUT = LOOP + "{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
+SYSTEM = {"role": "system", "content": "S"}
+
+
+@pytest.mark.parametrize("source", [NO_SYSTEM, LEAVES_OUT])
+def test_what_the_system_says_is_put_before_the_user_where_it_has_no_place(source: str) -> None:
+    user, answer = {"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}
+    assert rendered(source, [SYSTEM, user]) == "<user>S\n\nU"
+    assert rendered(source, [SYSTEM, user, answer, user]) == "<user>S\n\nU<assistant>A<user>U"
+    assert rendered(source, [SYSTEM, {**SYSTEM, "content": "T"}, user]) == "<user>S\n\nT\n\nU"
+    assert rendered(source, [SYSTEM]) == "<user>S"
+    assert rendered(source, [user]) == "<user>U"
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert rendered(source, [{**SYSTEM, "content": parts}, user]) == "<user>ab\n\nU"
+
+
+def test_developers_are_the_system_where_the_template_knows_no_developers() -> None:
+    messages = [{"role": "developer", "content": "D"}, {"role": "user", "content": "U"}]
+    assert rendered(KNOWS_THREE, messages) == "S DU U"
+
+
+ENDS = (
+    LOOP + "<{{ m.role }}>{{ m.content }}</>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+TRIMS = ENDS.replace("m.content", "m.content | trim")
+BEGUN = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "The answer is "}]
+
+
+@pytest.mark.parametrize("source", [ENDS, TRIMS])
+def test_a_begun_answer_is_continued(source: str) -> None:
+    template = ChatTemplate(source, tokenizer())
+    for options in ({}, {"continue_final_message": True}, {"add_generation_prompt": True}):
+        assert text(template.render(BEGUN, **options)) == "<user>x</><assistant>The answer is "
+    closed = text(template.render(BEGUN, continue_final_message=False))
+    assert closed.endswith("</><assistant>") and "The answer is" in closed
+    assert text(template.render(BEGUN, add_generation_prompt=False)).endswith("</>")
+    assert text(template.render([USER])) == "<user>x</><assistant>"
+
+
+def test_what_cannot_be_continued_is_refused() -> None:
+    template = ChatTemplate(ENDS, tokenizer())
+    for messages in ([USER], [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}]):
+        with pytest.raises(InvalidArgumentError, match="continue_final_message: the last message is not"):
+            template.render(messages, continue_final_message=True)
+    cut = LOOP + "<{{ m.role }}>{% endfor %}"
+    with pytest.raises(InvalidArgumentError, match="leaves out the end of the last message"):
+        ChatTemplate(cut, tokenizer()).render(BEGUN)
+    with pytest.raises(InvalidArgumentError, match="continue_final_message: expected True or False"):
+        template.render(BEGUN, continue_final_message="yes")
+
+
+def test_a_begun_answer_that_has_the_word_for_its_end_is_continued_too() -> None:
+    begun = [USER, {"role": "assistant", "content": "here7ends here7ends<|im_"}]
+    assert rendered(ENDS, begun) == "<user>x</><assistant>here7ends here7ends<|im_"
 
 
 def test_a_role_that_is_written_only_beside_others_counts_as_known() -> None:

@@ -62,7 +62,7 @@ def test_wrong_loading_options_are_wrong_usage(args, gguf, capsys):
     assert re.search(r"--device: no |--kv-dtype|-c: 1000000 is more", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("args", [["--top-p", "0"], ["--seed", "-1"], ["--stop", ""], ["--logit-bias", "x"]])
+@pytest.mark.parametrize("args", [["--top-p", "-1"], ["--seed", "-2"], ["--stop", ""], ["--logit-bias", "x"]])
 def test_wrong_values_of_generation_options_are_wrong_usage(args, gguf, capsys):
     assert main(["complete", "x", "-m", gguf, *args]) == 2
     assert capsys.readouterr().err.startswith(f"akunu: error: {args[0]}")

@@ -93,7 +93,8 @@ import os
 import akunu
 with akunu.load("ember", device="cuda", progress=False) as model:
     def ids():
-        return model.generate("Once", max_tokens=4, temperature=0).ids
+        prompt = "Once upon a time there was a small girl who"
+        return model.generate(prompt, max_tokens=8, temperature=0).ids
     expected = ids()
     os.environ["EMULATOR_FAIL"] = "cuLaunchCooperativeKernel:{launch}"
     try:
@@ -102,7 +103,8 @@ with akunu.load("ember", device="cuda", progress=False) as model:
         print(error)
     print(ids() == expected, ids() == expected)
 """
-    done = run(code)
+    # With so many blocks some are behind the others.
+    done = run(code, EMULATOR_BLOCKS="7")
     lines = ["starting the interpreter: unspecified launch failure (CUDA error 719)", "True True"]
     assert done.stdout.splitlines() == lines, done.stderr or done.stdout
 

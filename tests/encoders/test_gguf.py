@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu._core import GgufFile
-from akunu.base.errors import AkunuError, ModelFileError
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.config import ModelConfig, TensorInfo
 from akunu.describe.rotary import inverse_frequencies, yarn, yarn_scale
 from akunu.files.model_files import gguf_spec
@@ -52,6 +53,28 @@ def test_a_file_may_say_that_its_pooling_is_not_specified(value: int | None, tmp
     for name in ("bert", "gemma_plain"):  # of which rows see what comes after them: they draw no tokens
         encoder = _Changed(name, tmp_path, pooling_type=value).config.encoder
         assert encoder is not None and encoder.pooling == "mean"
+
+
+@pytest.mark.parametrize("name", ["bert_rank", "modern_rank"])
+def test_a_file_with_a_classifier_ranks_where_it_does_not_say_how_to_pool(name: str, tmp_path: Path) -> None:
+    """Converters before llama.cpp's `pooling_type` of 4 left it out."""
+    file = _Changed(name, tmp_path)
+    said = file.config.encoder
+    file.metadata = {key: value for key, value in file.metadata.items() if not key.endswith("pooling_type")}
+    encoder = file.config.encoder
+    assert said is not None and encoder is not None
+    assert encoder.task == said.task == "rank"
+
+
+def test_a_task_is_honoured_or_refused(tmp_path: Path) -> None:
+    vectors = gguf_file.write(tiny.golden("bert"), tmp_path / "vectors.gguf")
+    scores = gguf_file.write(tiny.golden("bert_rank"), tmp_path / "scores.gguf")
+    with pytest.raises(UnsupportedError, match="has no head that scores documents"):
+        akunu.load(vectors, task="rerank", progress=False)
+    with pytest.raises(UnsupportedError, match="scores documents and makes no vectors"):
+        akunu.load(scores, task="embed", progress=False)
+    akunu.load(vectors, task="embed", progress=False).close()
+    akunu.load(scores, task="rerank", progress=False).close()
 
 
 def test_rotary_scaling_is_for_encoders_too(tmp_path: Path) -> None:

@@ -405,9 +405,11 @@ def test_a_decoder_is_asked_for_yes_or_no(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: EmbeddingModel) -> None:
     with pytest.raises(UnsupportedError, match="makes vectors and writes no text"):
         model.generate("x")
-    for method, argument in ((model.logits, [5]), (model.pin, "x"), (model.unpin, "x")):
+    for name in ("logits", "pin", "unpin", "chat_template", "perplexity"):
         with pytest.raises(UnsupportedError, match="makes vectors"):
-            method(argument)
+            getattr(model, name)
+    with pytest.raises(UnsupportedError, match="makes vectors"):
+        model.chat_template = "chatml"  # type: ignore[attr-defined]
     with pytest.raises(UnsupportedError, match="has no table of one token; `akunu profile` times"):
         model.profile()
     with pytest.raises(UnsupportedError, match="no reranker"):

@@ -462,3 +462,87 @@ def test_the_progress_functions_error_survives_a_client_that_swallows_it(monkeyp
     with pytest.raises(ZeroDivisionError, match="mine"):
         hub._download(HubName("me/tiny"), {"a.gguf": 3}, None, hub._Callback(progress))
     assert calls == [1]
+
+
+REPOSITORIES = {
+    "ggml-org/gemma-3-4b-it-GGUF": (
+        [
+            "gemma-3-4b-it-Q4_K_M.gguf",
+            "gemma-3-4b-it-Q8_0.gguf",
+            "gemma-3-4b-it-f16.gguf",
+            "mmproj-model-f16.gguf",
+        ],
+        {"": 0, "Q8_0": 1, "f16": 2},
+    ),
+    "google/gemma-3-4b-it-qat-q4_0-gguf": (["gemma-3-4b-it-q4_0.gguf", "mmproj-model-f16-4B.gguf"], {"": 0}),
+    "unsloth/gemma-3-4b-it-GGUF": (
+        ["gemma-3-4b-it-BF16.gguf", "gemma-3-4b-it-Q4_K_M.gguf", "mmproj-BF16.gguf", "mmproj-F32.gguf"],
+        {"": 1, "BF16": 0},
+    ),
+    "xtuner/llava-llama-3-8b-v1_1-gguf": (
+        [
+            "llava-llama-3-8b-v1_1-f16.gguf",
+            "llava-llama-3-8b-v1_1-int4.gguf",
+            "llava-llama-3-8b-v1_1-mmproj-f16.gguf",
+        ],
+        {"": 0, "f16": 0, "int4": 1},
+    ),
+    "vikhyatk/moondream2": (["moondream2-mmproj-f16.gguf", "moondream2-text-model-f16.gguf"], {"": 1}),
+    "mradermacher/Thing-4B-GGUF": (
+        [
+            "Thing-4B.Q4_K_M.gguf",
+            "Thing-4B.Q8_0.gguf",
+            "Thing-4B.mmproj-Q8_0.gguf",
+            "Thing-4B.mmproj-f16.gguf",
+        ],
+        {"": 0, "Q8_0": 1},
+    ),
+    "bartowski/Qwen2-VL-7B-Instruct-GGUF": (
+        ["Qwen2-VL-7B-Instruct-Q4_K_M.gguf", "mmproj-Qwen2-VL-7B-Instruct-f16.gguf"],
+        {"": 0, "Q4_K_M": 0},
+    ),
+    "someone/qwen2-vl-2b": (["qwen2-vl-2b-q4_0.gguf", "qwen2-vl-2b-vision-encoder.gguf"], {"": 0}),
+    "someone/with-a-matrix": (["m.Q4_K_M.gguf", "m.imatrix.gguf", "imatrix_unsloth.gguf"], {"": 0}),
+}
+
+
+@pytest.mark.parametrize("repo", REPOSITORIES)
+def test_a_projector_is_never_the_model(repo):
+    files, meant = REPOSITORIES[repo]
+    for wanted, index in meant.items():
+        assert choose(repo, [".gitattributes", "README.md", *files], wanted) == [files[index]]
+
+
+def test_a_quantization_that_only_the_projector_has_is_refused():
+    files = ["thing-4b-it-q4_0.gguf", "thing-4b-it-mmproj-f16.gguf"]
+    with pytest.raises(ModelFileError, match=r"has no file 'F16'; it has thing-4b-it-q4_0\.gguf$"):
+        choose("user/repo", files, "F16")
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted", "command"),
+    [
+        (["m.Q8_0.gguf.part1of2", "m.Q8_0.gguf.part2of2"], "", r"cat m\.Q8_0\.gguf\.part\* > m\.Q8_0\.gguf"),
+        (
+            ["m.Q4_K_M.gguf", "m.Q8_0.gguf-split-a", "m.Q8_0.gguf-split-b"],
+            "Q8_0",
+            r"cat m\.Q8_0\.gguf-split-\* > m\.Q8_0\.gguf",
+        ),
+    ],
+)
+def test_pieces_are_to_be_joined(files, wanted, command):
+    with pytest.raises(ModelFileError, match=f"in pieces: .*{command}"):
+        choose("me/m", files, wanted)
+
+
+def test_a_whole_file_is_taken_before_pieces():
+    assert choose("me/m", ["m.Q4_K_M.gguf", "m.Q8_0.gguf-split-a"], "") == ["m.Q4_K_M.gguf"]
+
+
+@pytest.mark.parametrize("host", ["hf.co", "huggingface.co", "https://huggingface.co", "www.huggingface.co"])
+def test_a_name_as_the_hub_gives_it_to_other_programs(host):
+    assert parse(f"{host}/user/repo-GGUF:Q4_K_M") == HubName("user/repo-GGUF", file="Q4_K_M")
+    assert (
+        parse(f"{host}/user/repo-GGUF:latest") == parse(f"{host}/user/repo-GGUF") == HubName("user/repo-GGUF")
+    )
+    assert parse(f"{host}/user/repo@v1:Q8_0") == HubName("user/repo", "v1", "Q8_0")

@@ -305,9 +305,10 @@ def _encoder() -> Iterator[Case]:
     for pooling in ("mean", "cls", "last"):
         yield case("pool", lengths=(1,), dim=33, pooling=pooling)
         yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
-    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu"):
+    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid"):
         yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
+    yield case("gate_act", rows=2, n=173, activation="sigmoid", formats=BOTH[:1])
     yield case("gate_act", rows=2, n=256, activation="gelu_erf", formats=("f32",), sigma=60.0)
     yield case("gate_up", dtype="f32", rows=9, n=96, k=256, activation="gelu_erf", formats=BOTH)
     # Weights for rows of whole texts: around tiles of tokens and of k, and blocks of tokens.
@@ -391,6 +392,40 @@ def _recurrence() -> Iterator[Case]:
         yield case("recur", dim=dim, spans=(on, (0, 0, 1, 0), begins), stopped=(0, 2))
     for formats in (("q8",), BOTH):
         yield case("recur", dim=320, spans=(on, drafted, begins), formats=formats)
+
+
+def _delta_rule() -> Iterator[Case]:
+    # Prompts that end anywhere in a chunk, texts side by side, drafts that were refused or cross a border.
+    whole = (((0, 100, 0),),)
+    chunks = tuple(((at, 7, 0),) for at in range(0, 70, 7))
+    texts = (
+        ((0, 40, 0), (0, 1, 0), (0, 64, 0), (0, 31, 3)),
+        ((40, 1, 0), None, (64, 70, 0), (29, 1, 0)),
+        ((41, 30, 0), (1, 5, 0), (134, 1, 0), (30, 1, 0)),
+    )
+    drafts = (
+        ((0, 28, 0), (0, 90, 0)),
+        ((28, 12, 11), (90, 33, 32)),  # the state is at 29 and at 91
+        ((38, 1, 0), (100, 20, 10)),  # 9 of both were right
+        ((39, 30, 29), (112, 1, 0)),
+        ((40, 1, 0), (113, 20, 15)),
+        ((41, 30, 0), (128, 1, 0)),
+    )
+    chain = (((0, 63, 0), (0, 31, 0)), ((63, 1, 0), (31, 1, 0)), ((64, 1, 0), (32, 1, 0)))
+    for steps in (whole, chunks, texts, drafts):
+        for channels, taps, bias in ((1, 2, False), (33, 4, True), (96, 3, False), (100, 8, True)):
+            yield case("short_conv", channels=channels, taps=taps, bias=bias, steps=steps)
+            yield case("short_conv", channels=channels, taps=taps, bias=bias, steps=steps, activation=None)
+        for heads, dims in (((1, 1), (4, 4)), ((2, 6), (20, 36)), ((2, 4), (128, 128)), ((1, 2), (256, 252))):
+            for grouped in (True, False):
+                yield case("delta_rule", heads=heads, dims=dims, grouped=grouped, steps=steps)
+        for formats in (("q8",), BOTH):
+            yield case("delta_rule", heads=(2, 4), dims=(64, 96), formats=formats, steps=steps)
+    yield case("short_conv", channels=40, taps=4, steps=chain, chain=5)
+    yield case("delta_rule", heads=(1, 2), dims=(32, 48), steps=chain, chain=5)
+    for stopped in ((0,), (1,)):
+        yield case("short_conv", channels=40, taps=4, steps=drafts, stopped=stopped)
+        yield case("delta_rule", heads=(1, 2), dims=(32, 48), steps=drafts, stopped=stopped)
 
 
 def _sampling() -> Iterator[Case]:
@@ -489,6 +524,8 @@ ENCODER_CHECKS: list[Case] = [*_encoder()]
 SPEECH_CHECKS: list[Case] = [*_speech()]
 #: Ops of blocks with a state.
 RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
+#: Ops of gated delta nets.
+DELTA_CHECKS: list[Case] = [*_delta_rule()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: What runs on the CPU alone: attention in integers, matmuls to int8.
@@ -531,6 +568,17 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=128, position=3968, **common)
         for rows in (1, 5):
             yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
+    # Gated delta nets: 0.8B's, and 4B's. One row of each of 20 texts, whose states no cache holds; a prompt.
+    for value_heads in (16, 32):
+        common = dict(heads=(16, value_heads), dims=(128, 128), formats=("q8",))
+        row, prompt, drafts = (
+            (((0, 48, 0),), ((48, 1, 0),)),
+            (((0, 512, 0),),),
+            (((0, 32, 0),), ((32, 8, 7),)),
+        )
+        for steps, copies in ((row, 1), (row, 40), (prompt, 1), (drafts, 1), (drafts, 40)):
+            yield case("delta_rule", steps=steps, copies=copies, **common)
+            yield case("short_conv", channels=(32 + value_heads) * 128, taps=4, steps=steps, copies=copies)
     # Encoders: MiniLM on a step of texts, the base Whisper on 30 seconds.
     for rows, dim, shape in [(512, 384, (12, 12, 32)), (1500, 512, (8, 8, 64))]:
         for n, k in [(dim, dim), (4 * dim, dim), (dim, 4 * dim)]:

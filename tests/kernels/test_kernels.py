@@ -12,6 +12,7 @@ from .builders.common import FIXED
 from .cases import (
     CHECKS,
     CPU_CHECKS,
+    DELTA_CHECKS,
     ENCODER_CHECKS,
     FUSED_CHECKS,
     IMPORTANCE_CHECKS,
@@ -31,7 +32,7 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    (CPU_CHECKS, ("cpu",)),
+    ([*CPU_CHECKS, *DELTA_CHECKS], ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}
 ALL = [

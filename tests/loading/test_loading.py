@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import math
+import os
+import re
 import sys
 from types import SimpleNamespace
 
+import gguf
+import numpy as np
 import pytest
 
 import akunu
@@ -283,3 +287,48 @@ def test_progress_is_told_at_the_beginning_and_the_end():
     seen = []
     akunu.load("ember", threads=1, context=256, progress=lambda *done: seen.append(done)).close()
     assert seen == sorted(seen) and 0 < seen[0][0] < seen[-1][0] == seen[-1][1]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "m.gguf")
+    for name in ("m.gguf", "link.gguf"):
+        if name == "link.gguf":
+            (tmp_path / name).symlink_to("m.gguf")
+        with pytest.raises(ModelFileError, match=rf"{name}: is not a regular file"):
+            akunu.load(tmp_path / name, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "pieces"),
+    [
+        *(("big.gguf.part1of2", "big.gguf.part*"), ("big.gguf.part2of2", "big.gguf.part*")),
+        *(("big.gguf-split-a", "big.gguf-split-*"), ("big.gguf.part-aa", "big.gguf.part-*")),
+    ],
+)
+def test_a_piece_says_how_to_join_it(name, pieces, tmp_path):
+    command = re.escape(f"cat {pieces} > big.gguf")
+    with pytest.raises(ModelFileError, match=f"is a piece of a file that was cut .*{command}"):
+        akunu.load(touch(tmp_path / name), progress=False)
+
+
+def test_a_file_with_a_tower_for_pictures_runs_as_text_and_says_so(tmp_path):
+    with akunu.load("ember", progress=False) as ember:
+        source, out = gguf.GGUFReader(ember.path), gguf.GGUFWriter(tmp_path / "tower.gguf", "llama")
+        expected = ember.generate("Once upon", temperature=0, max_tokens=5).ids
+    for field in source.fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            kinds = field.types
+            out.add_key_value(field.name, field.contents(), kinds[0], kinds[-1] if len(kinds) > 1 else None)
+    for tensor in source.tensors:
+        out.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    for name in ("v.patch_embedding.weight", "a.blk.0.attn_q.weight", "mm.mm_input_projection.weight"):
+        out.add_tensor(name, np.zeros((32, 32), np.float32))
+    out.write_header_to_file()
+    out.write_kv_data_to_file()
+    out.write_tensors_to_file()
+    out.close()
+    with pytest.warns(RuntimeWarning, match=r"tower\.gguf has a tower for pictures or sounds") as told:
+        model = akunu.load(tmp_path / "tower.gguf", progress=False)
+    with model:
+        assert model.generate("Once upon", temperature=0, max_tokens=5).ids == expected
+    assert len(told) == 1

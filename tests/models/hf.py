@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 import transformers
 
+from . import qwen35
 from .tiny import Tiny, weights
 
-__all__ = ["greedy", "logits", "model"]
+__all__ = ["greedy", "logits", "model", "qwen35_model"]
 
 
 def model(tiny: Tiny) -> Any:
@@ -62,6 +63,14 @@ def model(tiny: Tiny) -> Any:
     return made
 
 
+def qwen35_model(row: qwen35.Qwen35) -> Any:
+    """The model in float32 with eager attention, holding exactly `qwen35.weights(row)`."""
+    settings = {"attn_implementation": "eager", "pad_token_id": 0, **qwen35.settings(row)}
+    made = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**settings)).eval()
+    made.load_state_dict({n: torch.from_numpy(a) for n, a in qwen35.weights(row).items()}, strict=True)
+    return made
+
+
 @torch.no_grad()
 def logits(made: Any, ids: list[int]) -> npt.NDArray[np.float32]:
     """float32 [len(ids), vocab], in one pass without a cache."""
@@ -69,12 +78,19 @@ def logits(made: Any, ids: list[int]) -> npt.NDArray[np.float32]:
     return out
 
 
-def greedy(made: Any, ids: list[int], n: int) -> tuple[list[int], npt.NDArray[np.float32]]:
-    """Greedy continuation of `n` ids and the gap between the two best logits at each."""
+def greedy(
+    made: Any, ids: list[int], n: int, least: float = 0.0
+) -> tuple[list[int], npt.NDArray[np.float32]]:
+    """Greedy continuation of `n` ids and the gap between the two best logits at each.
+
+    It ends with the first gap below `least`.
+    """
     tokens, gaps = list(ids), []
     for _ in range(n):
         last = logits(made, tokens)[-1]
         second, first = np.sort(last)[-2:]
         tokens.append(int(np.argmax(last)))
         gaps.append(first - second)
+        if gaps[-1] < least:
+            break
     return tokens[len(ids) :], np.asarray(gaps, np.float32)

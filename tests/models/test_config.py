@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.describe.config_numbers import DeltaSizes
 
 from . import convert, tiny
 from .source import Tensor
@@ -578,6 +579,7 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
 
 def test_rows_only_use_symbols_and_fields_that_exist() -> None:
     symbols = {"vocab_size", "dim", "head_dim", "q_dim", "kv_dim", "ffn_dim"}
+    symbols |= DeltaSizes(1, 1, 1, 1, 4).symbols().keys()
     for row in ARCHITECTURES.values():
         assert row.defaults.keys() <= CONFIG_KEYS.keys()
         for kind in row.layers.values():

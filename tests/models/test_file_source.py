@@ -93,6 +93,34 @@ def test_weights_that_are_no_numbers_are_refused(
         logits(file, resolve(file))
 
 
+SCALES = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82),
+    "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_NL": (0,), "IQ4_XS": (0,),
+    "MXFP4": (0,),
+}  # fmt: skip
+"""Where the scales of a block are."""
+
+
+@pytest.mark.parametrize("dtype", SCALES)
+def test_scales_of_blocks_that_are_no_numbers_are_refused(dtype: str, tmp_path: Path) -> None:
+    whole = tiny.write("llama_256", dtype, tmp_path / "whole.gguf").path
+    file = _core.GgufFile(str(whole))
+    reader = gguf.GGUFReader(whole)
+    tensor = next(each for each in reader.tensors if each.tensor_type.name == dtype)
+    block = gguf.GGML_QUANT_SIZES[tensor.tensor_type][1]
+    logits(file, resolve(file))
+    for place in SCALES[dtype]:
+        for bad in (b"\xff",) if dtype == "MXFP4" else (b"\x00\x7e", b"\x00\xfc"):  # NaN, minus infinity
+            data = bytearray(Path(whole).read_bytes())
+            at = tensor.data_offset + tensor.n_bytes - block + place
+            data[at : at + len(bad)] = bad
+            path = tmp_path / "damaged.gguf"
+            path.write_bytes(data)
+            damaged = _core.GgufFile(str(path))
+            with pytest.raises(ModelFileError, match=f"'{tensor.name}' holds NaN or an infinity"):
+                logits(damaged, resolve(damaged))
+
+
 @pytest.mark.parametrize(
     ("ref", "message"),
     [

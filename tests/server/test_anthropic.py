@@ -169,3 +169,12 @@ def test_examples_of_a_tools_input_are_examples_of_its_schema(served):
     assert served.post("/v1/messages", **strict).status_code == 200
     wrong = {**fields, "tools": [{**tool, "input_examples": "Paris"}]}
     assert served.post("/v1/messages", **wrong).status_code == 400
+
+
+def test_a_last_message_of_the_assistant_is_continued(client, served):
+    begun = [*HELLO, {"role": "assistant", "content": "The answer"}]
+    alone = served.ember.model.chat(begun, temperature=0)
+    answer = ask(client, begun)
+    assert "".join(block.text for block in answer.content) == alone.text
+    usage = answer.usage
+    assert usage.input_tokens + usage.cache_read_input_tokens == alone.stats.prompt_tokens

@@ -173,7 +173,7 @@ def test_the_model_is_in_the_lists_and_is_loaded_and_unloaded(heard: Served, eng
         ({"beam_size": "0"}, 400, "beam_size", "at least 1"),
         ({"timestamp_granularities[]": "word"}, 400, "timestamp_granularities[]", "verbose_json"),
         ({"include[]": "logprobs"}, 400, "include", "supports only"),
-        ({"choice[]": "a", "regex": "b"}, 400, None, "exclude each other"),
+        ({"choice[]": "a", "regex": "b"}, 400, "regex", "exclude each other"),
         ({"regex": "(?=b)"}, 400, "regex", "regex"),
         ({"keywords[]": "a", "hotwords": "b"}, 400, "hotwords", "the same as keywords"),
         ({"vad": "vad.onnx"}, 400, "vad", "no such field"),

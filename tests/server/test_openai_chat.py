@@ -205,3 +205,24 @@ def test_completions_have_columns_of_logprobs(client, served, stream):
     assert values == [token.logprob for token in alone.logprobs]
     assert "".join(tokens) == alone.text == "".join(choice.text for choice in found)
     assert found[-1].finish_reason == "length"
+
+
+def test_a_begun_answer_is_continued(client, served):
+    begun = [HELLO[0], {"role": "assistant", "content": "The answer"}]
+    alone = served.ember.model.chat(begun, temperature=0)
+    closed = served.ember.model.chat(begun, temperature=0, continue_final_message=False)
+    assert alone.stats.prompt_tokens < closed.stats.prompt_tokens
+    for fields in ({}, {"continue_final_message": True, "add_generation_prompt": False}):
+        body = {"model": "ember", "messages": begun, "temperature": 0, **fields}
+        answer = served.post("/v1/chat/completions", **body).json()
+        assert answer["choices"][0]["message"]["content"] == alone.text
+    refused = served.post("/v1/chat/completions", model="ember", messages=HELLO, continue_final_message=True)
+    assert refused.status_code == 400 and "continue_final_message" in refused.text
+
+
+def test_stop_token_ids_end_an_answer_and_minus_one_is_no_limit(client, served):
+    alone = served.ember.model.chat(HELLO, temperature=0)
+    fields = {"model": "ember", "messages": HELLO, "temperature": 0, "max_tokens": -1, "seed": -1}
+    answer = served.post("/v1/chat/completions", stop_token_ids=[alone.ids[1]], **fields).json()
+    assert answer["choices"][0]["finish_reason"] == "stop"
+    assert answer["usage"]["completion_tokens"] == alone.ids.index(alone.ids[1])

@@ -389,3 +389,62 @@ def test_a_text_that_the_library_cannot_encode_is_an_error(tmp_path: Path) -> No
     assert found is not None
     with pytest.raises(TokenizerError, match=r"the tokenizers library refuses a text: .*unk_id"):
         found.encode("b")
+
+
+def byte_level(folder: Path, **files: object) -> Path:
+    """A folder whose tokenizer.json has the 256 bytes and `<s>`, and other files."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    library = tokenizers.Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, []))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.decoder = decoders.ByteLevel()
+    library.add_special_tokens(["<s>"])
+    library.save(str(folder / "tokenizer.json"))
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
+TURN = {"content": "<turn>", "special": True, "lstrip": False, "rstrip": False, "normalized": False}
+
+
+@pytest.mark.parametrize(
+    ("files", "special"),
+    [
+        ({"tokenizer_config": {"bos_token": "<s>", "added_tokens_decoder": {"257": TURN}}}, True),
+        ({"added_tokens": {"<turn>": 257}}, False),
+        ({"added_tokens": {"<turn>": 257}, "special_tokens_map": {"eos_token": "<turn>"}}, True),
+        ({"tokenizer_config": {"bos_token": "<s>", "eos_token": "<turn>"}}, True),
+        ({"special_tokens_map": {"additional_special_tokens": ["<s>", {"content": "<turn>"}]}}, True),
+    ],
+)
+def test_tokens_that_other_files_add_are_tokens(files: dict[str, Any], special: bool, tmp_path: Path) -> None:
+    """As Transformers adds them: what no file gives an id gets the next one."""
+    tokenizer = tokenizer_from_folder(byte_level(tmp_path, **files), 300)
+    assert tokenizer is not None
+    a, b = (tokenizer.encode(letter, add_special=False) for letter in "ab")
+    assert tokenizer.encode("a<turn>b", add_special=False, parse_special=True) == [*a, 257, *b]
+    assert (257 in tokenizer.control_ids) == special
+    if "eos_token" in str(files):
+        assert 257 in tokenizer.end_of_generation_ids
+
+
+def test_added_tokens_beyond_the_embedding_are_left_out(tmp_path: Path) -> None:
+    files: dict[str, Any] = {"tokenizer_config": {"pad_token": "<pad>", "eos_token": "<s>"}}
+    tokenizer = tokenizer_from_folder(byte_level(tmp_path, **files), 257)
+    assert tokenizer is not None and len(tokenizer.encode("<pad>", parse_special=True)) == 5
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"tokenizer_config": {"added_tokens_decoder": {"x": TURN}}},
+            "added_tokens_decoder: x: expected an id",
+        ),
+        ({"tokenizer_config": {"added_tokens_decoder": [TURN]}}, "added_tokens_decoder: found list"),
+        ({"added_tokens": {"<turn>": "257"}}, "added_tokens.json: '<turn>': found '257'"),
+    ],
+)
+def test_damaged_lists_of_added_tokens_are_named(files: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        tokenizer_from_folder(byte_level(tmp_path, **files), 300)

@@ -43,6 +43,8 @@ static inline void with_activation(u32 activation, F&& f) {
             return f([](vf x) { return tanh_(x); });
         case kActRelu:
             return f([](vf x) { return max_(x, zero()); });
+        case kActSigmoid:
+            return f([](vf x) { return sigmoid(x); });
         default:
             return f([](vf x) { return silu(x); });
     }

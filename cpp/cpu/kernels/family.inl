@@ -24,6 +24,8 @@
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
 #include "cpu/kernels/recurrence.inl"
+#include "cpu/kernels/short_conv.inl"
+#include "cpu/kernels/delta_rule.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
@@ -104,6 +106,10 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return column_squares;
         case Op::kRecur:
             return recur;
+        case Op::kShortConv:
+            return short_conv;
+        case Op::kDeltaRule:
+            return delta_rule;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kNormQkv:  // the traits do not ask for these

@@ -2,6 +2,15 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// Calls f(first row, rows) for the rows of each text.
+template <typename F>
+static inline void for_text_rows(const Row* where, std::size_t rows, F&& f) {
+    for (std::size_t row = 0, end; row < rows; row = end) {
+        for (end = row + 1; end < rows && where[end].slot == where[row].slot;) ++end;
+        f(row, end - row);
+    }
+}
+
 // Up to 32 channels of a recurrence, from `first` on.
 struct RecurBlock {
     std::size_t first, n;

@@ -112,6 +112,19 @@ static inline vf exp_(vf x) { return exp_below_88(min_(set1(88.02f), x)); }
 static inline vf sigmoid(vf x) { return set1(1.0f) / (set1(1.0f) + exp_(-x)); }
 static inline vf tanh_(vf x) { return set1(1.0f) - set1(2.0f) / (exp_(x + x) + set1(1.0f)); }
 static inline vf silu(vf x) { return x * sigmoid(x); }
+// log(1 + exp(x)), relative error below 1e-7: with t = exp(-|x|), log(1 + t) = 2·atanh(t / (2 + t)), by its series.
+static inline vf softplus(vf x) {
+    const vf t = exp_(-max_(x, -x)), s = t / (set1(2.0f) + t), u = s * s;
+    vf r = set1(1.0f / 15);
+    r = fma(r, u, set1(1.0f / 13));
+    r = fma(r, u, set1(1.0f / 11));
+    r = fma(r, u, set1(1.0f / 9));
+    r = fma(r, u, set1(1.0f / 7));
+    r = fma(r, u, set1(1.0f / 5));
+    r = fma(r, u, set1(1.0f / 3));
+    r = fma(r, u, set1(1.0f));
+    return fma(s + s, r, max_(x, zero()));
+}
 // The tanh form: x/2·(1 + tanh(√(2/π)·(x + 0.044715x³))).
 static inline vf gelu_tanh(vf x) {
     const vf u = set1(0.7978845608f) * fma(x * x * x, set1(0.044715f), x);

@@ -45,6 +45,9 @@ class ChatOptions(GenerationOptions, total=False):
         Most tokens of reasoning; when they are used up, the reasoning is closed and the answer goes on.
     template_variables : Mapping[str, Any] | None
         More variables for the template.
+    continue_final_message : bool | None
+        Go on with the last message, which is the assistant's; the answer is what comes after it. None: if it
+        is a text of the assistant's; False: that message is closed, and another one begins.
     """
 
     tools: Sequence[Mapping[str, Any]] | None
@@ -54,6 +57,7 @@ class ChatOptions(GenerationOptions, total=False):
     reasoning_effort: str | None
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
+    continue_final_message: bool | None
 
 
 def prepare(
@@ -86,7 +90,12 @@ def prepare(
         variables = {**variables, **given} if isinstance(given, Mapping) else given  # refused by `render`
     if choice == "none":
         tools, choice = None, "auto"
-    segments = template.render(messages, tools=tools, variables=variables)
+    segments = template.render(
+        messages,
+        tools=tools,
+        continue_final_message=rest.pop("continue_final_message", None),
+        variables=variables,
+    )
     if choice != "auto":
         _check_choice(choice, tools)
     family = template.family

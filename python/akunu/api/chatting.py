@@ -32,11 +32,6 @@ class Chatting(Tokenizing):
     _template_metadata: Mapping[str, object]
     _template: ChatTemplate | None
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The model's name."""
-
     @abstractmethod
     def _start(
         self, prompt: Sequence[int], options: GenerationOptions, reading: Reading | None = None

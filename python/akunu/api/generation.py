@@ -10,9 +10,10 @@ import math
 from bisect import bisect_right
 from collections.abc import Generator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from akunu.api.results import Completion, FinishReason, Piece, Stats, TokenLogprob
+from akunu.base.errors import InvalidArgumentError
 from akunu.base.stopping import StopMatcher
 from akunu.scheduling import Sequence
 from akunu.tokenizer import StreamingDetokenizer
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["Generation"]
+
+MAX_END_IDS: Final = 64
+"""The engine's limit (`kMaxEndIds`)."""
 
 
 class Generation:
@@ -64,6 +68,9 @@ class Generation:
     ) -> None:
         self._scheduler = scheduler
         self._request = request
+        self._stop_ids, visible = _stop_ids(tokenizer, request, visible)
+        self._stopped: str | None = None
+        """The text of the token that ended it, if it is one of those."""
         self._sequence = Sequence(
             prompt,
             dict(
@@ -71,7 +78,7 @@ class Generation:
                 logit_bias=request.logit_bias,
                 seed=request.seed,
                 logprobs=-1 if request.logprobs is None else request.logprobs,
-                end_ids=tuple(sorted(tokenizer.end_of_generation_ids)) if tokenizer else (),
+                end_ids=self._end_ids(tokenizer),
             ),
             math.inf if request.max_tokens is None else request.max_tokens,
             request.wait_timeout,
@@ -148,7 +155,7 @@ class Generation:
                 accepted_tokens=sequence.accepted,
             ),
             seed=self._request.seed,
-            stop=self._matcher.matched,
+            stop=self._matcher.matched if self._stopped is None else self._stopped,
             message={"role": "assistant", "content": text},
         )
 
@@ -174,6 +181,8 @@ class Generation:
     def _accept(self, chunk: Chunk | Written) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""
         texts = []
+        if chunk.ended:
+            self._stopped = self._stop_ids.get(chunk.ids[-1])
         for i, token in enumerate(chunk.ids[:-1] if chunk.ended else chunk.ids):
             self._ids.append(token)
             if self._request.logprobs is not None:
@@ -183,6 +192,16 @@ class Generation:
             if self._matcher.matched:
                 break
         return "".join(texts)
+
+    def _end_ids(self, tokenizer: Tokenizer | None) -> tuple[int, ...]:
+        """The tokens that end the text: those of the model, and those that the caller names."""
+        ends = tokenizer.end_of_generation_ids.union(self._stop_ids) if tokenizer else self._stop_ids
+        if len(ends) > MAX_END_IDS:
+            raise InvalidArgumentError(
+                f"stop_token_ids: {len(ends)} tokens end a text, the model's own among them; at most "
+                f"{MAX_END_IDS} are supported"
+            )
+        return tuple(sorted(ends))
 
     def _feed(self, token: int) -> str:
         """Count the text of a token; returns what the stop texts let through."""
@@ -217,6 +236,26 @@ class Generation:
         if self._finish_reason and not self._matcher.matched:
             return len(self._ids)
         return bisect_right(self._ends, self._released)
+
+
+def _stop_ids(
+    tokenizer: Tokenizer | None, request: Request, visible: frozenset[int]
+) -> tuple[dict[int, str], frozenset[int]]:
+    """Tokens that the caller stops at, each with its text, and control tokens that a stop text needs to see.
+
+    A text has no control tokens: one that is a stop text ends it as a token, one within a stop text is shown.
+    """
+    if tokenizer is None:
+        return dict.fromkeys(request.stop_token_ids, ""), visible
+    found = {token: tokenizer.token_text(token) for token in request.stop_token_ids}
+    for text in request.stop:
+        parts = tokenizer.split_added(text, parse_special=True)
+        controls = [part for part in parts if isinstance(part, int) and part in tokenizer.control_ids]
+        if len(parts) > 1:
+            visible |= frozenset(controls)
+        elif controls and controls[0] not in visible:
+            found[controls[0]] = text
+    return found, visible
 
 
 def _rate(tokens: int, seconds: float) -> float:

@@ -29,11 +29,6 @@ class Measuring(Tokenizing):
 
     _engine: Engine
 
-    @property
-    @abstractmethod
-    def context(self) -> int:
-        """Most tokens of prompt and generated text together."""
-
     @abstractmethod
     def _turn(self, tokens: int) -> AbstractContextManager[None]:
         """The engine for one call, between two steps of the generations, with room for so many tokens."""

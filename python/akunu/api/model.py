@@ -6,7 +6,6 @@ Chats, token ids and measurements are in the classes that it is made of.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,8 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +29,7 @@ from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
 from akunu.base.arguments import Limit
-from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import Progress, check_progress, reporter
 from akunu.chat import ChatTemplate
@@ -66,6 +64,12 @@ class Model(Chatting, Measuring):
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
     """
 
+    _instead: ClassVar = {
+        "vectors": "writes text; load an embedding model to make vectors",
+        "rerank": "writes text; load a reranker to score documents",
+        "speech": "reads text; load a Whisper model to transcribe speech",
+    }
+
     def __init__(
         self,
         engine: Engine,
@@ -76,15 +80,9 @@ class Model(Chatting, Measuring):
         page_files: PageFiles | None = None,
         draft: Engine | None = None,
     ) -> None:
-        self._config = config
+        super().__init__(engine, tokenizer, config, metadata, path)
         self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
-        self._path = path
-        name = metadata.get("general.name")
-        self._name = name if isinstance(name, str) and name else path.stem
-        self._context = engine.context
-        self._device, self._memory_left = engine.device, engine.memory_left
         self._engine = engine
-        self._tokenizer = tokenizer
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
@@ -96,44 +94,11 @@ class Model(Chatting, Measuring):
         self._draft = draft
         self._scheduler = Scheduler(engine, page_files, writer)
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self._closed = False
-        self._process = os.getpid()
-
-    @property
-    def config(self) -> ModelConfig:
-        """Architecture and sizes."""
-        return self._config
 
     @property
     def sampling(self) -> Sampling:
         """Defaults of the sampling arguments: the model file's recommendations, and Akunu's for the rest."""
         return self._sampling
-
-    @property
-    def path(self) -> Path:
-        """The file it was loaded from."""
-        return self._path
-
-    @property
-    def name(self) -> str:
-        """`general.name` of the file, else the file's name."""
-        return self._name
-
-    @property
-    def context(self) -> int:
-        """Most tokens of prompt and generated text together."""
-        return self._context
-
-    @property
-    def device(self) -> str:
-        """Name of the device that the model runs on."""
-        return self._device
-
-    @property
-    def memory_left(self) -> int | None:
-        """Bytes of the device's own memory that were free once the model was loaded; None where it shares the
-        machine's."""
-        return self._memory_left
 
     # -- generating ------------------------------------------------------------------------------------------
 
@@ -427,39 +392,6 @@ class Model(Chatting, Measuring):
         self._streams.add(stream)
         return stream
 
-    # -- vectors ---------------------------------------------------------------------------------------------
-
-    def embed(
-        self,
-        texts: str | Sequence[Prompt],
-        *,
-        prompt: str | None = None,
-        dimensions: int | None = None,
-        normalize: bool = True,
-        truncate: bool = False,
-        output: Literal["float32", "int8", "binary"] = "float32",
-        progress: Callable[[int, int], None] | None = None,
-    ) -> npt.NDArray[Any]:
-        """Vectors of texts, of an embedding model: see `akunu.encoders.model.EmbeddingModel.embed`."""
-        raise UnsupportedError(f"{self.name} writes text; load an embedding model to make vectors")
-
-    def rerank(
-        self,
-        query: str,
-        documents: Sequence[str],
-        *,
-        instruction: str | None = None,
-        raw: bool = False,
-        truncate: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> list[float]:
-        """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
-        raise UnsupportedError(f"{self.name} writes text; load a reranker to score documents")
-
-    def transcribe(self, audio: Any, **options: Any) -> Any:
-        """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""
-        raise UnsupportedError(f"{self.name} reads text; load a Whisper model to transcribe speech")
-
     # -- looking inside --------------------------------------------------------------------------------------
 
     def stats(self) -> ModelStats:
@@ -556,47 +488,12 @@ class Model(Chatting, Measuring):
         if not self._forked():  # there, the memory goes with the last reference
             self._scheduler.close()
 
-    def _forked(self) -> bool:
-        return os.getpid() != self._process
-
-    def _check_process(self) -> None:
-        """Before any lock is taken: in a forked child, the thread that held it is not there to release it."""
-        if self._forked():
-            raise AkunuError(
-                f"the model {self.name} was loaded in the process {self._process}, from which this one was "
-                "forked; load it in this process, or start the process by the method 'spawn'"
-            )
-
-    def _check_open(self) -> None:
-        self._check_process()
-        if self._closed:
-            raise AkunuError(f"the model {self.name} is closed; load it again")
-
     @contextmanager
     def _turn(self, tokens: int) -> Iterator[None]:
         """The engine for one call, between two steps of the generations, with room for so many tokens."""
         self._check_open()
         with self._scheduler.exclusive(tokens):
             yield
-
-    def __enter__(self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __reduce__(self) -> Never:
-        raise TypeError(
-            f"the model {self.name} cannot be copied or pickled: it belongs to the process that loaded it; "
-            "load it in each process"
-        )
-
-    def __repr__(self) -> str:
-        state = " closed" if self._closed else ""
-        return f"<akunu.Model {self.name} ({self.config.arch}), context {self.context}{state}>"
 
 
 def _same(stream: Stream) -> Stream:

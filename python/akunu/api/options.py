@@ -34,17 +34,17 @@ class GenerationOptions(TypedDict, total=False):
     Attributes
     ----------
     max_tokens : int | None
-        Most tokens to generate; None: until the context is full; 0: only evaluate the prompt.
+        Most tokens to generate; None or -1: until the context is full; 0: only evaluate the prompt.
     temperature : float | None
         Divides the logits; 0 is greedy decoding.
     top_k : int | None
         Keep the `top_k` most likely tokens; 0 or -1: off.
     top_p : float | None
-        Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in (0, 1]; 1: off.
+        Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in [0, 1]; 1: off.
     min_p : float | None
         Drop tokens less likely than `min_p` times the most likely one, in [0, 1]; 0: off.
     typical_p : float | None
-        Locally typical sampling's mass, in (0, 1]; 1: off.
+        Locally typical sampling's mass, in [0, 1]; 1: off.
     repeat_penalty : float | None
         Divides positive logits of recent tokens and multiplies negative ones, > 0; 1: off.
     presence_penalty : float | None
@@ -52,13 +52,15 @@ class GenerationOptions(TypedDict, total=False):
     frequency_penalty : float | None
         Subtracted from a logit for each recent occurrence of its token; 0: off.
     penalty_window : int | None
-        How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off.
+        How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off, -1: all.
     logit_bias : Mapping[int, float] | None
         Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries.
     seed : int | None
-        Seed of the random numbers, 0 <= seed < 2**64; None draws one, reported in `Completion.seed`.
+        Seed of the random numbers, 0 <= seed < 2**64; None or -1 draws one, reported in `Completion.seed`.
     stop : str | Sequence[str] | None
-        Texts that end the generation; they are not part of the result.
+        Texts that end the generation; they are not part of the result. Control tokens may be among them.
+    stop_token_ids : Sequence[int] | None
+        Tokens that end the generation, as an end-of-generation token does; they are not part of the result.
     logprobs : int | None
         None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
     wait_timeout : float | None
@@ -101,6 +103,7 @@ class GenerationOptions(TypedDict, total=False):
     logit_bias: Mapping[int, float] | None
     seed: int | None
     stop: str | Sequence[str] | None
+    stop_token_ids: Sequence[int] | None
     logprobs: int | None
     wait_timeout: float | None
     priority: int | None
@@ -115,8 +118,8 @@ class GenerationOptions(TypedDict, total=False):
 
 
 _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
-    "max_tokens": Limit(int, 0, _MAX_U64),
-    "seed": Limit(int, 0, _MAX_U64),
+    "max_tokens": Limit(int, -1, _MAX_U64),
+    "seed": Limit(int, -1, _MAX_U64),
     "logprobs": Limit(int, 0, MAX_LOGPROBS),
     "wait_timeout": Limit(float, 0.0, math.inf),
     "priority": Limit(int, -MAX_PRIORITY, MAX_PRIORITY),
@@ -132,6 +135,7 @@ class Request:
     max_tokens: int | None = None
     logit_bias: Mapping[int, float] | None = None
     stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
     logprobs: int | None = None
     wait_timeout: float | None = None
     priority: int = 0
@@ -173,13 +177,15 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         )
 
     chosen = {field.name: number(field.name) for field in fields(Sampling)}
-    seed = number("seed")
+    # llama.cpp's -1: a seed of its own, as many tokens as there is room for.
+    seed, max_tokens = (None if value == -1 else value for value in map(number, ("seed", "max_tokens")))
     return Request(
         sampling=Sampling(**{k: getattr(defaults, k) if v is None else v for k, v in chosen.items()}),
         seed=int.from_bytes(os.urandom(8)) if seed is None else seed,
-        max_tokens=number("max_tokens"),
+        max_tokens=max_tokens,
         logit_bias=_logit_bias(options.get("logit_bias"), vocab_size),
         stop=_stop(options.get("stop")),
+        stop_token_ids=_stop_ids(options.get("stop_token_ids"), vocab_size),
         logprobs=number("logprobs"),
         wait_timeout=number("wait_timeout"),
         priority=number("priority") or 0,
@@ -217,6 +223,15 @@ def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:
         id_limit.check("logit_bias: token id", key): bias_limit.check(f"logit_bias[{key}]", bias)
         for key, bias in value.items()
     }
+
+
+def _stop_ids(value: object, vocab_size: int) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidArgumentError(f"stop_token_ids: expected a sequence of token ids, got {value!r}")
+    limit = Limit(int, 0, vocab_size - 1)
+    return tuple(dict.fromkeys(limit.check("stop_token_ids", token) for token in value))
 
 
 def _stop(value: object) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class Completion:
     seed : int
         Seed of the random numbers: the same seed, prompt and settings give the same text.
     stop : str | None
-        The stop text that ended it, if one did.
+        The stop text that ended it, if one did, or the text of the token of `stop_token_ids` that did.
     message : dict[str, Any]
         The text as the assistant's message in OpenAI's form, with `role` and `content`. The answer of a chat
         also has `reasoning_content` and `tool_calls` where there are some; then `content` is the rest, while

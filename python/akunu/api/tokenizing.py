@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from akunu.api.base_model import BaseModel
 from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.base.hub_name import model_name
+from akunu.base.memory import Memory
 from akunu.describe.config import ModelConfig
 from akunu.tokenizer import Segment, Tokenizer
+
+if TYPE_CHECKING:
+    from akunu import _core
 
 __all__ = ["Prompt", "Tokenizing"]
 
@@ -21,20 +25,67 @@ Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Text, or token ids."""
 
 
-class Tokenizing(ABC):
-    """What a `Model` does with its vocabulary."""
-
-    _tokenizer: Tokenizer | None
+class LoadedEngine(Protocol):
+    """What runs a model: `_core.Engine` or `_core.Encoder`."""
 
     @property
-    @abstractmethod
+    def context(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def memory(self) -> _core.Memory: ...
+    @property
+    def memory_left(self) -> int | None: ...
+
+
+class Tokenizing(BaseModel):
+    """A model of texts, and what it does with its vocabulary."""
+
+    def __init__(
+        self,
+        engine: LoadedEngine,
+        tokenizer: Tokenizer | None,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
+    ) -> None:
+        name = metadata.get("general.name")
+        super().__init__(name if isinstance(name, str) and name else path.stem, path)
+        self._loaded = engine
+        self._tokenizer = tokenizer
+        self._config = config
+        self._context = engine.context
+        self._device, self._memory_left = engine.device, engine.memory_left
+
+    @property
     def config(self) -> ModelConfig:
         """Architecture and sizes."""
+        return self._config
 
     @property
-    @abstractmethod
-    def path(self) -> Path:
-        """The file it was loaded from."""
+    def context(self) -> int:
+        """Most tokens of a sequence: of prompt and generated text together, or of a text to embed."""
+        return self._context
+
+    @property
+    def device(self) -> str:
+        """Name of the device that the model runs on."""
+        return self._device
+
+    @property
+    def memory_left(self) -> int | None:
+        """Bytes of the device's own memory that were free once the model was loaded; None where it shares the
+        machine's."""
+        return self._memory_left
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes that the model uses, by purpose."""
+        self._check_open()
+        return Memory(**self._loaded.memory)
+
+    def _facts(self) -> str:
+        return f" ({self.config.arch}), context {self.context}"
 
     @property
     def tokenizer(self) -> Tokenizer:

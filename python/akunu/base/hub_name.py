@@ -22,7 +22,8 @@ _NAME = re.compile(
 )
 """`models/x.gguf` is rather a file that is not there."""
 _ADDRESS = re.compile(
-    r"/(?P<repo>[\w.-]+/[\w.-]+)(/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?"
+    r"/(?P<repo>[\w.-]+/[\w.-]+)"
+    r"((/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?|(@(?P<tag>[\w][\w./-]*))?:(?P<quant>[^:]+))"
 )
 
 
@@ -62,7 +63,7 @@ def parse(name: str) -> HubName | None:
     >>> parse("https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/blob/main/Qwen3-0.6B-Q8_0.gguf")
     HubName(repo='Qwen/Qwen3-0.6B-GGUF', revision='main', file='Qwen3-0.6B-Q8_0.gguf')
     """
-    if re.match(r"https?://|(huggingface|hf)\.co/", name):
+    if re.match(r"https?://|(www\.)?(huggingface|hf)\.co/", name):
         return _address(name)
     found = _NAME.fullmatch(name)
     return (
@@ -82,8 +83,10 @@ def _address(name: str) -> HubName:
             f"https://{HOSTS[0]}/user/repo; download other files first, and give their path"
         )
     # A folder of a repository holds a quantization's parts: its name is found among the files'.
-    file = unquote(found["file"] or "").strip("/")
-    return HubName(found["repo"], unquote(found["revision"] or DEFAULT_REVISION), file)
+    file = unquote(found["file"] or found["quant"] or "").strip("/")
+    revision = unquote(found["revision"] or found["tag"] or DEFAULT_REVISION)
+    # Ollama's word for the one that is meant without a word.
+    return HubName(found["repo"], revision, "" if found["quant"] == "latest" else file)
 
 
 def model_name(path: Path) -> str:

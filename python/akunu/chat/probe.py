@@ -27,8 +27,9 @@ _OTHERS: Final = (
     ((_USER,), ()),
     ((_USER,), (_USER,)),
 )
-_Place = Literal["anywhere", "after the system", "after others", "after both"]
+_Place = Literal["first", "anywhere", "after the system", "after others", "after both"]
 _SETTINGS: Final[Mapping[_Place, Any]] = {
+    "first": (((), (_USER,)), ((), (_USER, _ANSWER)), ((), ())),
     "anywhere": (
         ((), ()),
         ((_USER,), ()),
@@ -96,6 +97,7 @@ class Probe:
         if self._wants_parts is None:
             self._wants_parts = self._writes("user") is not True and bool(self._tried("user", parts=True))
             self._written.clear()
+        messages = self._without_a_place(messages)
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
             if n and message["role"] in _SYSTEMS:
@@ -112,6 +114,23 @@ class Probe:
                 content = [{"type": "text", "text": content}]
             return list(_one_call_each(messages, content))
         return list(messages)
+
+    def _without_a_place(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, where the template has no place for what the system says first, without that.
+
+        The next message of the user begins with it, as in other programs, or else is made of it.
+        """
+        first = next((n for n, each in enumerate(messages) if each["role"] not in _SYSTEMS), len(messages))
+        said, rest = messages[:first], list(messages[first:])
+        if not said or self._writes("user") is not True or self._writes(said[0]["role"], "first"):
+            return list(messages)
+        if self._writes("system", "first"):  # which developers are
+            return [*({**each, "role": "system"} for each in said), *rest]
+        text = "\n\n".join(each["content"] for each in said if each.get("content"))
+        if not rest or rest[0]["role"] != "user":
+            return [{"role": "user", "content": text}, *rest]
+        words = "\n\n".join(part for part in (text, rest[0].get("content")) if part)
+        return [{**rest[0], "content": words}, *rest[1:]]
 
     def check_tools(self) -> None:
         """Raises `InvalidArgumentError` if the template leaves tools out."""

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final
 
+from akunu.base.arguments import flag
 from akunu.base.errors import InvalidArgumentError, TemplateError
 from akunu.chat.families import family_of
 from akunu.chat.family import Family
@@ -27,6 +28,7 @@ from akunu.tokenizer import Segment, Tokenizer
 __all__ = ["ChatTemplate"]
 
 _DEFAULT: Final = "default"
+_END: Final = "here7ends"
 
 
 class ChatTemplate:
@@ -148,6 +150,7 @@ class ChatTemplate:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
+        continue_final_message: bool | None = None,
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
@@ -156,6 +159,7 @@ class ChatTemplate:
             messages,
             tools=tools,
             add_generation_prompt=add_generation_prompt,
+            continue_final_message=continue_final_message,
             template=template,
             variables=variables,
         )
@@ -171,6 +175,7 @@ class ChatTemplate:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
+        continue_final_message: bool | None = None,
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[Segment]:
@@ -186,6 +191,9 @@ class ChatTemplate:
             Function definitions (JSON schema), for templates that take them.
         add_generation_prompt : bool
             End with what begins the assistant's answer.
+        continue_final_message : bool, optional
+            End within the last message, so that the model goes on with it. None: if it is the assistant's,
+            has no calls, and a generation prompt is asked for; False: that message is closed first.
         template : str, optional
             Which of `sources` to use.
         variables : mapping of str to value, optional
@@ -195,13 +203,15 @@ class ChatTemplate:
         ------
         InvalidArgumentError
             A message is not of the form above, has a part that is no text, or a role that is misspelt or that
-            the template leaves out; or the messages are too long.
+            the template leaves out; or the messages are too long. Or there is no message to go on with, or
+            the template does not end with it.
         TemplateError
             The template refuses the messages, fails, or runs away.
         """
         name = self._choose(template, bool(tools))
         reader = Reader(self._limits)
         given = {"messages": reader.messages(messages), "documents": None, **reader.variables(variables)}
+        end = self._opened(given["messages"], add_generation_prompt, continue_final_message, reader.strings)
         given["messages"] = self._probes[name].prepared(given["messages"])
         given["tools"] = reader.tools(tools)
         if given["tools"]:
@@ -209,8 +219,14 @@ class ChatTemplate:
         now = datetime.now()
 
         def rendered(values: Mapping[str, Any]) -> str:
-            values = {**values, "add_generation_prompt": bool(add_generation_prompt)}
-            return self._rendered(name, values, self._limits, now)
+            values = {**values, "add_generation_prompt": bool(add_generation_prompt) and not end}
+            text = self._rendered(name, values, self._limits, now)
+            if end and end not in text:
+                raise InvalidArgumentError(
+                    "continue_final_message: the chat template leaves out the end of the last message, so it "
+                    "cannot be continued; False begins a new one"
+                )
+            return text[: text.rindex(end)] if end else text
 
         plain = rendered(given)
         mark = unused_character(
@@ -239,6 +255,29 @@ class ChatTemplate:
         return [
             Segment(part, parse_special=not (cut and len(part) == 1)) for part in text.split(mark) if part
         ]
+
+    def _opened(
+        self, messages: list[dict[str, Any]], prompts: bool, wanted: bool | None, strings: Sequence[str]
+    ) -> str:
+        """Put a word behind the last message, where what is made of the messages is to end; "": it is not."""
+        last = messages[-1]
+        flag("continue_final_message", wanted, default=False)
+        can = (
+            last["role"] == "assistant"
+            and isinstance(last.get("content"), str)
+            and not last.get("tool_calls")
+        )
+        if wanted and not can:
+            raise InvalidArgumentError(
+                "continue_final_message: the last message is not a text of the assistant's to go on with"
+            )
+        if not (can and prompts) if wanted is None else not wanted:
+            return ""
+        word = _END
+        while any(word in text for text in (*strings, *self.sources.values())):
+            word += _END
+        last["content"] += word
+        return word
 
     def _rendered(self, name: str, values: Mapping[str, Any], limits: RenderLimits, now: datetime) -> str:
         from akunu.chat.sandbox import render

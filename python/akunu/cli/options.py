@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from akunu.cli.app import typed_name
-from akunu.cli.values import DEFAULT_MODEL, MODEL, Integer, Number, PathName, as_integer, as_number
+from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer, as_number
 from akunu.describe.filetypes import KV_DTYPES
 
 if TYPE_CHECKING:
-    from akunu.api.model import Model
+    pass
 
 __all__ = [
     "GENERATION_OPTIONS",
@@ -152,6 +152,20 @@ def loading_options(function: F) -> F:
         ),
         threads_option,
         click.option(
+            "--rope-scaling",
+            metavar="TYPE:FACTOR",
+            type=FULL,
+            help="Another rotary scaling, for a longer context: yarn:4, or yarn:4:32768 with the context of "
+            "the training; or JSON as in config.json.",
+        ),
+        click.option(
+            "--override-kv",
+            metavar="KEY=TYPE:VALUE",
+            type=FULL,
+            multiple=True,
+            help="Another value for a key of the GGUF file; TYPE is int, float, bool or str. Repeatable.",
+        ),
+        click.option(
             "--kv-dtype",
             type=click.Choice(KV_DTYPES),
             default="f16",
@@ -173,9 +187,9 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "-n",
         "--max-tokens",
-        type=Integer(min=0),
+        type=Integer(min=-1),
         metavar="N",
-        help="Write at most N tokens. [default: until the model ends or the context is full]",
+        help="Write at most N tokens; -1: until the model ends or the context is full. [default: -1]",
     ),
     _number(
         "--temperature",
@@ -195,19 +209,27 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
     ),
     _number("--presence-penalty", Number, "X", "Subtract X from the logit of every recent token; 0: off."),
     _number("--frequency-penalty", Number, "X", "Subtract X for each recent occurrence of a token; 0: off."),
-    _number("--penalty-window", Integer, "N", "How many of the latest tokens count as recent."),
+    _number("--penalty-window", Integer, "N", "How many of the latest tokens count as recent; -1: all."),
     click.option(
         "--logit-bias",
         multiple=True,
         metavar="ID=X",
         help="Add X to the logit of token ID; -inf forbids it. Repeatable.",
     ),
-    _number("--seed", Integer, "N", "Same seed, same text. [default: a new one each time]"),
+    _number("--seed", Integer, "N", "Same seed, same text; -1: a new one each time. [default: -1]"),
     click.option(
         "--stop",
         multiple=True,
         metavar="TEXT",
         help=r"End before this text; \n and \t are understood. Repeatable.",
+    ),
+    click.option(
+        "--stop-token-id",
+        "stop_token_ids",
+        multiple=True,
+        metavar="ID",
+        type=Integer(0, 2**32 - 1),
+        help="End before this token. Repeatable.",
     ),
 ]
 """Arguments of a generation. What is not given takes what the model file recommends, else Akunu's default."""
@@ -243,6 +265,9 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
         "seed",
     )
     found = {name: values.pop(name) for name in names}
+    for name in ("max_tokens", "seed"):  # -1: the default, as in other programs
+        found[name] = None if found[name] == -1 else found[name]
+    found["stop_token_ids"] = list(values.pop("stop_token_ids")) or None
     found["logit_bias"] = dict(map(_bias, values.pop("logit_bias"))) or None
     found["stop"] = [text.replace("\\n", "\n").replace("\\t", "\t") for text in values.pop("stop")] or None
     found = {name: value for name, value in found.items() if value is not None}
@@ -282,15 +307,14 @@ def refuse_others(kept: Sequence[str], reason: str) -> None:
             raise click.UsageError(f"{typed_name(context, option)} has no effect: {reason}")
 
 
-def load_model(values: dict[str, Any]) -> Model:
+def load_model(values: dict[str, Any]) -> Any:
     """Load the model that a command's values name; takes the loading options out of them."""
     import akunu
     from akunu.loading.options import LoadOptions
 
     arguments = writing_arguments(values)
     arguments |= {name: values.pop(name) for name in LoadOptions.__struct_fields__ if name in values}
-    model: Model = akunu.load(values.pop("model"), **arguments)
-    return model
+    return akunu.load(values.pop("model"), **arguments)
 
 
 def _apply(function: F, *decorators: Callable[[F], F]) -> F:

@@ -25,7 +25,7 @@ from akunu.conversion.folder_config import (
     folder_model_type,
 )
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.conversion.plan import PlannedTensor, adjacent_pairs, rotated_heads
+from akunu.conversion.plan import PlannedTensor, adjacent_pairs, refuse_delta_nets, rotated_heads
 from akunu.conversion.source_rows import Source
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
@@ -74,6 +74,7 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     UnsupportedError
         Folders of Hugging Face have no way to say what the model or its tokenizer is.
     """
+    refuse_delta_nets(model.spec())
     if isinstance(model, ModelFolder):
         return _of_folder(model, kind.dtype)
     assert isinstance(model, GgufModel)

@@ -14,6 +14,7 @@ from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.describe.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
+from akunu.describe.blocks import DeltaNet
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.file_tensors import Shape, matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
@@ -81,6 +82,8 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         GGUF has no way to say what the model is.
     """
     spec = model.spec()
+    if isinstance(model, ModelFolder):
+        refuse_delta_nets(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
@@ -102,6 +105,15 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
+
+
+def refuse_delta_nets(spec: ModelSpec) -> None:
+    """Raise for a model whose value heads are in another order in the other kind of file."""
+    if spec.config.mixers(DeltaNet):
+        raise UnsupportedError(
+            f"a {spec.config.arch} model cannot be converted to or from a folder: its value heads are in "
+            "another order there; load the folder as it is, or make a GGUF file with llama.cpp's converter"
+        )
 
 
 def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:

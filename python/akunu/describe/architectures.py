@@ -45,7 +45,7 @@ Pooling = Literal["mean", "cls", "last"]
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
 
-MixerKind = Literal["attention", "cross_attention", "feed_forward", "recurrence"]
+MixerKind = Literal["attention", "cross_attention", "feed_forward", "recurrence", "delta_net"]
 """What a block computes; `akunu.blocks` has a class for each."""
 
 
@@ -53,6 +53,8 @@ class LayerNumbers(Protocol):
     """What a file says of layers, as `Architecture.layer_kinds` reads it."""
 
     def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
+
+    def recurrent_layers(self) -> tuple[bool, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,20 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "yarn_beta_slow": ConfigKey(
             ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
         ),
+        # Of gated delta nets.
+        "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
+        "delta_value_heads": ConfigKey(
+            ("ssm.time_step_rank",), int, 1, 1 << 14, hf=("linear_num_value_heads",)
+        ),
+        "delta_key_dim": ConfigKey(("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim",)),
+        "delta_value_dim": ConfigKey((), int, 1, 1 << 12, hf=("linear_value_head_dim",)),
+        "delta_values": ConfigKey(("ssm.inner_size",), int, 1, 1 << 24),
+        "delta_taps": ConfigKey(("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim",)),
+        "full_attention_interval": ConfigKey(
+            ("full_attention_interval",), int, 1, 4096, 4, hf=("full_attention_interval",)
+        ),
+        # The layer behind the others that predicts a token more; llama.cpp counts it as a block.
+        "nextn_layers": ConfigKey(("nextn_predict_layers",), int, 0, 64, 0),
         # Only in Hugging Face's files; a GGUF file has what follows from them.
         "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
         "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),
@@ -229,6 +245,8 @@ class TensorRule:
         name, `{e}` stands for one of them, where each is a tensor of its own.
     interleaved
         The parts alternate row by row, instead of following each other.
+    flat
+        The count's axis is not one of its own: so many times, the parts follow each other along the rows.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -240,6 +258,7 @@ class TensorRule:
     optional: bool = False
     count: str | None = None
     interleaved: bool = False
+    flat: bool = False
     folder_only: bool = False
 
 
@@ -295,6 +314,14 @@ class Architecture:
         Gemma carry no query scale; their layer count is what identifies the sizes that need another.
     required_keys
         Keys that llama.cpp wants in every GGUF file of it, also where they change nothing.
+    features
+        Prefixes of keys, of those in `REFUSED_PREFIXES`, whose feature it has.
+    left_out
+        Name patterns of tensors that a file may have besides the decoder's, and what they are for. They are
+        not loaded, which is warned of.
+    value_heads_grouped
+        In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
+        far apart as there are key heads. In a folder they are neighbours.
     """
 
     name: str
@@ -312,6 +339,9 @@ class Architecture:
     soft_caps: tuple[str, ...] = ()
     wide_scale_layers: tuple[int, ...] = ()
     required_keys: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    value_heads_grouped: bool = True
 
     @property
     def rules(self) -> tuple[TensorRule, ...]:
@@ -444,6 +474,50 @@ _FOLDER_BIAS = tuple(
 _PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
 _PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
 
+_DELTA_NET = (
+    _matrix(
+        _B + "attn_qkv.weight", _H + "linear_attn.in_proj_qkv.weight", "delta_qkv", "delta_channels", "dim"
+    ),
+    _matrix(_B + "attn_gate.weight", _H + "linear_attn.in_proj_z.weight", "delta_z", "delta_values", "dim"),
+    _matrix(
+        _B + "ssm_beta.weight", _H + "linear_attn.in_proj_b.weight", "delta_b", "delta_value_heads", "dim"
+    ),
+    _matrix(
+        _B + "ssm_alpha.weight", _H + "linear_attn.in_proj_a.weight", "delta_a", "delta_value_heads", "dim"
+    ),
+    _matrix(
+        _B + "ssm_conv1d.weight",
+        _H + "linear_attn.conv1d.weight",
+        "delta_conv",
+        "delta_channels",
+        "delta_taps",
+    ),
+    # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
+    _vector(_B + "ssm_a", _H + "linear_attn.A_log", "delta_decay", "delta_value_heads"),
+    _vector(_B + "ssm_dt.bias", _H + "linear_attn.dt_bias", "delta_dt_bias", "delta_value_heads"),
+    _vector(_B + "ssm_norm.weight", _H + "linear_attn.norm.weight", "delta_norm", "delta_value_dim"),
+    _matrix(_B + "ssm_out.weight", _H + "linear_attn.out_proj.weight", "delta_output", "dim", "delta_values"),
+)
+_GATED_Q = TensorRule(
+    _B + "attn_q.weight",
+    _H + "self_attn.q_proj.weight",
+    (("attn_q", "head_dim"), ("attn_gate", "head_dim")),
+    "dim",
+    count="n_heads",
+    flat=True,
+)
+# As in Gemma's files this name stands for the norm of something else.
+_SHIFTED_NORMS = (
+    _ATTN_NORM,
+    _vector(_B + "post_attention_norm.weight", _H + "post_attention_layernorm.weight", "ffn_norm", "dim"),
+)
+
+
+def _delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
+    """The kind of each layer of a model with delta nets and attention."""
+    return ["delta_net" if recurrent else "attention" for recurrent in numbers.recurrent_layers()[:n_layers]]
+
+
 # Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
 # rotary styles are those of GGUF files too. What Hugging Face's files have instead is in
 # `akunu.describe.hf_models`.
@@ -528,6 +602,35 @@ _ROWS = (
         tensors=_GLOBAL,
         layers=_one_kind(*_NORMS, *_FUSED_QKV, *_ATTN_OUTPUT, *_FUSED_GATE_UP, *_DOWN),
         required_keys=("attention.sliding_window", "rope.scaling.original_context_length"),
+    ),
+    Architecture(
+        name="qwen35",
+        summary="Qwen 3.5, 3.6 and 3.8, dense sizes: three gated delta nets to one gated attention",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=MappingProxyType(
+            {
+                "delta_net": LayerKind(
+                    (*_SHIFTED_NORMS, *_DELTA_NET, *_GATE_UP, *_DOWN), ("delta_net", "feed_forward")
+                ),
+                "attention": LayerKind(
+                    (*_SHIFTED_NORMS, _GATED_Q, *_QKV[1:], *_ATTN_OUTPUT, *_QK_NORM, *_GATE_UP, *_DOWN)
+                ),
+            }
+        ),
+        layer_kinds=_delta_layers,
+        features=("ssm.",),
+        # Ollama's files have all parts of the model in one.
+        left_out=MappingProxyType(
+            {
+                "mtp.*": "multi-token prediction",
+                "blk.*.nextn.*": "multi-token prediction",
+                "v.*": "images",
+                "mm.*": "images",
+            }
+        ),
+        value_heads_grouped=False,  # the converter reorders them
     ),
 )
 

@@ -19,6 +19,7 @@ __all__ = [
     "Attention",
     "Block",
     "CrossAttention",
+    "DeltaNet",
     "FeedForward",
     "Mixer",
     "Recurrence",
@@ -123,7 +124,31 @@ class Recurrence:
     kind: Literal["recurrence"] = "recurrence"
 
 
-Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Recurrence
+@dataclass(frozen=True)
+class DeltaNet:
+    """A gated delta net.
+
+    Attributes
+    ----------
+    taps
+        Of the convolution before it.
+    grouped
+        Neighbouring value heads share a key head; else those do that are `key_heads` apart.
+    l2_eps
+        Epsilon under the root of the sum of squares of a query and of a key.
+    """
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    taps: int
+    grouped: bool = True
+    l2_eps: float = 1e-6
+    kind: Literal["delta_net"] = "delta_net"
+
+
+Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Recurrence | DeltaNet
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ divisors.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,10 +36,18 @@ from akunu.describe.architectures import (
     RopeStyle,
     with_fused_qkv,
 )
-from akunu.describe.blocks import Attention, Block, FeedForward, Mixer, RopeSet, layer_blocks
-from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.describe.blocks import Attention, Block, DeltaNet, FeedForward, Mixer, RopeSet, layer_blocks
+from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, Numbers, decoder_sizes, delta_sizes, shown
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, check_shape, map_tensors
+from akunu.describe.tensor_map import (
+    LayerTensors,
+    TensorInfo,
+    TensorRef,
+    by_name,
+    check_shape,
+    map_tensors,
+    warn_of_left_out,
+)
 
 __all__ = [
     "EncoderConfig",
@@ -262,6 +271,7 @@ def model_config(
     kinds: Sequence[LayerKind],
     embedding_scale: float = 1.0,
     bidirectional: bool = False,
+    delta_net: DeltaNet | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -294,6 +304,9 @@ def model_config(
         "attention": attention,
         "feed_forward": feed_forward,
     }
+    if delta_net is not None:
+        shared = delta_net
+        makers["delta_net"] = lambda n: shared
     return ModelConfig(
         arch=arch,
         n_layers=sizes.n_layers,
@@ -337,7 +350,10 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     """
     arch = _architecture(gguf.metadata)
     meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
-    meta.refuse_unknown_features(*(("attention.causal",) if arch.bidirectional else ()))
+    known = ("attention.causal",) if arch.bidirectional else ()
+    if arch.left_out:
+        known = (*known, "nextn_predict_layers")
+    meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors = by_name(gguf.tensors)
 
     sizes = decoder_sizes(meta)
@@ -349,17 +365,26 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
+    delta = delta_sizes_of(kinds, meta)
+    left_out = dict(arch.left_out)
+    # The layers that predict a token more are counted with the others.
+    for n in range(n_layers, meta.n_layers):
+        left_out |= {f"blk.{n}.*": left_out.get("blk.*.nextn.*", "")}
+    warn_of_left_out(tensors, left_out, arch.name)
     refs = map_tensors(
         arch.tensors,
         tensors,
         sizes.symbols(vocab_size),
         [
-            LayerTensors(with_fused_qkv(kind.tensors, tensors, n), sizes.layer_symbols(n))
+            LayerTensors(
+                with_fused_qkv(kind.tensors, tensors, n),
+                sizes.layer_symbols(n) | (delta.symbols() if delta else {}),
+            )
             for n, kind in enumerate(kinds)
         ],
         owner=arch.name,
         known=ROPE_TENSORS,
-        ignored=(*arch.ignored, *ignored),
+        ignored=(*arch.ignored, *left_out, *ignored),
     )
 
     window = meta.integer("window")
@@ -379,8 +404,19 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
         kinds=kinds,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
+        delta_net=delta_net_of(delta, grouped=arch.value_heads_grouped),
     )
     return ModelSpec(config, refs)
+
+
+def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes | None:
+    """The sizes of delta nets, where some layers have one."""
+    return delta_sizes(numbers) if any("delta_net" in kind.mixers for kind in kinds) else None
+
+
+def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
+    """The mixer of those sizes."""
+    return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
 
 
 class GgufNumbers(Numbers):
@@ -413,17 +449,31 @@ class GgufNumbers(Numbers):
         """The raw value of `<architecture>.<suffix>`, or None."""
         return self.get(f"{self.owner}.{suffix}")
 
-    def refuse_unknown_features(self, *known: str) -> None:
+    def recurrent_layers(self) -> tuple[bool, ...]:
+        key = f"{self.owner}.attention.recurrent_layers"
+        flags = self.get(key)
+        if flags is None:
+            return super().recurrent_layers()
+        if isinstance(flags, np.ndarray):
+            flags = flags.tolist()
+        if not isinstance(flags, list | tuple) or len(flags) != self.n_layers:
+            raise ModelFileError(
+                f"{key}: found {shown(flags)}, expected a flag for each of {self.n_layers} layers"
+            )
+        return tuple(map(bool, flags))
+
+    def refuse_unknown_features(self, *known: str, prefixes: Sequence[str] = ()) -> None:
         """Raise for a key that changes the computation in a way that is not implemented.
 
-        `known` are those that this kind of model has.
+        `known` are those that this kind of model has, and `prefixes` begin those of features that it has.
         """
+        refused = tuple(prefix for prefix in REFUSED_PREFIXES if prefix not in prefixes)
         prefix = f"{self.owner}."
         for key, value in self.values.items():
             if not key.startswith(prefix):
                 continue
             suffix = key[len(prefix) :]
-            if suffix.startswith(REFUSED_PREFIXES) and not (isinstance(value, bool | float) or value == 0):
+            if suffix.startswith(refused) and not (isinstance(value, bool | float) or value == 0):
                 raise UnsupportedError(f"{key}: found {shown(value)}, but this feature is not supported")
             neutral = NEUTRAL_VALUES.get(suffix)
             if (

@@ -10,7 +10,7 @@ import numpy as np
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import CONFIG_KEYS, ConfigKey
 
-__all__ = ["DecoderSizes", "Numbers", "decoder_sizes", "kind_text", "shown"]
+__all__ = ["DecoderSizes", "DeltaSizes", "Numbers", "decoder_sizes", "delta_sizes", "kind_text", "shown"]
 
 
 class Numbers:
@@ -48,7 +48,7 @@ class Numbers:
         """The key that a field was, or would be, read from."""
         names = self.keys(CONFIG_KEYS[field])
         present = [name for name in names if self.get(name) is not None]
-        return (present or list(names))[0]
+        return [*present, *names, field][0]
 
     def name(self, field: str) -> str:
         """`key`, as a message names it."""
@@ -72,6 +72,11 @@ class Numbers:
         values = value.tolist() if isinstance(value, np.ndarray) else list(value)
         self._check_length(self.name(field), values)
         return tuple(int(self._checked(field, each)) for each in values)
+
+    def recurrent_layers(self) -> tuple[bool, ...]:
+        """Which layers have a recurrence in attention's place: by default all but each n-th."""
+        interval = self.integer("full_attention_interval")
+        return tuple((n + 1) % interval != 0 for n in range(self.n_layers))
 
     def _number(self, field: str, default: float | None) -> int | float:
         return self._checked(field, self._uniform(self.name(field), self._value(field, default)))
@@ -137,16 +142,67 @@ class DecoderSizes:
         return {
             "dim": self.dim,
             "head_dim": self.head_dim,
+            "n_heads": self.n_heads[layer],
             "q_dim": self.n_heads[layer] * self.head_dim,
             "kv_dim": self.n_kv_heads[layer] * self.head_dim,
             "ffn_dim": self.ffn_dim[layer],
         }
 
 
+@dataclass(frozen=True)
+class DeltaSizes:
+    """The sizes of a model's delta nets."""
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    taps: int
+
+    def symbols(self) -> dict[str, int]:
+        """What the symbols of `TensorRule` stand for in a layer."""
+        values = self.value_heads * self.value_dim
+        return {
+            "delta_channels": 2 * self.key_heads * self.key_dim + values,
+            "delta_values": values,
+            "delta_value_heads": self.value_heads,
+            "delta_value_dim": self.value_dim,
+            "delta_taps": self.taps,
+        }
+
+
+def delta_sizes(numbers: Numbers) -> DeltaSizes:
+    """The sizes of delta nets, which all layers that have one share."""
+    key_heads, value_heads = numbers.integer("delta_key_heads"), numbers.integer("delta_value_heads")
+    if value_heads % key_heads:
+        raise ModelFileError(
+            f"{numbers.name('delta_value_heads')}: found {value_heads}, expected a multiple of the "
+            f"{key_heads} key heads"
+        )
+    if numbers.keys(CONFIG_KEYS["delta_values"]):  # a GGUF file has the size of all heads
+        values = numbers.integer("delta_values")
+        if values % value_heads:
+            raise ModelFileError(
+                f"{numbers.name('delta_values')}: found {values}, expected a multiple of the "
+                f"{value_heads} value heads"
+            )
+        value_dim = values // value_heads
+    else:
+        value_dim = numbers.integer("delta_value_dim")
+    return DeltaSizes(
+        key_heads, value_heads, numbers.integer("delta_key_dim"), value_dim, numbers.integer("delta_taps")
+    )
+
+
 def decoder_sizes(numbers: Numbers) -> DecoderSizes:
     """The sizes, consistent with each other."""
     n_layers = numbers.integer("n_layers")
     numbers.n_layers = n_layers
+    nextn = numbers.integer("nextn_layers")
+    if nextn >= n_layers:
+        raise ModelFileError(
+            f"{numbers.name('nextn_layers')}: found {nextn}, expected less than the {n_layers} layers"
+        )
     dim = numbers.integer("dim")
     n_heads = numbers.layer_integers("n_heads")
     has_kv_heads = numbers.has("n_kv_heads")
@@ -162,7 +218,9 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
             f"because {numbers.name('head_dim')} is absent"
         )
     head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
-    return DecoderSizes(n_layers, dim, head_dim, n_heads, n_kv_heads, numbers.layer_integers("ffn_dim"))
+    ffn_dim = numbers.layer_integers("ffn_dim")
+    n = n_layers - nextn
+    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n])
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

@@ -85,6 +85,8 @@ _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
 
 POOLING_TYPES: Final[Mapping[int, Pooling]] = {1: "mean", 2: "cls", 3: "last"}
 """Values of `pooling_type` in GGUF files, and of `classifier.pooling_type`."""
+CLASSIFIER: Final = "cls.output.weight"
+"""The tensor in GGUF files that makes a score of a text."""
 RANK: Final = 4
 """The one of a model that scores texts."""
 
@@ -98,12 +100,17 @@ SEEING_ALL: Final = {"gemma3": "gemma-embedding"}
 """Decoders, and what they are called in GGUF files where their rows see what comes after them."""
 
 
-def _gguf_pooling(metadata: Mapping[str, object], owner: str) -> tuple[Pooling | None, bool]:
-    """The pooling that a GGUF file names, if any, and whether the model ranks."""
+def _gguf_pooling(
+    metadata: Mapping[str, object], owner: str, tensors: Mapping[str, TensorInfo]
+) -> tuple[Pooling | None, bool]:
+    """The pooling that a GGUF file names, if any, and whether the model ranks.
+
+    A file that does not say how to pool, but has the head of a classifier, ranks.
+    """
     key = f"{owner}.pooling_type"
     value = metadata.get(key)
     if value in NO_POOLING:
-        return None, False
+        return None, CLASSIFIER in tensors
     if not isinstance(value, int) or isinstance(value, bool) or value not in (*POOLING_TYPES, RANK):
         raise UnsupportedError(
             f"{key}: found {shown(value)}; supported are 1 (mean), 2 (CLS), 3 (last), 4 (rank)"
@@ -179,10 +186,10 @@ def resolve_hf_vectors(
 
 
 def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec:
-    pooling, ranks = _gguf_pooling(gguf.metadata, name)
-    spec = resolve(gguf, context=context, ignored=("cls.*", "dense_*.weight"))
     tensors = by_name(gguf.tensors)
-    sources = ("cls.output.weight",) if ranks else ("dense_2.weight", "dense_3.weight")
+    pooling, ranks = _gguf_pooling(gguf.metadata, name, tensors)
+    spec = resolve(gguf, context=context, ignored=("cls.*", "dense_*.weight"))
+    sources = (CLASSIFIER,) if ranks else ("dense_2.weight", "dense_3.weight")
     usual: Pooling = "mean" if ARCHITECTURES[name].bidirectional else "last"
     return _as_encoder(
         spec,
@@ -287,7 +294,7 @@ def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
     if causal not in (None, False):
         raise UnsupportedError(f"{row.name}.attention.causal: found {shown(causal)}; only False is supported")
     tensors = by_name(gguf.tensors)
-    pooling, ranks = _gguf_pooling(gguf.metadata, row.name)
+    pooling, ranks = _gguf_pooling(gguf.metadata, row.name, tensors)
     names = _Names(row, lambda rule: rule.source, row.head, hf=False, prefix="")
     activation = numbers.suffixed("hidden_activation")
     return _resolve(

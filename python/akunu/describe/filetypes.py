@@ -83,8 +83,8 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
 
-_EXACT: Final = ("position_embd", "token_types")
-"""Matrices that have floats of 32 bits in files of all types: llama.cpp adds their rows to others."""
+_EXACT: Final = ("position_embd", "token_types", "ssm_conv1d")
+"""Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows."""
 
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(

@@ -23,7 +23,7 @@ from akunu.describe.architectures import (
     LayerKind,
     TensorRule,
 )
-from akunu.describe.config import ModelSpec, local_by_period, model_config
+from akunu.describe.config import ModelSpec, delta_net_of, delta_sizes_of, local_by_period, model_config
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.describe.quantized import join_planes, with_planes
@@ -36,7 +36,14 @@ from akunu.describe.rotary import (
     yarn,
     yarn_scale,
 )
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
+from akunu.describe.tensor_map import (
+    LayerTensors,
+    TensorInfo,
+    TensorRef,
+    by_name,
+    map_tensors,
+    warn_of_left_out,
+)
 
 __all__ = [
     "HfNumbers",
@@ -51,6 +58,7 @@ _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit
 """Keys whose null means that there is no such thing, not that it is as usual."""
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
+_LINEAR = "linear_attention"
 _ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
 
 
@@ -94,7 +102,11 @@ def resolve_hf(
     kinds = arch.kinds_of(numbers, sizes.n_layers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
-    refs = with_planes(_map(config, found, row, arch, kinds, sizes, model_type, ignored), found)
+    delta = delta_sizes_of(kinds, numbers)
+    warn_of_left_out(found, row.left_out, model_type)
+    symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
+    ignored = (*row.left_out, *ignored)
+    refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
@@ -124,6 +136,7 @@ def resolve_hf(
         attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
         kinds=kinds,
         embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
+        delta_net=delta_net_of(delta, grouped=True),
     )
     return ModelSpec(model, refs)
 
@@ -157,6 +170,18 @@ class HfNumbers(Numbers):
 
     def shown_key(self, name: str) -> str:
         return f"config.json: {self._where}{name}"
+
+    def recurrent_layers(self) -> tuple[bool, ...]:
+        types = self.get("layer_types")
+        if types is None:
+            return super().recurrent_layers()
+        known = (_LINEAR, _FULL)
+        if not isinstance(types, list) or len(types) != self.n_layers or any(t not in known for t in types):
+            raise ModelFileError(
+                f"{self.shown_key('layer_types')}: found {shown(types)}, expected {' or '.join(known)} "
+                f"for each of the {self.n_layers} layers"
+            )
+        return tuple(kind == _LINEAR for kind in types)
 
 
 def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
@@ -232,6 +257,7 @@ def _map(
     arch: Architecture,
     kinds: Sequence[LayerKind],
     sizes: DecoderSizes,
+    symbols: Sequence[Mapping[str, int]],
     owner: str,
     ignored: Sequence[str],
 ) -> dict[str, TensorRef]:
@@ -283,13 +309,21 @@ def _map(
         named(arch.tensors),
         tensors,
         sizes.symbols(vocab_size),
-        [LayerTensors(by_kind[id(kind)], sizes.layer_symbols(n)) for n, kind in enumerate(kinds)],
+        [LayerTensors(by_kind[id(kind)], own) for kind, own in zip(kinds, symbols, strict=True)],
         owner=owner,
         known=known,
         ignored=(*row.ignored, *ignored),
     )
+    # A folder has the logarithm of what a GGUF file has.
+    refs = {name.replace("delta_decay", "delta_a_log"): ref for name, ref in refs.items()}
+    # MLX has turned the convolutions around, and has added the 1 then.
+    turned = any(name.endswith("conv1d.weight") and t.shape[-1] == 1 for name, t in tensors.items())
+    if turned:
+        return refs
     return {
-        name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
+        name: dataclasses.replace(ref, add=row.norm_add)
+        if name.endswith("norm") and not name.endswith(row.plain_norms)
+        else ref
         for name, ref in refs.items()
     }
 
@@ -502,7 +536,7 @@ class HfRotary:
             theta = self._numbers.real("local_rope_theta", default=theta)
         share, original = "partial_rotary_factor", "original_max_position_embeddings"
         outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}
-        values = {"rope_theta": theta} | outer | dict(parameters)
+        values = {"rope_theta": theta, share: self._numbers.real("rope_share")} | outer | dict(parameters)
         if original in outer:  # Phi 3 keeps its first context outside, and that is the one that counts
             values[original] = outer[original]
         kind = values.get("rope_type", values.get("type", "default"))

@@ -81,6 +81,10 @@ class HfModel:
         is set.
     ffn_biases
         Those of the feed-forward have one where `mlp_bias` is set.
+    left_out
+        As in `akunu.architectures.Architecture`.
+    plain_norms
+        Ends of the canonical names of norms to whose weights nothing is added.
     """
 
     arch: str
@@ -94,6 +98,8 @@ class HfModel:
     model_class: str = ""
     biases: Literal["none", "qkv", "flag"] = "none"
     ffn_biases: bool = False
+    left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    plain_norms: tuple[str, ...] = ()
 
 
 def _defaults(**values: float) -> Mapping[str, float]:
@@ -121,6 +127,20 @@ _MISTRAL = HfModel(
     defaults=_defaults(n_kv_heads=8, window=4096),
     model_class="MistralForCausalLM",
 )
+
+_QWEN35 = HfModel(
+    "qwen35",
+    defaults=_defaults(
+        dim=4096, n_layers=32, n_heads=16, n_kv_heads=4, head_dim=256, ffn_dim=12288, context_length=32768,
+        rope_share=0.25, delta_key_heads=16, delta_value_heads=32, delta_key_dim=128, delta_value_dim=128,
+        delta_taps=4,
+    ),
+    norm_add=1.0,
+    left_out=MappingProxyType(
+        {"*mtp.*": "multi-token prediction", "*visual.*": "images", "vision_tower.*": "images"}
+    ),
+    plain_norms=("delta_norm",),
+)  # fmt: skip
 
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
@@ -182,6 +202,9 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=_defaults(norm_eps=1e-5, rope_share=1.0),
             model_class="Phi3ForCausalLM",
         ),
+        # Of a checkpoint that also sees pictures, the text model is loaded.
+        "qwen3_5": _QWEN35,
+        "qwen3_5_text": dataclasses.replace(_QWEN35, model_class="Qwen3_5ForCausalLM"),
     }
 )
 """The rows, by `model_type`."""

@@ -13,6 +13,8 @@ from akunu.base.errors import InvalidArgumentError
 __all__ = ["SAMPLING", "SAMPLING_LIMITS", "Sampling"]
 
 _MAX_U32: Final = (1 << 32) - 1
+_LEAST_MASS: Final = 1e-30
+"""A share that any token reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.top_k == -1:  # Hugging Face and vLLM write -1 for "off"
             object.__setattr__(self, "top_k", 0)
+        for name in ("top_p", "typical_p"):
+            if getattr(self, name) == 0:  # the likeliest (most typical) token alone, as in llama.cpp
+                object.__setattr__(self, name, _LEAST_MASS)
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object], context: int, *, folder: bool = False) -> Sampling:
@@ -101,13 +106,13 @@ def _warn(message: str) -> None:
 SAMPLING_LIMITS: Final[Mapping[str, Limit]] = {
     "temperature": Limit(float, 0.0, FLOAT32_MAX),
     "top_k": Limit(int, -1, _MAX_U32),
-    "top_p": Limit(float, 0.0, 1.0, open_low=True),
+    "top_p": Limit(float, 0.0, 1.0),
     "min_p": Limit(float, 0.0, 1.0),
-    "typical_p": Limit(float, 0.0, 1.0, open_low=True),
+    "typical_p": Limit(float, 0.0, 1.0),
     "repeat_penalty": Limit(float, 0.0, FLOAT32_MAX, open_low=True),
     "presence_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
     "frequency_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
-    "penalty_window": Limit(int, 0, _MAX_U32),
+    "penalty_window": Limit(int, -1, _MAX_U32),
 }
 
 

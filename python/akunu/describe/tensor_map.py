@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +11,16 @@ from typing import Protocol
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import TensorRule
 
-__all__ = ["LayerTensors", "TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of"]
+__all__ = [
+    "LayerTensors",
+    "TensorInfo",
+    "TensorRef",
+    "by_name",
+    "check_shape",
+    "map_tensors",
+    "rows_of",
+    "warn_of_left_out",
+]
 
 _VECTOR_DTYPES = ("f32", "f16", "bf16")
 
@@ -145,8 +155,9 @@ def _place(
     rows = [sizes[symbol] for _, symbol in rule.parts]
     n_cols = sizes[rule.cols] if rule.cols is not None else 0
     count = sizes[rule.count] if rule.count is not None else 1
-    stacked = rule.count is not None and len(sources) == 1
-    shape = (*((count,) if stacked else ()), sum(rows), *((n_cols,) if n_cols else ()))
+    stacked = rule.count is not None and len(sources) == 1 and not rule.flat
+    height = sum(rows) * (count if rule.flat else 1)
+    shape = (*((count,) if stacked else ()), height, *((n_cols,) if n_cols else ()))
     for source in sources:
         tensor = tensors.get(source)
         if tensor is None:
@@ -173,6 +184,18 @@ def _place(
     return refs
 
 
+def warn_of_left_out(tensors: Iterable[str], patterns: Mapping[str, str], owner: str) -> None:
+    """Say what of a file is not loaded; `patterns` of names, and what such tensors are for."""
+    counts: dict[str, int] = {}
+    for name in tensors:
+        what = next((what for pattern, what in patterns.items() if fnmatchcase(name, pattern)), None)
+        if what is not None:
+            counts[what] = counts.get(what, 0) + 1
+    if counts:
+        parts = ", ".join(f"{n} for {what}" for what, n in counts.items())
+        warnings.warn(f"tensors of this {owner} model are left out: {parts}", RuntimeWarning, stacklevel=4)
+
+
 def rows_of(tensor: TensorInfo) -> int:
     """Rows of a matrix, which may be written as a vector if it is one."""
     return tensor.shape[0] if len(tensor.shape) > 1 else 1
@@ -185,6 +208,10 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
     row as a vector.
     """
     shape = tuple(tensor.shape)
+    if (
+        len(shape) == 3 and len(expected) == 2
+    ):  # convolutions have an axis for the one channel that each reads
+        shape = tuple(n for n in shape if n != 1)
     if shape != expected and not (len(expected) == 2 and (1, *shape) == expected):
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
     if vector is None:

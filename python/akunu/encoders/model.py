@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Never, cast
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from akunu._core import Encoder, Engine
-from akunu.api.model import Model
-from akunu.api.tokenizing import Prompt
+from akunu._core import Encoder
+from akunu.api.tokenizing import Prompt, Tokenizing
 from akunu.base.arguments import Limit
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.base.progress import check_callback
@@ -65,11 +64,11 @@ class _Rows:
         return _Rows(ids, self.second, kept)
 
 
-class EmbeddingModel(Model):
+class EmbeddingModel(Tokenizing):
     """An embedding model or a reranker, as `akunu.load` returns it for one.
 
     Methods may be called from any thread; a call waits for the one before it. Texts of a call run together,
-    without padding. What draws tokens in `akunu.Model` is an error here.
+    without padding.
 
     Examples
     --------
@@ -77,6 +76,13 @@ class EmbeddingModel(Model):
     >>> vectors = model.embed(["A cat sits.", "Ein Hund rennt."])  # doctest: +SKIP
     >>> vectors @ vectors.T  # doctest: +SKIP
     """
+
+    _instead: ClassVar = {
+        "text": "makes vectors and writes no text: use embed or rerank",
+        "speech": "makes vectors of texts; load a Whisper model to transcribe speech",
+        "profile": "has no table of one token; `akunu profile` times those of its texts",
+        "importance_matrix": "makes vectors, of which there are no importance matrices",
+    }
 
     def __init__(
         self,
@@ -87,8 +93,7 @@ class EmbeddingModel(Model):
         path: Path,
         modules: Modules,
     ) -> None:
-        # What the base class reads of an engine an encoder has too; what it calls is replaced here.
-        super().__init__(cast(Engine, encoder), tokenizer, config, metadata, path)
+        super().__init__(encoder, tokenizer, config, metadata, path)
         assert config.encoder is not None
         self._encoder = encoder
         self._settings: EncoderConfig = config.encoder
@@ -389,59 +394,6 @@ class EmbeddingModel(Model):
         if cut:
             warnings.warn(f"{cut} of {n} texts were cut to {self.context} tokens", stacklevel=3)
         return np.concatenate(parts)
-
-    # -- what draws tokens -----------------------------------------------------------------------------------
-
-    def _start(self, *_: object) -> Never:
-        raise UnsupportedError(f"{self.name} makes vectors and writes no text: use embed or rerank")
-
-    @property
-    def chat_template(self) -> Never:
-        """An error: the model writes no text."""
-        self._start()
-
-    @chat_template.setter
-    def chat_template(self, template: object) -> None:
-        self._start()
-
-    def _whole_pages(self, prompt: Prompt, cache_salt: str | None) -> Never:
-        self._start()
-
-    def clear_cache(self) -> Never:
-        """An error: the model keeps nothing of earlier texts."""
-        self._start()
-
-    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Never:
-        """An error: the model draws no tokens."""
-        self._start()
-
-    def perplexity(
-        self,
-        text: str,
-        *,
-        context: int | None = None,
-        stride: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Never:
-        """An error: the model draws no tokens."""
-        self._start()
-
-    def profile(self, *, position: int = 0, repeats: int = 16) -> Never:
-        """An error: a table of this model runs whole texts. The command `akunu profile` times them."""
-        raise UnsupportedError(
-            f"{self.name} has no table of one token; `akunu profile` times those of its texts"
-        )
-
-    def importance_matrix(
-        self,
-        text: str,
-        *,
-        name: str = "text",
-        parse_special: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Never:
-        """An error: matrices are measured of models that draw tokens."""
-        raise UnsupportedError(f"{self.name} makes vectors, of which there are no importance matrices")
 
 
 def _converted(vectors: npt.NDArray[np.float32], normalize: bool, output: Output) -> npt.NDArray[Any]:

@@ -47,6 +47,7 @@ MODEL_FILES: Final = (
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
+    "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
     "modules.json",
@@ -209,6 +210,23 @@ class ModelFolder:
             return weights_of(self.config, self.files.tensors)
         except AkunuError:
             return self.files.tensors
+
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:
+        """Take another rotary scaling than `config.json` has.
+
+        Raises
+        ------
+        UnsupportedError
+            There are keys of a GGUF file.
+        """
+        if keys:
+            raise UnsupportedError(
+                f"override_kv: {self.path} is a folder, which has no keys of GGUF; change its config.json"
+            )
+        if scaling:
+            from akunu.files.overrides import hf_scaling
+
+            self.config = hf_scaling(self.config, scaling)
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""

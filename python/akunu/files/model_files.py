@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from akunu.base.errors import errors_of
 from akunu.describe.config import resolve
 from akunu.describe.encoder_modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
-    from akunu._core import TensorEntry, TensorFiles
+    import numpy as np
+    import numpy.typing as npt
+
+    from akunu._core import GgufFile, TensorEntry, TensorFiles
     from akunu.describe.config import GgufSource, ModelSpec
     from akunu.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["GgufModel", "ModelFiles", "gguf_spec", "open_model"]
+__all__ = ["TOWERS", "GgufModel", "ModelFiles", "gguf_spec", "open_model"]
+
+TOWERS: Final = ("v.*", "a.*", "mm.*", "resampler.*")
+"""Tensors of what sees and hears, in files that hold the model of text beside it, as Ollama's do."""
 
 
 class ModelFiles(Protocol):
@@ -42,11 +51,35 @@ class ModelFiles(Protocol):
     def metadata(self) -> Mapping[str, object]:
         """The model's name, chat template and recommended sampling, by the keys of GGUF; maybe more."""
 
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:
+        """Take other values for these keys, and another rotary scaling, than the files have.
+
+        Raises
+        ------
+        UnsupportedError
+            The files have no such keys.
+        """
+
     def spec(self, context: int | None = None) -> ModelSpec:
         """The model's numbers and the place of its tensors, for an engine of so many positions."""
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer of a model of `n_tokens` tokens, if there is one."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A GGUF file with other metadata."""
+
+    metadata: Mapping[str, object]
+    file: GgufFile
+
+    @property
+    def tensors(self) -> Sequence[TensorEntry]:
+        return self.file.tensors
+
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]:
+        return self.file.tensor_bytes(name)
 
 
 class GgufModel:
@@ -60,6 +93,15 @@ class GgufModel:
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
         self.modules = Modules()
+        self._noticed = False
+
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:
+        """Take other values for these keys, and another rotary scaling, than the file has."""
+        self.metadata = {**self.metadata, **keys}
+        if scaling:
+            from akunu.files.overrides import gguf_scaling
+
+            self.metadata = {**self.metadata, **gguf_scaling(self.metadata, scaling)}
 
     @property
     def weights(self) -> Sequence[TensorEntry]:
@@ -69,7 +111,15 @@ class GgufModel:
     def spec(self, context: int | None = None) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
-            return gguf_spec(self.files, context)
+            spec = gguf_spec(_Source(self.metadata, self.files), context)
+        if not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
+            self._noticed = True
+            warnings.warn(
+                f"{self._path.name} has a tower for pictures or sounds, which is left out: it reads text",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return spec
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer; None when the file says that it has no vocabulary."""
@@ -83,11 +133,17 @@ class GgufModel:
 
 def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
     """The model of a GGUF file: see `akunu.describe.config.resolve`."""
-    if gguf_makes_vectors(gguf.metadata):
+    if gguf_makes_vectors(gguf.metadata) or any(
+        tensor.name == "cls.output.weight" for tensor in gguf.tensors
+    ):
         from akunu.describe.encoder_config import resolve_gguf_vectors
 
         return resolve_gguf_vectors(gguf, context=context)
-    return resolve(gguf, context=context)
+    return resolve(gguf, context=context, ignored=TOWERS)
+
+
+def _is_of_a_tower(tensor: TensorEntry) -> bool:
+    return any(fnmatchcase(tensor.name, pattern) for pattern in TOWERS)
 
 
 def open_model(path: Path) -> ModelFiles:

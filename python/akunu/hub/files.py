@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
 
-__all__ = ["choose", "folder_files", "is_whisper_file", "model_files"]
+__all__ = ["choose", "folder_files", "is_whisper_file", "joining", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 """Which quantization `user/repo` means when the repository has several."""
@@ -19,9 +19,16 @@ _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_PIECE = re.compile(
+    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2}))", re.IGNORECASE
+)
+"""Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`. GGUF's own parts are models."""
 _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 """Files of whisper.cpp."""
-_NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
+_NOT_A_MODEL = re.compile(
+    r"(^|/)(mtp|[^/]*(mmproj|mm[-_]?projector|imatrix|vision[-_](encoder|tower)))[^/]*$", re.IGNORECASE
+)
+"""Projectors of images and sounds, by which other programs give a model eyes, and importance matrices."""
 
 
 def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
@@ -39,6 +46,12 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     if wanted in files and is_whisper_file(wanted):
         return [wanted]
     models = model_files([file for file in files if file.endswith(".gguf")])
+    if pieces := _pieces(files, wanted, models):
+        shown = ", ".join(pieces[:4]) + (", …" if len(pieces) > 4 else "")
+        raise ModelFileError(
+            f"{repo} has {wanted or 'its model'} in pieces: {shown}. "
+            f"Download them (hf download {repo} --local-dir .) and join them: {joining(pieces[0])}"
+        )
     if not models:
         if not wanted and (speech := sorted(filter(is_whisper_file, files))):
             raise ModelFileError(f"{repo} has Whisper models; name one, as in {repo}:{speech[0]}")
@@ -86,6 +99,25 @@ def model_files(gguf: Sequence[str]) -> list[list[str]]:
         if not _NOT_A_MODEL.search(file):
             groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
     return list(groups.values())
+
+
+def joining(piece: str) -> str:
+    """The command that joins the pieces of a file that was cut for upload, given one; "": it is none."""
+    found = _PIECE.fullmatch(piece)
+    if found is None:
+        return ""
+    whole = found["whole"]
+    return f"cat {piece[: found.start('which')]}* > {whole}"
+
+
+def _pieces(files: Iterable[str], wanted: str, models: Sequence[list[str]]) -> list[str]:
+    """Pieces of what is meant, where there is nothing whole that it can mean."""
+    if (models and not wanted) or any(wanted in parts for parts in models) or _quantized(models, wanted):
+        return []
+    found = sorted(file for file in files if _PIECE.fullmatch(file) and not _NOT_A_MODEL.search(file))
+    kinds = [[piece.rpartition(".gguf")[0]] for piece in found]
+    fitting = [piece for piece, kind in zip(found, kinds, strict=True) if _quantized([kind], wanted)]
+    return fitting if wanted and wanted not in found else found
 
 
 def folder_files(files: Sequence[str]) -> list[str]:

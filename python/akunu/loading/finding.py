@@ -19,6 +19,7 @@ from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.json_file import read_optional
 from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
+from akunu.hub.files import joining
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
@@ -103,11 +104,14 @@ def find_model(
     try:
         file = Path(name).expanduser()
         is_there = file.exists()
+        special = is_there and not file.is_dir() and not file.is_file()
         no_model = _directory_error(file) if file.is_dir() else None
     except (OSError, RuntimeError) as error:  # too long, a home or a folder that cannot be looked into
         raise ModelFileError(f"no model {name!r}: {error}") from error
     if no_model:
         raise no_model
+    if special:  # a pipe would be waited for, for ever
+        raise ModelFileError(f"{name}: is not a regular file")
     if is_there:
         if not file.is_dir():
             _check_kind(file)
@@ -143,6 +147,11 @@ def _check_kind(file: Path) -> None:
         names = [entry.name for entry in file.parent.iterdir()] if file.name == "model.bin" else [file.name]
         if pickled := pickle_error(file, names):
             raise pickled
+    if command := joining(file.name):
+        raise ModelFileError(
+            f"{file} is a piece of a file that was cut for upload; join the pieces in their folder, "
+            f"{file.absolute().parent}: {command}"
+        )
     part = _SPLIT_PART.match(file.name)
     if part and int(part["part"]) != 1:
         first = f"{part['stem']}-00001-of-{part['parts']}.gguf"

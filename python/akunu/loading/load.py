@@ -57,6 +57,8 @@ def load(
     quantize: str | None = None,
     token: str | None = None,
     task: Literal["embed", "rerank"],
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
     progress: bool | Progress = True,
 ) -> EmbeddingModel: ...
 @overload
@@ -75,6 +77,8 @@ def load(
     cache_size: int = 16 << 30,
     token: str | None = None,
     task: None = None,
+    rope_scaling: dict[str, Any] | str | None = None,
+    override_kv: dict[str, Any] | list[str] | None = None,
     progress: bool | Progress = True,
 ) -> Model: ...
 def load(
@@ -170,6 +174,8 @@ class _Described:
 def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     """What the files describe, as a model for that task and with that context."""
     opened, context = found.files, asked.context
+    if asked.override_kv or asked.rope_scaling:  # mappings, once they are checked
+        opened.override(dict(asked.override_kv or {}), dict(asked.rope_scaling or {}))  # type: ignore[arg-type]
     spec = opened.spec(context or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if context is not None and context > trained:
@@ -183,10 +189,20 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
         from akunu.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
-    if asked.task == "embed" and spec.config.encoder is None:
+    encoder = spec.config.encoder
+    if asked.task == "embed" and encoder is None:
         raise UnsupportedError(f"{found.name} writes text; load an embedding model")
-    if spec.config.encoder is not None:
-        asked.refuse_others(OF_VECTORS, f"{found.name} makes vectors, and such a model has")
+    if asked.task == "embed" and encoder is not None and encoder.task == "rank":
+        raise UnsupportedError(
+            f"task: {found.name} scores documents and makes no vectors; expected rerank, or none"
+        )
+    if asked.task == "rerank" and encoder is not None and encoder.task == "embed":
+        raise UnsupportedError(
+            f"task: {found.name} makes vectors and has no head that scores documents; expected embed, or none"
+        )
+    if encoder is not None:
+        # How many texts run side by side, such a model decides by itself: `parallel` means nothing to it.
+        asked.refuse_others((*OF_VECTORS, "parallel"), f"{found.name} makes vectors, and such a model has")
     types = None
     if asked.quantize is not None:
         from akunu.describe.file_tensors import quantized_types

@@ -11,6 +11,7 @@ from akunu._core import MAX_PARALLEL, MAX_THREADS
 from akunu.base.arguments import Limit, as_model_name, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
 from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.files.overrides import key_overrides, rope_scaling
 from akunu.loading.placement import present
 
 __all__ = ["OF_SPEECH", "OF_TEXT", "OF_VECTORS", "SIZE", "THREADS", "LoadOptions"]
@@ -68,6 +69,14 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         "embed", "rerank", "transcribe": the model has to make vectors, score documents, or be one of speech;
         type checkers then know its class. For "rerank" a chat model such as Qwen3-Reranker's is asked for a
         yes or a no. None: what the files say: text, vectors or speech.
+    rope_scaling
+        Another rotary scaling than the files', for a longer context, as model cards tell: a mapping as in
+        `config.json` (`rope_type` "yarn" or "linear", `factor`, `original_max_position_embeddings`, …), its
+        JSON text, or TYPE:FACTOR[:ORIGINAL] such as "yarn:4:32768". The context may then be FACTOR times as
+        long as ORIGINAL, by default that of the training.
+    override_kv
+        Other values for keys of a GGUF file: a mapping, or texts such as
+        "tokenizer.ggml.add_bos_token=bool:false" with the types int, float, bool and str.
     """
 
     device: str = "auto"
@@ -81,6 +90,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache_dir: str | os.PathLike[str] | None = None
     cache_size: int = 16 << 30
     task: Literal["embed", "rerank", "transcribe"] | None = None
+    rope_scaling: dict[str, Any] | str | None = None
+    override_kv: dict[str, Any] | list[str] | None = None
 
     def checked(self) -> LoadOptions:
         """The same with sizes as integers and folders as paths, as far as can be said without a model.
@@ -105,6 +116,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             found["cache_dir"] = as_path("cache_dir", self.cache_dir)
         if self.draft is not None:
             as_model_name("draft", self.draft)
+        found |= {
+            "rope_scaling": rope_scaling(self.rope_scaling),
+            "override_kv": key_overrides(self.override_kv),
+        }
         present(self.device)
         if self.quantize is not None and self.quantize not in tuple(FILE_TYPES):
             raise InvalidArgumentError(f"quantize: no {self.quantize!r}; there is {', '.join(FILE_TYPES)}")
@@ -127,6 +142,6 @@ _OPTIONAL: Final = tuple(field.name for field in msgspec.structs.fields(LoadOpti
 """None stands for what suits the model."""
 
 OF_TEXT: Final = LoadOptions.__struct_fields__
-OF_VECTORS: Final = ("device", "context", "threads", "quantize", "task")
+OF_VECTORS: Final = ("device", "context", "threads", "quantize", "task", "rope_scaling", "override_kv")
 OF_SPEECH: Final = ("device", "threads", "parallel", "task")
 """The options that models have which write texts, make vectors, and transcribe speech."""

@@ -59,6 +59,12 @@ def _window(tokens: int) -> Mapping[str, int | float]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
 
+def _qwen35(key_heads: int, value_heads: int) -> Mapping[str, int | float]:
+    sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
+    numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
+    return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64})
+
+
 # fmt: off
 SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
     #                       arch      label   layers dim heads kv head   ffn   vocab context theta
@@ -82,6 +88,10 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
     "qwen3-4b":       Shape("qwen3",  "4B",   36, 2560, 32,  8, 128,  9728, 151936,  40960,  1e6, 1e-6),
     "qwen3-8b":       Shape("qwen3",  "8B",   36, 4096, 32,  8, 128, 12288, 151936,  40960,  1e6, 1e-6,
                           tied=False),
+    "qwen3.5-0.8b":   Shape("qwen35", "0.8B", 24, 1024,  8,  2, 256,  3584, 248320, 262144,  1e7, 1e-6,
+                          extra=_qwen35(16, 16)),
+    "qwen3.5-4b":     Shape("qwen35", "4B",   32, 2560, 16,  4, 256,  9216, 248320, 262144,  1e7, 1e-6,
+                          extra=_qwen35(16, 32)),
     "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
                           extra=_GEMMA2),
     "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,

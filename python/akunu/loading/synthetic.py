@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES, TensorRule
+from akunu.describe.config import GgufNumbers, delta_sizes_of
 from akunu.describe.filetypes import FILE_TYPES, block_of, tensor_dtype
 from akunu.loading.shapes import SHAPES, Shape
 
@@ -103,17 +104,26 @@ class SyntheticModel:
     @cached_property
     def tensors(self) -> list[SyntheticTensor]:
         """Every tensor, in the order of a file."""
-        rules = ARCHITECTURES[self.shape.arch].rules
-        found = [
-            self._tensor(rule, None) for rule in rules if "{n}" not in rule.source and self._wanted(rule)
-        ]
+        arch = ARCHITECTURES[self.shape.arch]
+        found = [self._tensor(rule, None) for rule in arch.tensors if self._wanted(rule)]
         if self.shape.llama3_rope:
             found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
-        for layer in range(self.shape.n_layers):
-            found += [
-                self._tensor(rule, layer) for rule in rules if "{n}" in rule.source and self._wanted(rule)
-            ]
+        for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
+            found += [self._tensor(rule, layer) for rule in kind.tensors if self._wanted(rule)]
         return found
+
+    @cached_property
+    def _numbers(self) -> GgufNumbers:
+        arch = ARCHITECTURES[self.shape.arch]
+        numbers = GgufNumbers(self.metadata, arch.name, arch.defaults)
+        numbers.n_layers = self.shape.n_layers
+        return numbers
+
+    @cached_property
+    def _delta_sizes(self) -> dict[str, int]:
+        kinds = ARCHITECTURES[self.shape.arch].kinds_of(self._numbers, self.shape.n_layers)
+        sizes = delta_sizes_of(kinds, self._numbers)
+        return sizes.symbols() if sizes else {}
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -137,11 +147,15 @@ class SyntheticModel:
             "vocab_size": shape.vocab_size,
             "dim": shape.dim,
             "head_dim": shape.head_dim,
+            "n_heads": shape.n_heads,
             "q_dim": shape.n_heads * shape.head_dim,
             "kv_dim": shape.n_kv_heads * shape.head_dim,
             "ffn_dim": shape.ffn_dim,
+            **self._delta_sizes,
         }
         rows = sum(sizes[symbol] for _, symbol in rule.parts)
+        if rule.count is not None:
+            rows *= sizes[rule.count]
         prefix = "" if layer is None else f"layers.{layer}."
         name = rule.source.replace("{n}", str(layer))
         canonical = tuple(prefix + part for part, _ in rule.parts)

@@ -135,10 +135,10 @@ class CountRequest(Fields, kw_only=True):
         messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
         for n, message in enumerate(self.messages):
             messages += _plain(message, f"messages[{n}]")
-        if not self.messages or messages[-1]["role"] == "assistant":
+        if not self.messages or messages[-1].get("tool_calls"):
             raise ApiError(
                 400,
-                "messages: expected the last one to be the user's; to begin the answer is not supported",
+                "messages: expected the last one to be the user's, or a text that the answer begins with",
                 param="messages",
             )
         choice = self.tool_choice or ToolChoice(type="auto")

@@ -51,12 +51,16 @@ class SamplingFields(Fields, kw_only=True):
     penalty_window: int | None = None
     logit_bias: dict[int, float] | None = None
     seed: int | None = None
+    stop_token_ids: list[int] | None = None
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
 
     def sampling(self) -> dict[str, Any]:
         """Those that were given, as arguments of a generation."""
         names = SamplingFields.__struct_fields__
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if found.get("seed") == -1:  # a seed of its own, as without one
+            del found["seed"]
+        return found
 
 
 async def read_fields(request: Request, kind: type[F]) -> F:

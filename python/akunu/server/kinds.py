@@ -72,9 +72,8 @@ def _makes_vectors(model: object, task: str) -> bool:
 
 def _writes_text(model: object) -> bool:
     from akunu.api.model import Model
-    from akunu.encoders.model import EmbeddingModel
 
-    return isinstance(model, Model) and not isinstance(model, EmbeddingModel)
+    return isinstance(model, Model)
 
 
 def _transcribes(model: object) -> bool:

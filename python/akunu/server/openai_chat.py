@@ -103,6 +103,8 @@ class ChatRequest(SamplingFields):
     regex: str | None = None
     choice: list[str] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    continue_final_message: bool | None = None
+    add_generation_prompt: bool | None = None
     thinking_budget: int | None = None
     # Known, and refused.
     audio: Any = None
@@ -154,6 +156,10 @@ class ChatRequest(SamplingFields):
             "reasoning_effort": self.reasoning_effort,
             "thinking_budget": self.thinking_budget,
             "template_variables": self.chat_template_kwargs,
+            # vLLM's way of saying so; without a prompt for an answer, an answer goes on with what is there
+            "continue_final_message": True
+            if self.add_generation_prompt is False
+            else self.continue_final_message,
         }
         turn = Turn(plain_messages(self.messages), options, self.n or 1)
         return turn, warnings

@@ -59,7 +59,7 @@ class CompletionRequest(SamplingFields):
     def options(self) -> dict[str, Any]:
         """Arguments of the generation."""
         options = self.sampling() | {
-            "max_tokens": DEFAULT_TOKENS if self.max_tokens is None else self.max_tokens,
+            "max_tokens": DEFAULT_TOKENS if self.max_tokens is None else self.max_tokens,  # -1: no limit
             "stop": self.stop,
             "logprobs": self.logprobs,
             "grammar": self.grammar,

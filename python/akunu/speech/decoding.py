@@ -78,7 +78,8 @@ def decode_window(
 ) -> Work[WindowText]:
     """The text of a window, at the first temperature that gives a good one.
 
-    When none does, the most probable of those that do not repeat themselves, or else of all.
+    When none does, the most probable of those that do not repeat themselves; where all do, the one that does
+    so least: what goes round in circles is most probable.
 
     Parameters
     ----------
@@ -135,7 +136,9 @@ def decode_window(
     finally:
         model.free(sequence)
     calm = [result for result in results if not _repetitive(result, options)]
-    return max(calm or results, key=lambda result: result.avg_logprob)
+    if not calm:
+        return min(results, key=lambda result: result.compression_ratio)
+    return max(calm, key=lambda result: result.avg_logprob)
 
 
 def _candidates(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import numbers
-import os
 import weakref
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, Unpack
 
 from akunu.api.async_items import AsyncItems
+from akunu.api.base_model import BaseModel
 from akunu.api.signatures import spelled_out
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
 from akunu.audio.source import audio_seconds
-from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.base.errors import InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import check_callback
 from akunu.scheduling import ModelStats
@@ -64,11 +64,11 @@ def _documented(function: F) -> F:
     return spelled_out(function, (TranscriptionOptions,))
 
 
-class WhisperModel:
+class WhisperModel(BaseModel):
     """A Whisper model, as `akunu.load` returns it for one.
 
     Methods may be called from any thread. The windows of all calls run side by side, and none of them changes
-    the text of another. What draws text in `akunu.Model` is an error here.
+    the text of another.
 
     Examples
     --------
@@ -76,17 +76,19 @@ class WhisperModel:
     >>> print(model.transcribe("talk.flac", language="en"))  # doctest: +SKIP
     """
 
+    _instead: ClassVar = dict.fromkeys(
+        ("text", "vectors", "tokens"),
+        "transcribes speech (transcribe, transcribe_stream); load a text model for the rest",
+    )
+
     def __init__(
         self, engine: Engine, tokenizer: WhisperTokenizer, name: str, path: Path, windows: int = 8
     ) -> None:
+        super().__init__(name, path)
         self._engine = engine
         self._tokenizer = tokenizer
-        self._name = name
-        self._path = path
         self._batcher = Batcher(engine, windows)
         self._streams: weakref.WeakSet[ItemStream[Any]] = weakref.WeakSet()
-        self._closed = False
-        self._process = os.getpid()
 
     @property
     def config(self) -> WhisperConfig:
@@ -97,16 +99,6 @@ class WhisperModel:
     def tokenizer(self) -> WhisperTokenizer:
         """The tokenizer."""
         return self._tokenizer
-
-    @property
-    def name(self) -> str:
-        """The name of its file or folder."""
-        return self._name
-
-    @property
-    def path(self) -> Path:
-        """The file or folder that it was loaded from."""
-        return self._path
 
     @property
     def device(self) -> str:
@@ -404,49 +396,14 @@ class WhisperModel:
         self._check_open()
         return Memory(**self._engine.memory)
 
-    # -- what it cannot do -----------------------------------------------------------------------------------
-
-    def _no_text(self, *_: object, **__: object) -> Never:
-        """An error: the model transcribes speech."""
-        raise UnsupportedError(
-            f"{self._name} transcribes speech (transcribe, transcribe_stream); load a text model for the rest"
-        )
-
-    generate = stream = agenerate = astream = generate_batch = _no_text
-    chat = stream_chat = achat = astream_chat = session = _no_text
-    embed = rerank = logits = perplexity = importance_matrix = profile = pin = unpin = flush = _no_text
-    tokenize = detokenize = prepare_forms = clear_cache = _no_text
-    chat_template = sampling = property(_no_text, _no_text)
-
     # -- the end ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Free the model's memory; may be called twice. What runs is cancelled and waited for."""
         closed, self._closed = self._closed, True
-        if not closed and os.getpid() == self._process:
+        if not closed and not self._forked():
             self._batcher.close()
             self._engine.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise AkunuError(f"the model {self._name} is closed; load it again")
-
-    def __enter__(self) -> Self:
-        self._check_open()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce__(self) -> Never:
-        raise TypeError(
-            f"the model {self._name} cannot be copied or pickled: it belongs to the process that loaded it; "
-            "load it in each process"
-        )
-
-    def __repr__(self) -> str:
-        state = " closed" if self._closed else ""
-        return f"<akunu.WhisperModel {self._name}{state}>"
 
 
 def _report(progress: TranscriptionProgress, total: float | None, seconds: float) -> None:

@@ -371,7 +371,7 @@ def within_doubles(schema: Any, name: str) -> Any:
             found[key] = within_doubles(part, name)
     if "enum" in found and isinstance(found["enum"], list):
         found["enum"] = [value for value in found["enum"] if _is_exact(value)]
-    if found.get("enum") == [] or not _is_exact(found.get("const")):
+    if (found.get("enum") == [] and schema["enum"]) or not _is_exact(found.get("const")):
         raise InvalidArgumentError(
             f"{name}: a constant has more than 15 digits, beside keywords that such numbers cannot have"
         )

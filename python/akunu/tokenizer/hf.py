@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from akunu.base.errors import TokenizerError, UnsupportedError, errors_of
 from akunu.base.json_file import read_object, read_optional
+from akunu.tokenizer.added_files import with_added_tokens
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.templates import Template, template_of
@@ -87,6 +88,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
     special = read_optional(folder / "special_tokens_map.json")
     special |= read_optional(folder / "tokenizer_config.json")
     with errors_of(path):
+        data = with_added_tokens(data, special, read_optional(folder / "added_tokens.json"))
         vocabulary = _vocabulary(data, special, n_tokens)
         vocabulary.mark_ends_of_generation(i for i in end_ids if 0 <= i < n_tokens)
         return Tokenizer(vocabulary, _LibraryEncoder(data, vocabulary))

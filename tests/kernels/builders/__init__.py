@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .attention import attention, kv_copy, rope_kv
 from .common import Traits
+from .delta_rule import delta_rule, short_conv
 from .encoder import embed_position, layer_norm, pool
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .recurrence import recur
@@ -17,7 +18,7 @@ __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (rope_table, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention, kv_copy)
-_RECURRENT = (recur,)
+_RECURRENT = (recur, short_conv, delta_rule)
 _ENCODER = (embed_position, layer_norm, pool)
 _SPEECH = (unfold, cross_attention, attention_weights)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)

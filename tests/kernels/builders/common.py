@@ -46,8 +46,11 @@ SQUARES_NMSE = {"f32": EXACT_NMSE, "q8": INT8_NMSE, "f16": 4 * 2.0**-22 / 3}
 # Keys that lie between two values of the cache's type may be rounded to either.
 KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
 
+#: Rows that may be refused, for which a record has room besides the state.
+STASH = 32
+
 STYLE = {"interleaved": 0, "half": 1}
-ACTIVATION = {"silu": 0, "gelu": 1, "gelu_erf": 2, "tanh": 3, "relu": 4}
+ACTIVATION = {"silu": 0, "gelu": 1, "gelu_erf": 2, "tanh": 3, "relu": 4, "sigmoid": 5}
 FORMAT = {"f32": 1, "q8": 2, "f16": 4}
 
 

@@ -9,11 +9,8 @@ import numpy as np
 from .. import reference as ref
 from ..problem import Problem, struct
 from .attention import rows_of
-from .common import EXACT_NMSE, Traits, normal
+from .common import EXACT_NMSE, STASH, Traits, normal
 from .common import formats as format_bits
-
-STASH = 32
-"""Positions whose inputs a record holds besides the state."""
 
 
 def recur(

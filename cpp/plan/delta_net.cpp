@@ -1,0 +1,134 @@
+// A gated delta net in attention's place (Yang et al., 2024; Qwen3-Next, Qwen 3.5):
+//   q, k, v = silu(conv(norm(h)·Wqkvᵀ)); z, b, a = norm(h)·Wzᵀ, norm(h)·Wbᵀ, norm(h)·Waᵀ
+//   o = the gated delta rule of q, k, v, b and a, whose state is the text's (DeltaRuleParams)
+//   h += (rms_norm(o)·w·silu(z))·Woᵀ
+#include <cmath>
+
+#include "core/error.h"
+#include "plan/block.h"
+
+namespace akunu {
+
+namespace {
+
+class DeltaNetBlock final : public Block {
+  public:
+    DeltaNetBlock(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net)
+        : place_(place), net_(net), record_(delta_record(net.key_heads, net.value_heads, net.key_dim, net.value_dim)) {
+        const std::uint64_t dim = place.config.dim, heads = net.value_heads;
+        norm_ = loader.norm(place.name("attn_norm"), dim);
+        qkv_ = loader.matmul(place.name("delta_qkv"), net.channels(), dim);
+        z_ = loader.matmul(place.name("delta_z"), net.values(), dim);
+        b_ = loader.matmul(place.name("delta_b"), heads, dim);
+        a_ = loader.matmul(place.name("delta_a"), heads, dim);
+        conv_ = loader.depthwise(place.name("delta_conv"), net.channels(), net.taps);
+        std::vector<float> constants;
+        const auto add = [&](const char* tensor, std::uint64_t n) {
+            const std::vector<float> values = loader.values(place.name(tensor), n);
+            constants.insert(constants.end(), values.begin(), values.end());
+        };
+        // A file has the decay's factor, or A_log, the logarithm of its negative.
+        const bool logarithm = loader.has(place.name("delta_a_log"));
+        add(logarithm ? "delta_a_log" : "delta_decay", heads);
+        if (logarithm) {
+            for (float& v : constants) v = -std::exp(v);
+        }
+        add("delta_dt_bias", heads);
+        add("delta_norm", net.value_dim);
+        constants_ = loader.computed(constants);
+        output_ = loader.matmul(place.name("delta_output"), dim, net.values());
+    }
+
+    void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
+        a.reserve("input", place_.config.dim, input_formats(device));
+        a.reserve("delta_qkv", net_.channels());
+        a.reserve("delta_conv", net_.channels());
+        a.reserve("delta_z", net_.values());
+        a.reserve("delta_gates", 2ull * net_.value_heads);
+        a.reserve("delta", net_.values(), device.matmul_input(output_.dtype) | (whole_blocks() ? 0u : u32{kActF32}));
+    }
+
+    std::uint64_t state_bytes() const override {
+        return (conv_at() + (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()}) * sizeof(float);
+    }
+
+    void emit(Emitter& e, Phase /*phase*/) const override {
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device));
+        const Binding &qkv = e.activations.f32("delta_qkv"), &convolved = e.activations.f32("delta_conv");
+        const Binding &z = e.activations.f32("delta_z"), &gates = e.activations.f32("delta_gates");
+        const u32 heads = net_.value_heads;
+        e.matmul("delta_qkv", place_.layer, input, qkv_, qkv);
+        e.matmul("delta_z", place_.layer, input, z_, z);
+        e.matmul("delta_b", place_.layer, input, b_, gates, {.y_stride = 2 * heads});
+        e.matmul("delta_a", place_.layer, input, a_, part_of(gates, heads, gates.end() / 4 - gates.offset / 4 - heads),
+                 {.y_stride = 2 * heads});
+        const Binding& state = e.step.state.at(place_.index);
+        e.emit(Op::kShortConv, "delta_conv", place_.layer)
+            .buffer(qkv)
+            .buffer(conv_)
+            .buffer({state.buffer, state.offset + conv_at() * sizeof(float)})
+            .buffer(convolved)
+            .buffer(e.step.rows)
+            .buffer(e.step.slots)
+            .shape(shape_of(net_.channels(), net_.taps))
+            .params(ShortConvParams{.rows = 0,
+                                    .step = 0,
+                                    .channels = net_.channels(),
+                                    .taps = net_.taps,
+                                    .has_bias = 0,
+                                    .activation = 1 + u32{kActSilu},
+                                    .state_words = e.step.state_words});
+        const Act& out = e.activations.act("delta");
+        const u32 formats = e.input_format(output_);
+        e.emit(Op::kDeltaRule, "delta_rule", place_.layer)
+            .buffer(convolved)
+            .buffer(gates)
+            .buffer(z)
+            .buffer(constants_)
+            .buffer(state)
+            .act(out)
+            .buffer(e.step.rows)
+            .buffer(e.step.state_spans)
+            .buffer(e.step.slots)
+            .shape(shape_of(heads, net_.key_dim) + "x" + std::to_string(net_.value_dim))
+            .params(DeltaRuleParams{.rows = 0,
+                                    .step = 0,
+                                    .key_heads = net_.key_heads,
+                                    .value_heads = heads,
+                                    .key_dim = net_.key_dim,
+                                    .value_dim = net_.value_dim,
+                                    .grouped = net_.grouped,
+                                    .formats = whole_blocks() ? formats : u32{kActF32},
+                                    .state_words = e.step.state_words,
+                                    .scale = 1.0f / std::sqrt(static_cast<float>(net_.key_dim)),
+                                    .l2_eps = net_.l2_eps,
+                                    .norm_eps = place_.config.norm_eps});
+        if (!whole_blocks() && formats != kActF32) e.quantize("delta_out", place_.layer, out, net_.values(), formats);
+        e.add_to_residual("delta_output", place_.layer, out, output_, {}, {});
+    }
+
+  private:
+    u32 input_formats(const Device& device) const {
+        return device.matmul_input(qkv_.dtype) | device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) |
+               device.matmul_input(a_.dtype);
+    }
+    // Whether a head's values are whole blocks of the compact formats.
+    bool whole_blocks() const { return net_.value_dim % 32 == 0; }
+    // Where the convolution's part of a record begins, in floats.
+    std::uint64_t conv_at() const { return (record_.words + 15) / 16 * 16; }
+
+    const BlockPlace place_;
+    const DeltaNetConfig net_;
+    const DeltaRecord record_;
+    Norm norm_;
+    Vector conv_, constants_;
+    Weight qkv_, z_, b_, a_, output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net) {
+    return std::make_unique<DeltaNetBlock>(loader, place, net);
+}
+
+}  // namespace akunu
