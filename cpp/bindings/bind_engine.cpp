@@ -296,7 +296,9 @@ void bind_engine_class(py::module_& m) {
                 PyEngine::Call(e).model().unpin(prefix.view());
             },
             py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
-        .def("forget", [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.forget(); }); })
+        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
+        .def("discard_unused",
+             [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.discard_unused(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })

@@ -222,8 +222,10 @@ class Engine : public LoadedModel {
                 pool_->cached(), page_bytes_,   checkpoints_ ? checkpoints_->size() : 0,
                 state_bytes_};
     }
-    // Forgets every text that no slot holds, and gives the memory of its pages back to the system.
-    void forget();
+    // Forgets every text that no slot holds.
+    void forget() { pool_->forget(); }
+    // Gives the memory of pages that hold nothing back to the system.
+    void discard_unused();
 
   private:
     void allocate(const EngineOptions& options);

@@ -215,8 +215,7 @@ bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) 
     return true;
 }
 
-void Engine::forget() {
-    pool_->forget();
+void Engine::discard_unused() {
     // Pages side by side in one go: the system takes whole pages of its own, which are larger.
     std::vector<std::uint32_t> pages(pool_->unused().begin(), pool_->unused().end());
     std::ranges::sort(pages);

@@ -429,7 +429,9 @@ class Engine:
         self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
     ) -> None: ...
     def forget(self) -> None:
-        """Drop all pages that no open text holds, and give their memory back to the system."""
+        """Drop all pages that no open text holds."""
+    def discard_unused(self) -> None:
+        """Give the memory of pages that hold nothing back to the system."""
     def stop_after_step(self) -> None:
         """End a chain after the token that it is at (thread-safe)."""
     def begin(

@@ -23,15 +23,26 @@ inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) 
     SyntheticModel m;
     ModelConfig& c = m.config;
     c.dim = 256;
-    LayerConfig layer{.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 256};
-    c.layers = {layer, layer};
-    c.layers[1].window = 12;
+    AttentionConfig attention;
+    attention.n_heads = 4;
+    attention.n_kv_heads = 2;
+    attention.head_dim = 64;
+    attention.rope = 0;
+    attention.scale = 0.125f;
+    FeedForwardConfig feed_forward;
+    feed_forward.dim = 256;
+    constexpr std::uint32_t kLayers = 2;
+    for (std::uint32_t i = 0; i < kLayers; ++i) {
+        const std::string prefix = "layers." + std::to_string(i) + ".";
+        AttentionConfig mixer = attention;
+        mixer.window = i == 1 ? 12 : 0;
+        c.blocks.push_back({prefix, static_cast<int>(i), mixer});
+        c.blocks.push_back({prefix, static_cast<int>(i), feed_forward});
+    }
     c.vocab_size = vocab;
     c.context_length = 128;
-    c.rope_dim = 64;
     c.rope_sets.resize(1);
     for (int i = 0; i < 32; ++i) c.rope_sets[0].inv_freq.push_back(std::pow(10000.0f, -static_cast<float>(i) / 32));
-    c.attn_scale = 0.125f;
     const auto matrix = [&](const std::string& name, std::uint64_t rows, std::uint64_t cols) {
         m.shapes[name] = {weights, rows, cols};
     };
@@ -39,17 +50,17 @@ inline SyntheticModel synthetic_model(DType weights, std::uint32_t vocab = 301) 
     matrix("token_embedding", vocab, c.dim);
     matrix("output", vocab, c.dim);
     vector("output_norm", c.dim);
-    for (std::uint32_t i = 0; i < c.layers.size(); ++i) {
+    for (std::uint32_t i = 0; i < kLayers; ++i) {
         const std::string p = "layers." + std::to_string(i) + ".";
         vector(p + "attn_norm", c.dim);
         vector(p + "ffn_norm", c.dim);
-        matrix(p + "attn_q", layer.q_dim(), c.dim);
-        matrix(p + "attn_k", layer.kv_dim(), c.dim);
-        matrix(p + "attn_v", layer.kv_dim(), c.dim);
-        matrix(p + "attn_output", c.dim, layer.q_dim());
-        matrix(p + "ffn_gate", layer.ffn_dim, c.dim);
-        matrix(p + "ffn_up", layer.ffn_dim, c.dim);
-        matrix(p + "ffn_down", c.dim, layer.ffn_dim);
+        matrix(p + "attn_q", attention.q_dim(), c.dim);
+        matrix(p + "attn_k", attention.kv_dim(), c.dim);
+        matrix(p + "attn_v", attention.kv_dim(), c.dim);
+        matrix(p + "attn_output", c.dim, attention.q_dim());
+        matrix(p + "ffn_gate", feed_forward.dim, c.dim);
+        matrix(p + "ffn_up", feed_forward.dim, c.dim);
+        matrix(p + "ffn_down", c.dim, feed_forward.dim);
     }
     return m;
 }
@@ -59,7 +70,7 @@ inline SyntheticModel synthetic_hybrid(DType weights) {
     SyntheticModel m = synthetic_model(weights);
     constexpr std::uint32_t kChannels = 256;
     const std::uint32_t dim = m.config.dim;
-    m.config.layers[0].recurrent_dim = kChannels;
+    m.config.blocks[0].mixer = RecurrenceConfig{kChannels};
     m.shapes["layers.0.recur_norm"] = {DType::F32, 1, dim};
     m.shapes["layers.0.recur_x"] = m.shapes["layers.0.recur_gate"] = {weights, kChannels, dim};
     m.shapes["layers.0.recur_output"] = {weights, dim, kChannels};

@@ -260,8 +260,14 @@ int main() {
                 n.addresses, n.fields, n.streams);
 
     SyntheticModel deep = synthetic_model(DType::Q4_0);
-    deep.config.layers.resize(28, deep.config.layers[0]);
-    for (std::uint32_t i = 2; i < deep.config.layers.size(); ++i) {
+    constexpr std::uint32_t kLayers = 28;
+    for (std::uint32_t i = 2; i < kLayers; ++i) {
+        for (const std::size_t of_first : {0, 1}) {
+            BlockConfig block = deep.config.blocks[of_first];
+            block.prefix = "layers." + std::to_string(i) + ".";
+            block.layer = static_cast<int>(i);
+            deep.config.blocks.push_back(std::move(block));
+        }
         for (const auto& [name, shape] : synthetic_model(DType::Q4_0).shapes) {
             const std::string first = "layers.0.";
             if (name.starts_with(first))
@@ -282,6 +288,6 @@ int main() {
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.
         const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::takes));
-        if (p->table.phase == "decode") check(words == 5 * deep.config.layers.size() - 1, "commands wait for words");
+        if (p->table.phase == "decode") check(words == 5 * kLayers - 1, "commands wait for words");
     }
 }

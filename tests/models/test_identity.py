@@ -11,7 +11,7 @@ import pytest
 from akunu import _core
 from akunu._core import PAGE
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.config import ModelSpec, resolve
+from akunu.describe.config import resolve
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
@@ -23,16 +23,16 @@ SALTS = (None, "", "one", "another")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[_core.GgufFile, ModelSpec]:
-    path = tiny.write("llama3", "F32", tmp_path_factory.mktemp("tiny") / "llama3.gguf").path
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.write("llama3", "F32", tmp_path_factory.mktemp("tiny") / "llama3.gguf").path
+
+
+def opened(path: Path, pages: int) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    return file, resolve(file, context=CONTEXT)
-
-
-def opened(model: tuple[_core.GgufFile, ModelSpec], pages: int) -> _core.Engine:
+    spec = resolve(file, context=CONTEXT)
     options = {"context": CONTEXT, "chunk": 64, "kv_dtype": "f32", "threads": 1, "parallel": 3}
-    page_bytes = _core.Engine(*model, device="cpu", **options).pages["page_bytes"]
-    return _core.Engine(*model, device="cpu", **options, kv_memory=pages * page_bytes)
+    page_bytes = _core.Engine(file, spec, device="cpu", **options).pages["page_bytes"]
+    return _core.Engine(file, spec, device="cpu", **options, kv_memory=pages * page_bytes)
 
 
 def drawn(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
@@ -72,9 +72,7 @@ def common(a: Prefix, b: Prefix) -> int:
 
 @pytest.mark.parametrize("pages", [12, 200], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_text_finds_what_texts_of_its_identity_left(
-    seed: int, pages: int, model: tuple[_core.GgufFile, ModelSpec]
-) -> None:
+def test_a_text_finds_what_texts_of_its_identity_left(seed: int, pages: int, model: Path) -> None:
     engine, rng = opened(model, pages), random.Random(seed)
     earlier: list[Prefix] = []
     found = 0
@@ -109,7 +107,7 @@ def test_a_text_finds_what_texts_of_its_identity_left(
 
 
 def test_pages_of_equal_tokens_and_other_identities_are_apart(
-    model: tuple[_core.GgufFile, ModelSpec],
+    model: Path,
 ) -> None:
     """Texts of equal tokens: each has bytes of its own, in memory and in what is read of it."""
     engine = opened(model, 60)
@@ -147,16 +145,14 @@ def test_pages_of_equal_tokens_and_other_identities_are_apart(
         engine.unpin(part.ids, **part.arguments)
 
 
-def test_contents_are_of_positions_of_the_text(model: tuple[_core.GgufFile, ModelSpec]) -> None:
+def test_contents_are_of_positions_of_the_text(model: Path) -> None:
     engine = opened(model, 12)
     with pytest.raises(InvalidArgumentError, match="contents of 4 positions, of a text of 3"):
         engine.begin([1, 2, 3], contents=np.ones(4, np.uint64))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_through_the_scheduler_and_files(
-    seed: int, tmp_path: Path, model: tuple[_core.GgufFile, ModelSpec]
-) -> None:
+def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path) -> None:
     """Few pages, texts that are set aside, and a process after another that find them in files."""
     rng = random.Random(seed)
     earlier: list[Prefix] = []

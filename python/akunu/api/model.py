@@ -470,6 +470,7 @@ class Model(Chatting, Measuring):
         self._scheduler.flush()
         with self._scheduler.exclusive() as engine:
             engine.forget()
+            engine.discard_unused()
 
     def flush(self) -> None:
         """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
