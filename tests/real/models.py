@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from missing import missing
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -21,10 +23,7 @@ def real_model(name: str) -> Path:
     path = Path(folder) / name
     path = path if path.exists() else path.with_name(f"{name}.gguf")
     if not path.exists():
-        message = f"no {name} in {folder}; fetch it: python -m tools.real_models {folder} {name}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        missing(f"no {name} in {folder}; fetch it: python -m tools.real_models {folder} {name}")
     return path
 
 

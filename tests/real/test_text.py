@@ -13,7 +13,7 @@ import pytest
 
 import akunu
 from akunu.cli import main
-from tokenizer.vocabularies import data_file
+from missing import data
 
 from .models import real_model, recorded
 
@@ -59,7 +59,7 @@ def test_the_best_tokens_are_those_of_llama_cpp(name: str, loaded: Callable[[str
 @pytest.mark.parametrize("name", NAMES)
 def test_the_perplexity_is_that_of_llama_cpp(name: str, loaded: Callable[[str], akunu.Model]) -> None:
     model, wanted = loaded(name), recorded(name)["perplexity"]
-    text = data_file("text/tinyshakespeare.txt").read_text(encoding="utf-8")[:50_000]
+    text = data("text/tinyshakespeare.txt").read_text(encoding="utf-8")[:50_000]
     ids = [*model.tokenizer.template.before, *model.tokenize(text, add_special=False)]
     cut = model.detokenize(ids[: wanted["windows"] * wanted["window"] + 4])
     found = model.perplexity(cut, context=wanted["window"])
@@ -136,7 +136,7 @@ def test_a_converted_file_predicts_as_well(
     file_type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = tmp_path / "text.txt"
-    text.write_text(data_file("text/tinyshakespeare.txt").read_text(encoding="utf-8")[:5000])
+    text.write_text(data("text/tinyshakespeare.txt").read_text(encoding="utf-8")[:5000])
     source, out = real_model("smollm2-135m"), tmp_path / "out.gguf"
     words = ["convert", str(source), str(out), "--type", file_type, "--check", str(text)]
     assert main(words) == 0

@@ -177,6 +177,9 @@ def test_a_repetitive_text_is_tried_again_at_higher_temperatures() -> None:
     assert result.temperature == 1.0 and result.compression_ratio < 2.4
     unguarded = decoded(Script(loop), beam_size=1, compression_ratio_threshold=None)
     assert unguarded.temperature == 0
+    # Where all repeat themselves, the one that does so least is taken: the loop is the most probable one.
+    options["compression_ratio_threshold"] = 0.1
+    assert decoded(Script(loop, certainty=0.2), temperature=(0.0, 1.0), **options).temperature == 1.0
 
 
 def test_an_unlikely_text_is_tried_again_unless_there_is_no_speech() -> None:
