@@ -1,6 +1,7 @@
 #include "core/dispatch.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace akunu {
 
@@ -65,14 +66,19 @@ std::string CommandLabel::full_name() const {
     return layer >= 0 ? "layers." + std::to_string(layer) + "." + name : name;
 }
 
+double expert_bytes(const Cost& c, double rows) {
+    if (c.experts == 0) return 0;
+    return c.bytes_per_expert * c.experts * (1 - std::pow(1 - static_cast<double>(c.chosen) / c.experts, rows));
+}
+
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct +
+    return c.bytes + expert_bytes(c, a.rows) + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct +
            std::min(c.partials_per_key * k.distinct, c.partials_most);
 }
 
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {
-    return c.weights + c.kv_per_key * visible_keys(c, a).distinct;
+    return c.weights + expert_bytes(c, a.rows) + c.kv_per_key * visible_keys(c, a).distinct;
 }
 
 double cost_flops(const Cost& c, const ReplayArgs& a) {

@@ -177,6 +177,8 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
 // wrote, or overwrites what one read. The first command has none.
 void set_barriers(std::span<DispatchCmd> commands);
 
+// Weights of the experts that so many rows are expected to use.
+double expert_bytes(const Cost& c, double rows);
 // Of a replay of the rows of one sequence, or of several alike, the last of which sees `keys` keys.
 double cost_bytes(const Cost& c, const ReplayArgs& a);
 // The weights, and the keys and values.

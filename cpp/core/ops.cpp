@@ -77,6 +77,29 @@ constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, 
 constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows), FIELD(ColumnSquaresParams, dim),
                                               FIELD(ColumnSquaresParams, format)};
 
+constexpr FieldInfo kRouteFields[] = {FIELD(RouteParams, rows),
+                                      FIELD(RouteParams, experts),
+                                      FIELD(RouteParams, chosen),
+                                      FIELD(RouteParams, gating),
+                                      FIELD(RouteParams, groups),
+                                      FIELD(RouteParams, groups_used),
+                                      FIELD(RouteParams, group_top),
+                                      FIELD(RouteParams, renormalise),
+                                      FIELD(RouteParams, sum_eps),
+                                      FIELD(RouteParams, sum_min),
+                                      FIELD(RouteParams, scale),
+                                      FIELD(RouteParams, has_choice_bias),
+                                      FIELD(RouteParams, has_expert_scale)};
+constexpr FieldInfo kExpertsGateUpFields[] = {
+    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),  FIELD(ExpertsGateUpParams, chosen),
+    FIELD(ExpertsGateUpParams, n),         FIELD(ExpertsGateUpParams, k),        FIELD(ExpertsGateUpParams, activation),
+    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias), FIELD(ExpertsGateUpParams, limit),
+    FIELD(ExpertsGateUpParams, sharpness), FIELD(ExpertsGateUpParams, up_offset)};
+constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    FIELD(ExpertsDownParams, experts),
+                                            FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
+                                            FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
+                                            FIELD(ExpertsDownParams, has_bias)};
+
 #undef FIELD
 
 // Of weights of a planar type, `weight` are the codes.
@@ -132,6 +155,18 @@ constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"sta
                                          {"control", RW}, {"rows", R},     {"logit_rows", R}};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, {"rows", R}, {"last_rows", R}, {"out", W}};
 constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, {"sums", W}};
+constexpr BufferInfo kRouteBuffers[] = {
+    {"logits", R}, {"choice_bias", R, kOptional}, {"expert_scale", R, kOptional}, {"ids", W}, {"weights", W}};
+constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
+                                                {"gate", R},
+                                                {"up", R},
+                                                {"gate_bias", R, kOptional},
+                                                {"up_bias", R, kOptional},
+                                                {"ids", R},
+                                                {"out_f32", W, kOptional},
+                                                {"out_compact", W, kOptional}};
+constexpr BufferInfo kExpertsDownBuffers[] = {{"x", R},   {"weight", R}, {"y", RW}, {"bias", R, kOptional},
+                                              {"ids", R}, {"weights", R}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -304,6 +339,31 @@ Cost column_squares_cost(const DispatchCmd& c) {
     return per_row(act_bytes(p.format) * p.dim, 2.0 * p.dim);
 }
 
+Cost route_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<RouteParams>();
+    return per_row(4.0 * p.experts + 8.0 * p.chosen, 4.0 * p.experts);
+}
+
+Cost experts_gate_up_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ExpertsGateUpParams>();
+    Cost cost =
+        per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen, 4.0 * p.n * p.k * p.chosen);
+    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k) + weight_bytes(c.last_weight, p.n, p.k);
+    cost.experts = p.experts;
+    cost.chosen = p.chosen;
+    return cost;
+}
+
+Cost experts_down_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ExpertsDownParams>();
+    Cost cost = per_row(act_bytes(c.input_format) * p.k * p.chosen + (p.accumulate ? 8.0 : 4.0) * p.n,
+                        2.0 * p.n * p.k * p.chosen);
+    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k);
+    cost.experts = p.experts;
+    cost.chosen = p.chosen;
+    return cost;
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -341,6 +401,9 @@ constexpr OpInfo kOps[] = {
     row<PoolParams>("pool", kPoolFields, kPoolBuffers, pool_cost),
     row<ColumnSquaresParams>("column_squares", kColumnSquaresFields, kColumnSquaresBuffers, column_squares_cost),
     row<RecurParams>("recur", kRecurFields, kRecurBuffers, recur_cost),
+    row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
+    row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
+    row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
 };
 
 // Every op has a row, which names all of its parameters.

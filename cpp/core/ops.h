@@ -38,6 +38,9 @@ enum class Op : std::uint8_t {
     kPool,
     kColumnSquares,
     kRecur,
+    kRoute,
+    kExpertsGateUp,
+    kExpertsDown,
     kCount,
 };
 
@@ -61,12 +64,15 @@ struct DispatchCmd;
 
 // Bytes and FLOPs that a command must move and do:
 // fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key; and partial
-// results per key, up to a limit.
+// results per key, up to a limit; and the weights of the experts that are used. Which ones these are depends on the
+// data: so many distinct ones are expected of choices that are independent and equally likely.
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
     double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
     double partials_per_key = 0, partials_most = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
+    double bytes_per_expert = 0;            // weights
+    std::uint32_t experts = 0, chosen = 0;  // of so many, so many for each row
     std::uint32_t window = 0;
     bool bidirectional = false;  // a row sees keys on both sides of it
 };

@@ -47,6 +47,19 @@ void check_scratch(const DispatchCmd& cmd, const char* name, u32 P::* size, std:
                            ", the CPU takes at most " + std::to_string(most));
 }
 
+// So must the lists of rows by experts, of as many rows as a step may have.
+template <typename P>
+void check_choices(const DispatchCmd& cmd) {
+    check_scratch(cmd, "experts", &P::experts, kMostExperts);
+    check_scratch(cmd, "chosen", &P::chosen, kMostChosen);
+    const auto& p = params_as<P>(cmd.params.data());
+    const std::size_t words = 2 * std::size_t{p.rows} * p.chosen + 2 * std::size_t{p.experts};
+    if (words * sizeof(u32) + 64 <= kMostChoiceBytes) return;
+    throw UnsupportedError(std::string(op_name(cmd.op)) + ": a step of " + std::to_string(p.rows) + " rows has " +
+                           std::to_string(std::size_t{p.rows} * p.chosen) + " choices, the CPU takes at most " +
+                           std::to_string(kMostChoiceBytes / sizeof(u32) / 2 - kMostExperts - 16));
+}
+
 void check_scratch(const DispatchCmd& cmd) {
     switch (cmd.op) {
         case Op::kEmbed:
@@ -56,6 +69,13 @@ void check_scratch(const DispatchCmd& cmd) {
             return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
         case Op::kLayerNorm:
             return check_scratch(cmd, "dim", &LayerNormParams::dim, kMaxRow);
+        case Op::kExpertsGateUp:
+            return check_choices<ExpertsGateUpParams>(cmd);
+        case Op::kExpertsDown:
+            return check_choices<ExpertsDownParams>(cmd);
+        case Op::kRoute:
+            check_scratch(cmd, "experts", &RouteParams::experts, kMostExperts);
+            return check_scratch(cmd, "chosen", &RouteParams::chosen, kMostChosen);
         case Op::kAttentionWeights:
             return check_scratch(cmd, "fixed_keys", &AttentionWeightsParams::fixed_keys, kMaxRow - kPagePositions);
         case Op::kAttention:
@@ -177,6 +197,34 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
             .data = {to_buffer(std::move(memory), bytes), 0},
             .packed = true,
             .whole = whole ? t.whole : Whole::kNone};
+}
+
+Weight CpuDevice::prepare_experts(std::span<const HostTensor> experts) {
+    const HostTensor& first = experts.front();
+    const auto lanes = static_cast<std::size_t>(kernels_.lanes);
+    const std::uint64_t groups = (first.rows + lanes - 1) / lanes, all = groups * experts.size();
+    const std::uint64_t expert_bytes = packed_bytes(first.dtype, first.rows, first.cols, lanes);
+    const std::uint64_t bytes = experts.size() * expert_bytes + 64;  // a spare line, as of any weight
+    Memory memory = weight_memory(bytes);
+    constexpr std::uint64_t kParts = 4;
+    const std::uint64_t parts = std::min(all, kParts * static_cast<std::uint64_t>(threads_));
+    pool().run(threads_, static_cast<int>(parts), [&](int part) {
+        const auto i = static_cast<std::uint64_t>(part);
+        const std::uint64_t last = all * (i + 1) / parts;
+        for (std::uint64_t g = all * i / parts; g < last;) {
+            const std::uint64_t e = g / groups, end = std::min(last, (e + 1) * groups);
+            const HostTensor& t = experts[e];
+            pack_groups(t.dtype, t.rows, t.cols, lanes, {t.bytes.data(), t.scales.data(), t.biases.data()},
+                        memory.get() + e * expert_bytes, g - e * groups, end - e * groups);
+            g = end;
+        }
+    });
+    return {.dtype = first.dtype,
+            .rows = first.rows,
+            .cols = first.cols,
+            .count = experts.size(),
+            .data = {to_buffer(std::move(memory), bytes), 0},
+            .packed = true};
 }
 
 Weight CpuDevice::map_weight(const HostTensor& t) {

@@ -14,8 +14,10 @@ double work(const DispatchCmd& cmd, const ReplayArgs& args) {
     constexpr double kBytesPerNs = 16, kRowsAtOnce = 4;
     const Cost c = op_info(cmd.op).cost(cmd);
     const bool of_logits = cmd.n_patches > 0 && cmd.patches[0].source == PatchSource::kLogits;
-    const double tiles = std::max(1.0, (of_logits ? args.logits : args.rows) / kRowsAtOnce);
-    return (c.weights + c.kv_per_key * args.keys) / kBytesPerNs * tiles;
+    const double rows = of_logits ? args.logits : args.rows, tiles = std::max(1.0, rows / kRowsAtOnce);
+    const double experts =
+        c.chosen ? std::max(expert_bytes(c, rows), rows * c.chosen * c.bytes_per_expert / kRowsAtOnce) : 0;
+    return ((c.weights + c.kv_per_key * args.keys) * tiles + experts) / kBytesPerNs;
 }
 
 // The threads that finish soonest: each one more takes a share of the work, and makes every stage a little longer.

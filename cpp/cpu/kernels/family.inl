@@ -24,6 +24,7 @@
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
 #include "cpu/kernels/recurrence.inl"
+#include "cpu/kernels/route.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
@@ -102,8 +103,12 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return column_squares;
         case Op::kRecur:
             return recur;
+        case Op::kRoute:
+            return route;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
+        case Op::kExpertsGateUp:
+        case Op::kExpertsDown:
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:
