@@ -22,6 +22,11 @@ std::vector<std::uint32_t> to_ids(const py::object& object, std::uint32_t vocab)
 // A field of a dataclass or of a mapping.
 py::object field(const py::handle& object, const char* name);
 
+// A Python object as an error message quotes it.
+std::string quote(const py::handle& object);
+
+// The configuration of a model from `akunu.config.ModelConfig`, or from a mapping with its names. What plain decoders
+// do not have may be left out. Throws InvalidArgumentError, which names the field.
 ModelConfig to_config(const py::object& config);
 
 // A type of the KV cache. Throws UnsupportedError for a name that is none of a type.

@@ -76,9 +76,7 @@ py::array_t<float> logits(PySpeech& s, const std::vector<std::pair<std::uint32_t
 py::tuple attend(PySpeech& s, std::uint32_t sound, const py::object& object) {
     const ModelConfig& config = s.get().text().config();
     const auto ids = to_ids(object, config.vocab_size);
-    std::size_t heads = 0;
-    for (const auto& layer : config.cross->aligned) heads += layer.size();
-    const std::size_t positions = config.cross->positions, n = ids.size();
+    const std::size_t heads = config.aligned_heads(), positions = config.sound_positions(), n = ids.size();
     py::array_t<float> weights({heads, n, positions}), rows({n, std::size_t{config.vocab_size}});
     float *to = weights.mutable_data(), *row = rows.mutable_data();
     check_ran(s.call([&](Speech& speech, const Poll& poll) {

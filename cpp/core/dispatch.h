@@ -60,8 +60,8 @@ struct Patch {
     PatchSource source = PatchSource::kRows;
 };
 
-constexpr int kMaxBuffers = 8;
-constexpr int kMaxParamBytes = 64;
+constexpr int kMaxBuffers = 12;
+constexpr int kMaxParamBytes = 128;
 constexpr int kMaxPatches = 3;
 
 // Whether a float weight is in a format of which a device sums up more products, and rounds them.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "core/device.h"
@@ -9,21 +11,62 @@
 
 namespace akunu {
 
-// One set of rotary frequencies. Models with two thetas have two sets.
+// One set of rotary frequencies, and how heads that use it are turned. A model has as many sets as it needs, each of
+// its own size.
 struct RopeSet {
-    std::vector<float> inv_freq;  // [rope_dim / 2], all scalings applied
+    std::vector<float> inv_freq;  // [rotated elements of a head / 2], all scalings applied
     float scale = 1.0f;           // multiplies cos and sin (YaRN, longrope)
+    RopeStyle style = kRopeInterleaved;
+
+    std::uint32_t dim() const { return 2 * static_cast<std::uint32_t>(inv_freq.size()); }
 };
 
-// One layer: attention, or a recurrence in its place, then a feed-forward.
-struct LayerConfig {
-    std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn_dim = 0;
-    std::uint32_t window = 0;         // 0: full attention
-    std::uint32_t rope = 0;           // index into rope_sets
-    std::uint32_t recurrent_dim = 0;  // channels of the recurrence; 0: attention
+// Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there.
+struct AttentionConfig {
+    std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
+    std::uint32_t window = 0;           // 0: full attention
+    std::optional<std::uint32_t> rope;  // index into rope_sets; none: heads are not rotated
+    float scale = 0, softcap = 0;
+    bool bidirectional = false;     // a row sees what comes after it, too
+    bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
+    float norm_eps = 1e-5f;         // of these norms
+    // Index of the block whose keys and values it reads; it has none of its own then, and its sizes are that block's.
+    std::optional<std::uint32_t> kv_owner;
 
     std::uint32_t q_dim() const { return n_heads * head_dim; }
     std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
+};
+
+// Attention of a decoder to an encoder's output, whose keys and values are computed once for each sound.
+struct CrossAttentionConfig {
+    std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
+    float scale = 0;
+    std::uint32_t positions = 0;         // of that output
+    std::vector<std::uint32_t> aligned;  // heads whose weights may be asked for
+
+    std::uint32_t q_dim() const { return n_heads * head_dim; }
+    std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
+};
+
+// A feed-forward, gated where it has a gate's weight.
+struct FeedForwardConfig {
+    std::uint32_t dim = 0;
+    Activation activation = kActSilu;
+};
+
+// A gated recurrence, see plan/recurrence.cpp.
+struct RecurrenceConfig {
+    std::uint32_t dim = 0;  // channels
+};
+
+using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, RecurrenceConfig>;
+
+// One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
+// number of blocks may stand in any order.
+struct BlockConfig {
+    std::string prefix;  // of its tensors' names: "layers.3."
+    int layer = -1;      // on labels
+    MixerConfig mixer;
 };
 
 // A layer that a text's vector goes through: y = act(W·x + b), then a norm where the model has one.
@@ -45,27 +88,32 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
-// The second attention of each layer of a decoder, whose keys and values are those of an encoder's output.
-struct CrossConfig {
-    std::uint32_t positions = 0;            // of that output
-    std::vector<std::vector<u32>> aligned;  // per layer, the heads whose weights may be asked for
-};
-
 struct ModelConfig {
     std::uint32_t dim = 0, vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;
-    RopeStyle rope_style = kRopeInterleaved;
-    std::uint32_t rope_dim = 0;
+    bool layer_norm = false;  // norms are LayerNorm, else RMS
+    float final_softcap = 0, embedding_scale = 1;
     std::vector<RopeSet> rope_sets;
-    Activation activation = kActSilu;
-    float attn_scale = 0, attn_softcap = 0, final_softcap = 0, embedding_scale = 1;
-    bool layer_norm = false;     // norms are LayerNorm, else RMS
-    bool bidirectional = false;  // attention sees what comes after, too
-    std::vector<LayerConfig> layers;
+    std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<EncoderConfig> encoder;    // it makes vectors of texts
-    std::optional<AudioConfig> audio;        // it hears; with neither, it draws tokens
-    std::optional<CrossConfig> cross;
+    std::optional<AudioConfig> audio;        // it hears; with neither, it samples tokens
+
+    // Positions of the encoder's output that its blocks attend to; 0 where none does.
+    std::uint32_t sound_positions() const {
+        for (const BlockConfig& block : blocks) {
+            if (const auto* cross = std::get_if<CrossAttentionConfig>(&block.mixer)) return cross->positions;
+        }
+        return 0;
+    }
+    // Heads of all blocks whose weights may be asked for.
+    std::size_t aligned_heads() const {
+        std::size_t n = 0;
+        for (const BlockConfig& block : blocks) {
+            if (const auto* cross = std::get_if<CrossAttentionConfig>(&block.mixer)) n += cross->aligned.size();
+        }
+        return n;
+    }
 };
 
 // A small f32 vector on the device (a norm's weight, a bias); empty when the model has none.

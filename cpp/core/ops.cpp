@@ -130,8 +130,8 @@ constexpr BufferInfo kNormGateUpBuffers[] = {
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeKvBuffers[] = {
-    {"q", RW, kOptional},      {"k", RW},   {"v", R},    {"table", R, kOptional}, {"kv", RW},
-    {"qk_norm", R, kOptional}, {"rows", R}, {"pages", R}};
+    {"q", RW, kOptional},  {"k", RW, kOptional},      {"v", R, kOptional}, {"table", R, kOptional},
+    {"kv", RW, kOptional}, {"qk_norm", R, kOptional}, {"rows", R},         {"pages", R}};
 constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {

@@ -20,8 +20,7 @@ ModelConfig hearing(ModelConfig config) {
 AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                            const Engine& text, const Progress& progress)
     : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
-    if (!text.config().cross || text.config().cross->positions != config_.positions ||
-        text.config().dim != config_.dim) {
+    if (text.config().sound_positions() != config_.positions || text.config().dim != config_.dim) {
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
     }
     StepBuffers& s = step_;

@@ -27,7 +27,8 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
     tail({});
-    if (!config_.cross) prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
+    if (!config_.sound_positions())
+        prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
 }
 
 void Engine::allocate(const EngineOptions& options) {
@@ -50,7 +51,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
     allocate_pages(options);
-    if (config_.cross) allocate_sounds(options);
+    if (config_.sound_positions()) allocate_sounds(options);
 
     allocate_activations(s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
@@ -109,7 +110,7 @@ Sequence& Engine::opened(std::uint32_t slot) {
 std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     const auto free = std::ranges::find(sequences_, false, &Sequence::open);
     if (free == sequences_.end()) return std::nullopt;
-    if (config_.cross) hold_sound(sound);
+    if (config_.sound_positions()) hold_sound(sound);
     *free = {};
     free->open = true;
     free->sound = sound;
@@ -123,7 +124,7 @@ std::uint32_t Engine::take_slot(std::uint32_t sound) {
 
 void Engine::close(std::uint32_t slot) {
     drop_pages(slot);
-    if (config_.cross) release_sound(sequences_[slot].sound);
+    if (config_.sound_positions()) release_sound(sequences_[slot].sound);
     sequences_[slot] = {};
 }
 
@@ -256,7 +257,7 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
     Sequence& s = sequences_[slot];
     for (std::uint32_t i = 0; i < n; ++i) {
         step_.rows.host<Row>()[row + i] = {slot, s.length + i};
-        if (config_.cross) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
+        if (config_.sound_positions()) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
     }
     if (!checkpoints_) return;
     step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};

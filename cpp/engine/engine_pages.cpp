@@ -71,7 +71,7 @@ void Engine::drop_pages(std::uint32_t slot) {
 }
 
 void Engine::publish(std::uint32_t slot, bool all) {
-    if (config_.cross) return;
+    if (config_.sound_positions()) return;
     Sequence& s = sequences_[slot];
     const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
     auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;

@@ -17,7 +17,7 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     StepBuffers& s = step_;
     const RecordLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
     s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
-    s.sound_max_pages = pages_for(config_.cross->positions);
+    s.sound_max_pages = pages_for(config_.sound_positions());
     const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
     const Binding cache = own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
     s.sound_kv = layout.in(cache);
@@ -33,14 +33,15 @@ void Engine::allocate_aligned() {
     StepBuffers& s = step_;
     if (s.aligned_rows) return;
     s.aligned_rows = std::min(s.max_rows, kLogitsRows);
-    std::size_t all = 0;
-    for (const auto& heads : config_.cross->aligned) {
+    for (const BlockConfig& block : config_.blocks) {
+        const auto* cross = std::get_if<CrossAttentionConfig>(&block.mixer);
+        const std::vector<u32> heads = cross ? cross->aligned : std::vector<u32>{};
         s.heads.push_back(heads.empty() ? Binding{} : own(heads.size() * sizeof(u32), &MemoryUse::scratch));
         std::ranges::copy(heads, s.heads.back().host<u32>());
-        all += heads.size();
     }
     s.aligned =
-        own(checked_product({all, s.aligned_rows, config_.cross->positions, sizeof(float)}), &MemoryUse::scratch);
+        own(checked_product({config_.aligned_heads(), s.aligned_rows, config_.sound_positions(), sizeof(float)}),
+            &MemoryUse::scratch);
 }
 
 std::optional<std::uint32_t> Engine::open_sound() {
@@ -75,7 +76,8 @@ void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<c
                        std::span<const std::uint32_t> not_first) {
     Sequence& s = opened(slot);
     const std::size_t n = mask_words(config_.vocab_size);
-    if (!config_.cross) throw UnsupportedError("only transcripts have such rules, and this model hears nothing");
+    if (!config_.sound_positions())
+        throw UnsupportedError("only transcripts have such rules, and this model hears nothing");
     if (never.size() != n || not_first.size() != n) {
         throw InvalidArgumentError("a mask has " + std::to_string(std::min(never.size(), not_first.size())) +
                                    " words, expected " + std::to_string(n));

@@ -20,6 +20,21 @@ namespace {
                          (ref.cols ? " of " + std::to_string(ref.cols) + " columns" : ""));
 }
 
+// How many rows a tensor has. A vector's are its elements; whisper.cpp's have a second axis of one, and those of
+// experts are elements of a matrix. A matrix' rows are the last axes that have so many elements together: one of them,
+// or those of a convolution; axes before them, such as that of experts, count its rows.
+std::uint64_t height_of(const TensorRef& ref, const TensorEntry& tensor) {
+    std::size_t axes = tensor.shape.size();
+    std::uint64_t cols = 1, height = 1;
+    while (ref.cols != 0 && axes > 0 && cols < ref.cols) cols *= tensor.shape[--axes];
+    if (ref.cols != 0 && cols != ref.cols) fail_shape(ref);
+    for (std::size_t i = 0; i < axes; ++i) height *= tensor.shape[i];
+    // A matrix is no vector, but all of it may be those of experts.
+    while (axes > 1 && tensor.shape[axes - 1] == 1) --axes;
+    if (ref.cols == 0 && axes > 1 && !ref.group && ref.rows != height) fail_shape(ref);
+    return height;
+}
+
 // Whether the bit patterns of any element, without its sign, reach those of infinity and NaN.
 template <typename Bits>
 bool reaches(std::span<const std::byte> bytes, Bits infinity) {
@@ -66,26 +81,42 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
             throw UnsupportedError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                    "', which cannot be a weight; save it as F32, F16 or BF16");
         }
-        // A vector's rows are its elements; whisper.cpp's have a second axis of one. A matrix' rows are the last axes
-        // that have so many elements together: one of them, or those of a convolution.
         const bool vector = ref.cols == 0;
-        std::size_t axes = tensor.shape.size();
-        std::uint64_t cols = 1;
-        if (vector) {
-            while (axes > 1 && tensor.shape[axes - 1] == 1) --axes;
-            if (axes != 1) fail_shape(ref);
-        } else {
-            while (axes > 0 && cols < ref.cols) cols *= tensor.shape[--axes];
-            if (cols != ref.cols) fail_shape(ref);
-        }
-        std::uint64_t height = 1;
-        for (std::size_t i = 0; i < axes; ++i) height *= tensor.shape[i];
-        if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
-        Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
         const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);
-        part.planes[0] = {&tensor, ref.first_row * stride, ref.rows * stride};
+        Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
+        part.planes[0] = plane_of(ref, tensor, stride, height_of(ref, tensor));
+        for (const std::string& more : ref.more) {
+            const TensorEntry& other = entry(more);
+            if (other.dtype != tensor.dtype) {
+                throw UnsupportedError(called(other) + " has type '" + std::string(dtype_info(other.dtype).name) +
+                                       "', and " + quoted(ref.source) + ", which it follows, '" +
+                                       std::string(dtype_info(tensor.dtype).name) +
+                                       "'; only equal types are supported");
+            }
+            if (height_of(ref, other) != height_of(ref, tensor)) fail_shape(ref);
+            part.planes[0].more.push_back(&other);
+        }
         parts_[name] = part;
     }
+}
+
+FileSource::Plane FileSource::plane_of(const TensorRef& ref, const TensorEntry& tensor, std::uint64_t stride,
+                                       std::uint64_t height) const {
+    const std::uint64_t tensors = 1 + ref.more.size();
+    if (ref.rows % tensors != 0) fail_shape(ref);
+    const std::uint64_t rows = ref.rows / tensors;
+    if (!ref.group) {
+        if (ref.first_row > height || rows > height - ref.first_row) fail_shape(ref);
+        return {&tensor, ref.first_row * stride, rows * stride};
+    }
+    const auto [n, period] = *ref.group;
+    if (n == 0 || n > period || rows % n != 0 || rows == 0) fail_shape(ref);
+    const std::uint64_t groups = rows / n;
+    if (ref.first_row > height || groups - 1 > (height - ref.first_row) / period ||
+        n > height - ref.first_row - (groups - 1) * period) {
+        fail_shape(ref);
+    }
+    return {&tensor, ref.first_row * stride, rows * stride, n * stride, period * stride};
 }
 
 const TensorEntry& FileSource::entry(const std::string& name) const {
@@ -107,17 +138,19 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
     const auto plane = [&](const std::string& name, DType value, DType word, std::uint64_t block) {
         const TensorEntry& tensor = entry(name);
         const std::uint64_t stride = blocks * block;
-        const bool fits = tensor.shape.size() == 2 && (tensor.dtype == value || tensor.dtype == word) &&
-                          row_bytes(tensor.dtype, tensor.shape[1]) == stride;
+        // Axes before the last one count rows: that of experts stands first.
+        std::uint64_t height = 1;
+        for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) height *= tensor.shape[i];
+        const bool fits = tensor.shape.size() >= 2 && (tensor.dtype == value || tensor.dtype == word) &&
+                          row_bytes(tensor.dtype, tensor.shape.back()) == stride;
         if (!fits) {
             throw ModelFileError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                  "' or a shape that is not that of " + ref.dtype + " weights: rows of " +
                                  std::to_string(stride) + " bytes of '" + std::string(dtype_info(value).name) + "'");
         }
-        const std::uint64_t height = tensor.shape[0];
-        if (ref.first_row > height || ref.rows > height - ref.first_row) fail_shape(ref);
-        return Plane{&tensor, ref.first_row * stride, ref.rows * stride};
+        return plane_of(ref, tensor, stride, height);
     };
+    if (!ref.more.empty()) throw UnsupportedError("planar weights in several tensors are not supported: " + ref.source);
     part.planes[0] = plane(ref.source, info->code_type, DType::U32, info->planes.codes);
     if (ref.scale_tile) {
         part.tiles = scale_tiles(ref, *info, part.planes[1]);
@@ -152,7 +185,7 @@ FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DType
 std::span<const std::byte> FileSource::spread_scales(const std::string& name, const Part& part) {
     const ScaleTiles& tiles = *part.tiles;
     const DType stored = part.planes[1].entry->dtype;
-    const auto bytes = read(part.planes[1], stored);
+    const auto bytes = read(name, part.planes[1], stored);
     std::vector<float> all(bytes.size() / dtype_info(stored).block_bytes);
     dequantize_row(stored, bytes.data(), all.data(), all.size());
     const std::uint64_t group = dtype_info(part.dtype).block_elems, groups = part.cols / group;
@@ -171,13 +204,32 @@ const FileSource::Part& FileSource::part(const std::string& name) const {
     return it->second;
 }
 
-std::span<const std::byte> FileSource::read(const Plane& plane, DType dtype) const {
-    if (!plane.entry) return {};
-    const auto bytes = files_->tensor_bytes(*plane.entry).subspan(plane.offset, plane.bytes);
+std::span<const std::byte> FileSource::checked(const TensorEntry& entry, std::span<const std::byte> bytes,
+                                               DType dtype) const {
     if (check_ && !is_finite(dtype, bytes)) {
-        throw ModelFileError(called(*plane.entry) + " holds NaN or an infinity; the file is damaged, fetch it again");
+        throw ModelFileError(called(entry) + " holds NaN or an infinity; the file is damaged, fetch it again");
     }
     return bytes;
+}
+
+std::span<const std::byte> FileSource::read(const std::string& name, const Plane& plane, DType dtype) {
+    if (!plane.entry) return {};
+    if (plane.whole()) {
+        return checked(*plane.entry, files_->tensor_bytes(*plane.entry).subspan(plane.offset, plane.bytes), dtype);
+    }
+    std::vector<std::byte>& out = gathered_[name].emplace_back();
+    out.reserve(plane.total());
+    std::vector<const TensorEntry*> entries{plane.entry};
+    entries.insert(entries.end(), plane.more.begin(), plane.more.end());
+    for (const TensorEntry* entry : entries) {
+        const auto bytes = files_->tensor_bytes(*entry);
+        const std::uint64_t run = plane.run ? plane.run : plane.bytes;
+        for (std::uint64_t done = 0, at = plane.offset; done < plane.bytes; done += run, at += plane.period) {
+            const auto rows = checked(*entry, bytes.subspan(at, run), dtype);
+            out.insert(out.end(), rows.begin(), rows.end());
+        }
+    }
+    return out;
 }
 
 HostTensor FileSource::get(const std::string& name) {
@@ -185,11 +237,11 @@ HostTensor FileSource::get(const std::string& name) {
     const TensorEntry& tensor = *p.planes[0].entry;
     const DTypeInfo& info = dtype_info(p.dtype);
     const DType codes = info.planar() ? info.code_type : tensor.dtype;
-    HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(p.planes[0], codes)};
-    t.scales = p.tiles ? spread_scales(name, p) : read(p.planes[1], info.scale_type);
-    t.biases = read(p.planes[2], info.scale_type);
+    HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(name, p.planes[0], codes)};
+    t.scales = p.tiles ? spread_scales(name, p) : read(name, p.planes[1], info.scale_type);
+    t.biases = read(name, p.planes[2], info.scale_type);
     const MappedFile& file = *files_->files()[tensor.file];
-    if (info.planar()) return t;
+    if (info.planar() || (p.add == 0 && !p.planes[0].whole())) return t;
     // A GPU reads floats by fours where they lie; what is aligned to one element only can still be copied there.
     const std::uint64_t at = tensor.offset + p.planes[0].offset;
     const bool blocks = info.block_elems > 1;
@@ -214,8 +266,13 @@ HostTensor FileSource::get(const std::string& name) {
 
 void FileSource::done(const std::string& name) {
     copies_.erase(name);
+    gathered_.erase(name);
     for (const Plane& plane : part(name).planes) {
-        if (plane.entry) files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
+        if (!plane.entry || plane.run != 0) continue;  // other parts may still need the rows between
+        files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
+        for (const TensorEntry* more : plane.more) {
+            files_->files()[more->file]->drop(more->offset + plane.offset, plane.bytes);
+        }
     }
 }
 

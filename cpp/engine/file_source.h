@@ -28,6 +28,10 @@ struct TensorRef {
     std::string dtype = {}, scales = {}, biases = {};
     // Rows, and elements of a row, that have one scale, where they are not as in the type; 0: all.
     std::optional<std::array<std::uint64_t, 2>> scale_tile = {};
+    // {n, period}: from the first row on, n of every `period` rows are taken, `rows` in all. Else they are one run.
+    std::optional<std::array<std::uint64_t, 2>> group = {};
+    // Tensors that go on where `source` ends; each gives as many rows.
+    std::vector<std::string> more = {};
 };
 
 class FileSource final : public WeightSource {
@@ -44,10 +48,15 @@ class FileSource final : public WeightSource {
     std::uint64_t total_bytes() const override;
 
   private:
-    // Rows of a tensor.
+    // Rows of a tensor, `bytes` in all: one run, or runs of `run` bytes, each of which begins `period` bytes after the
+    // one before.
     struct Plane {
         const TensorEntry* entry = nullptr;
-        std::uint64_t offset = 0, bytes = 0;  // in the tensor
+        std::uint64_t offset = 0, bytes = 0;        // in the tensor
+        std::uint64_t run = 0, period = 0;          // 0: one run
+        std::vector<const TensorEntry*> more = {};  // as many rows of these follow
+        bool whole() const { return run == 0 && more.empty(); }
+        std::uint64_t total() const { return bytes * (1 + more.size()); }
     };
     // Scales that are to be spread: one for each tile of `rows` x `cols` elements, of which `first_row` is the first
     // row; `per_row` of them side by side.
@@ -60,7 +69,7 @@ class FileSource final : public WeightSource {
         float add;
         std::array<Plane, 3> planes;           // as HostTensor's; those of most types are one
         std::optional<ScaleTiles> tiles = {};  // then planes[1] are all of them
-        std::uint64_t bytes() const { return planes[0].bytes + planes[1].bytes + planes[2].bytes; }
+        std::uint64_t bytes() const { return planes[0].total() + planes[1].total() + planes[2].total(); }
     };
     const Part& part(const std::string& name) const;
     const TensorEntry& entry(const std::string& name) const;
@@ -68,13 +77,18 @@ class FileSource final : public WeightSource {
     Part planar_part(const TensorRef& ref) const;
     ScaleTiles scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const;
     std::span<const std::byte> spread_scales(const std::string& name, const Part& part);
-    // The bytes, looked through for NaN and infinities as `dtype` where that is asked for.
-    std::span<const std::byte> read(const Plane& plane, DType dtype) const;
+    // The rows of `ref` in a tensor whose rows have `stride` bytes and which has `height` of them.
+    Plane plane_of(const TensorRef& ref, const TensorEntry& tensor, std::uint64_t stride, std::uint64_t height) const;
+    // The bytes, looked through for NaN and infinities as `dtype` where that is asked for. What is not one run is
+    // gathered into `gathered_[name]`.
+    std::span<const std::byte> read(const std::string& name, const Plane& plane, DType dtype);
+    std::span<const std::byte> checked(const TensorEntry& entry, std::span<const std::byte> bytes, DType dtype) const;
 
     std::shared_ptr<const TensorFiles> files_;
     bool check_;
     std::map<std::string, Part> parts_;
     std::map<std::string, std::vector<float>> copies_;  // what does not lie in the file as it is used
+    std::map<std::string, std::vector<std::vector<std::byte>>> gathered_;
 };
 
 }  // namespace akunu

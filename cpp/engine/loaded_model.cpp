@@ -52,7 +52,7 @@ void LoadedModel::allocate_kv_of_one_step(std::uint64_t pages) {
     page_bytes = aligned(page_bytes);
     s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
     s.cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
-    s.kv.assign(config_.layers.size(), s.cache);
+    s.kv.assign(config_.blocks.size(), s.cache);
 }
 
 void LoadedModel::allocate_activations(std::uint32_t rows) {

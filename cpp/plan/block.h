@@ -31,20 +31,20 @@ class Block {
     virtual std::uint64_t state_bytes() const { return 0; }
 };
 
-// A layer's place: "layers.3." before its tensors' names, and its index on labels.
-struct LayerPlace {
-    std::string prefix;
-    int index = 0;
+// What a block is built from besides its own configuration.
+struct BlockPlace {
+    const ModelConfig& config;  // outlives the block
+    std::size_t index;          // among the model's blocks
+    std::string prefix;         // of its tensors' names
+    int layer;                  // on labels
+
+    std::string name(const char* tensor) const { return prefix + tensor; }
 };
 
-// Each mixer's, in a file of its name.
-std::unique_ptr<Block> load_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                      const LayerPlace& place);
-std::unique_ptr<Block> load_recurrence(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                       const LayerPlace& place);
-std::unique_ptr<Block> load_cross_attention(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                            const LayerPlace& place);
-std::unique_ptr<Block> load_feed_forward(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                         const LayerPlace& place);
+// One for each kind of mixer, in a file of its name.
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const AttentionConfig& attention);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const CrossAttentionConfig& attention);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 
 }  // namespace akunu

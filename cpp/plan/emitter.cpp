@@ -119,14 +119,19 @@ void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& no
                                     .gather = gathered});
         return;
     }
+    rms_norm(std::move(name), layer, x, norm.weight, out,
+             {.dim = config.dim, .eps = config.norm_eps, .formats = formats, .gathered = gathered});
+}
+
+void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+                       const RmsNormOptions& o) {
     emit(Op::kNorm, std::move(name), layer)
         .buffer(x)
-        .buffer(norm.weight)
+        .buffer(weight)
         .act(out)
-        .buffer(gathered ? step.logit_rows : Binding{})
-        .shape(std::to_string(config.dim))
-        .params(
-            NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = formats, .gather = gathered});
+        .buffer(o.gathered ? step.logit_rows : Binding{})
+        .shape(std::to_string(o.dim))
+        .params(NormParams{.rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered});
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
@@ -231,6 +236,8 @@ DispatchTable Emitter::take() {
     set_barriers(table_.commands);
     return std::move(table_);
 }
+
+std::string rope_table_name(std::size_t set) { return "rope." + std::to_string(set); }
 
 std::string shape_of(std::uint64_t rows, std::uint64_t cols) {
     return std::to_string(rows) + "x" + std::to_string(cols);

@@ -65,9 +65,18 @@ class Emitter : public PlanContext {
     };
     Command emit(Op op, std::string name, int layer = -1);
 
-    // out = norm(x), in `formats`. Where `gathered`, of the rows with logits.
+    // out = norm(x), in `formats`, of rows of the residual stream's size. Where `gathered`, of the rows with logits.
     void norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t formats,
               bool gathered = false);
+    // out = x / rms(x) * weight, of rows of any size.
+    struct RmsNormOptions {
+        std::uint32_t dim = 0;
+        float eps = 0;
+        std::uint32_t formats = kActF32;
+        bool gathered = false;
+    };
+    void rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+                  const RmsNormOptions& options);
     // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
     // out = act(x)·up, or act(x) alone, in `formats`.
@@ -110,6 +119,9 @@ class Emitter : public PlanContext {
   private:
     DispatchTable table_;
 };
+
+// The activation that holds the cosines and sines of a rope set, for the positions of a step's rows.
+std::string rope_table_name(std::size_t set);
 
 std::string shape_of(std::uint64_t rows, std::uint64_t cols);
 

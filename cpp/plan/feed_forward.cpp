@@ -8,33 +8,33 @@ namespace {
 
 class FeedForwardBlock final : public Block {
   public:
-    FeedForwardBlock(Loader& loader, const ModelConfig& config, const LayerConfig& layer, const LayerPlace& place)
-        : config_(config), n_(layer.ffn_dim), index_(place.index) {
-        const auto name = [&](const char* tensor) { return place.prefix + tensor; };
-        norm_ = loader.optional_norm(name("ffn_norm"), config.dim);
-        if (loader.has(name("ffn_gate"))) gate_ = loader.matmul(name("ffn_gate"), n_, config.dim);
-        gate_bias_ = loader.optional_vector(name("ffn_gate_bias"), n_);
-        up_ = loader.matmul(name("ffn_up"), n_, config.dim);
-        up_bias_ = loader.optional_vector(name("ffn_up_bias"), n_);
-        down_ = loader.matmul(name("ffn_down"), config.dim, n_);
-        down_bias_ = loader.optional_vector(name("ffn_down_bias"), config.dim);
-        norms_ = {loader.optional_vector(name("post_ffn_norm"), config.dim),
-                  loader.optional_norm(name("ffn_output_norm"), config.dim)};
+    FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
+        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation) {
+        const u32 dim = place.config.dim;
+        norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (loader.has(place.name("ffn_gate"))) gate_ = loader.matmul(place.name("ffn_gate"), n_, dim);
+        gate_bias_ = loader.optional_vector(place.name("ffn_gate_bias"), n_);
+        up_ = loader.matmul(place.name("ffn_up"), n_, dim);
+        up_bias_ = loader.optional_vector(place.name("ffn_up_bias"), n_);
+        down_ = loader.matmul(place.name("ffn_down"), dim, n_);
+        down_bias_ = loader.optional_vector(place.name("ffn_down_bias"), dim);
+        norms_ = {loader.optional_vector(place.name("post_ffn_norm"), dim),
+                  loader.optional_norm(place.name("ffn_output_norm"), dim)};
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
-        a.reserve("input", config_.dim, input_formats(device));
+        a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("ffn", n_, device.matmul_input(down_.dtype));
         if (!fuses_gate_up()) {
             if (gate_) a.reserve("gate", n_);
             if (!activates_up(device)) a.reserve("up", n_);
         }
-        if (norms_.branch) a.reserve("branch", config_.dim);
+        if (norms_.branch) a.reserve("branch", place_.config.dim);
     }
 
     void emit(Emitter& e, Phase phase) const override {
         gate_ ? gate_up(e, phase) : up(e);
-        e.add_to_residual("ffn_down", index_, e.activations.act("ffn"), down_, down_bias_, norms_);
+        e.add_to_residual("ffn_down", place_.layer, e.activations.act("ffn"), down_, down_bias_, norms_);
     }
 
   private:
@@ -50,16 +50,16 @@ class FeedForwardBlock final : public Block {
     // ffn = act(up(norm(h)))
     void up(Emitter& e) const {
         const Act& out = e.activations.act("ffn");
-        const Act input = e.block_input("ffn_norm", index_, norm_, input_formats(e.device));
+        const Act input = e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
         if (activates_up(e.device)) {
             const u32 format = e.input_format(down_);
-            e.matmul("ffn_up", index_, input, up_, format == kActF32 ? out.f32 : out.compact,
-                     {.bias = up_bias_, .activation = config_.activation, .format = format});
+            e.matmul("ffn_up", place_.layer, input, up_, format == kActF32 ? out.f32 : out.compact,
+                     {.bias = up_bias_, .activation = activation_, .format = format});
             return;
         }
         const Binding& raw = e.activations.f32("up");
-        e.matmul("ffn_up", index_, input, up_, raw, {.bias = up_bias_});
-        e.activate("ffn_act", index_, config_.activation, raw, {}, n_, out, e.input_format(down_));
+        e.matmul("ffn_up", place_.layer, input, up_, raw, {.bias = up_bias_});
+        e.activate("ffn_act", place_.layer, activation_, raw, {}, n_, out, e.input_format(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))
@@ -67,41 +67,41 @@ class FeedForwardBlock final : public Block {
         const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_format(down_), format = e.input_format(gate_);
         if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses_gate_up()) {
-            e.emit(Op::kNormGateUp, "ffn_gate_up", index_)
+            e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
                 .buffer(e.activations.f32("hidden"))
                 .buffer(norm_.weight)
                 .weight(gate_)
                 .weight(up_)
                 .act(out)
-                .shape(shape_of(2ull * n_, config_.dim))
+                .shape(shape_of(2ull * n_, place_.config.dim))
                 .params(NormGateUpParams{.n = n_,
-                                         .k = config_.dim,
-                                         .activation = config_.activation,
+                                         .k = place_.config.dim,
+                                         .activation = activation_,
                                          .formats = formats,
-                                         .eps = config_.norm_eps});
+                                         .eps = place_.config.norm_eps});
             return;
         }
-        const Act input = e.block_input("ffn_norm", index_, norm_, input_formats(e.device));
+        const Act input = e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
         if (fuses_gate_up()) {
-            e.emit(Op::kGateUp, "ffn_gate_up", index_)
+            e.emit(Op::kGateUp, "ffn_gate_up", place_.layer)
                 .input(input, format)
                 .weight(gate_)
                 .weight(up_)
                 .act(out)
-                .shape(shape_of(2ull * n_, config_.dim))
+                .shape(shape_of(2ull * n_, place_.config.dim))
                 .params(GateUpParams{
-                    .rows = 0, .n = n_, .k = config_.dim, .activation = config_.activation, .formats = formats});
+                    .rows = 0, .n = n_, .k = place_.config.dim, .activation = activation_, .formats = formats});
             return;
         }
         const Binding &gate = e.activations.f32("gate"), &up = e.activations.f32("up");
-        e.matmul("ffn_gate", index_, input, gate_, gate, {.bias = gate_bias_});
-        e.matmul("ffn_up", index_, input, up_, up, {.bias = up_bias_});
-        e.activate("ffn_act", index_, config_.activation, gate, up, n_, out, formats);
+        e.matmul("ffn_gate", place_.layer, input, gate_, gate, {.bias = gate_bias_});
+        e.matmul("ffn_up", place_.layer, input, up_, up, {.bias = up_bias_});
+        e.activate("ffn_act", place_.layer, activation_, gate, up, n_, out, formats);
     }
 
-    const ModelConfig& config_;
+    const BlockPlace place_;
     const u32 n_;
-    const int index_;
+    const Activation activation_;
     Norm norm_;
     Vector gate_bias_, up_bias_, down_bias_;
     Emitter::OutputNorms norms_;
@@ -110,9 +110,8 @@ class FeedForwardBlock final : public Block {
 
 }  // namespace
 
-std::unique_ptr<Block> load_feed_forward(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                         const LayerPlace& place) {
-    return std::make_unique<FeedForwardBlock>(loader, config, layer, place);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward) {
+    return std::make_unique<FeedForwardBlock>(loader, place, feed_forward);
 }
 
 }  // namespace akunu

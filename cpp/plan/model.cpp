@@ -28,12 +28,9 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
     output_norm_ =
         config.encoder ? loader.optional_norm("output_norm", config.dim) : loader.norm("output_norm", config.dim);
-    for (std::size_t i = 0; i < config.layers.size(); ++i) {
-        const LayerPlace place{"layers." + std::to_string(i) + ".", static_cast<int>(i)};
-        const auto load_mixer = config.layers[i].recurrent_dim ? load_recurrence : load_attention;
-        blocks_.push_back(load_mixer(loader, config, config.layers[i], place));
-        if (config.cross) blocks_.push_back(load_cross_attention(loader, config, config.layers[i], place));
-        blocks_.push_back(load_feed_forward(loader, config, config.layers[i], place));
+    for (const BlockConfig& block : config.blocks) {
+        const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
+        blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
     }
 }
 
@@ -43,28 +40,28 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     if (pooling_) pooling_->reserve(device, a);
     if (stem_) stem_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
-        a.reserve("rope." + std::to_string(set), config_.rope_dim);
+        a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
     for (const auto& block : blocks_) block->reserve(device, a, context);
 }
 
-std::vector<std::uint64_t> Model::of_layers(const std::function<std::uint64_t(const Block&)>& bytes) const {
-    std::vector<std::uint64_t> all(config_.layers.size());
-    // Every layer has as many blocks.
-    for (std::size_t i = 0; i < blocks_.size(); ++i) all[i * all.size() / blocks_.size()] += bytes(*blocks_[i]);
+template <typename Bytes>
+std::vector<std::uint64_t> Model::of_blocks(const Bytes& bytes) const {
+    std::vector<std::uint64_t> all;
+    for (const auto& block : blocks_) all.push_back(bytes(*block));
     return all;
 }
 
 std::vector<std::uint64_t> Model::kv_page_bytes(const Device& device, DType dtype) const {
-    return of_layers([&](const Block& b) { return b.kv_page_bytes(device, dtype); });
+    return of_blocks([&](const Block& b) { return b.kv_page_bytes(device, dtype); });
 }
 
 std::vector<std::uint64_t> Model::sound_page_bytes(const Device& device, DType dtype) const {
-    return of_layers([&](const Block& b) { return b.sound_page_bytes(device, dtype); });
+    return of_blocks([&](const Block& b) { return b.sound_page_bytes(device, dtype); });
 }
 
 std::vector<std::uint64_t> Model::state_bytes() const {
-    return of_layers([](const Block& b) { return b.state_bytes(); });
+    return of_blocks([](const Block& b) { return b.state_bytes(); });
 }
 
 DType Model::kv_of_one_step(const Device& device) const {
@@ -145,15 +142,15 @@ void Model::embed(Emitter& e) const {
 }
 
 void Model::rope_tables(Emitter& e) const {
-    if (config_.rope_dim == 0) return;
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
-        const u32 half = config_.rope_dim / 2;
+        const RopeSet& rope = config_.rope_sets[set];
+        if (rope.dim() == 0) continue;
         e.emit(Op::kRopeTable, set ? "rope_table_local" : "rope_table")
             .buffer(inv_freq_[set].at())
-            .buffer(e.activations.f32("rope." + std::to_string(set)))
+            .buffer(e.activations.f32(rope_table_name(set)))
             .buffer(e.step.rows)
-            .shape(std::to_string(half))
-            .params(RopeTableParams{.rows = 0, .step = 0, .half_dim = half, .scale = config_.rope_sets[set].scale});
+            .shape(std::to_string(rope.dim() / 2))
+            .params(RopeTableParams{.rows = 0, .step = 0, .half_dim = rope.dim() / 2, .scale = rope.scale});
     }
 }
 

@@ -6,7 +6,6 @@
 // cross-attention reads of the sound.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -33,8 +32,8 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // Bytes of each layer's cache for kPagePositions positions, of its cache of sounds, and of its part of a text's
-    // record.
+    // For each block: bytes of its cache for kPagePositions positions, of its cache of sounds for as many, and of its
+    // part of a sequence's record.
     std::vector<std::uint64_t> kv_page_bytes(const Device& device, DType dtype) const;
     std::vector<std::uint64_t> sound_page_bytes(const Device& device, DType dtype) const;
     std::vector<std::uint64_t> state_bytes() const;
@@ -61,7 +60,8 @@ class Model {
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
-    std::vector<std::uint64_t> of_layers(const std::function<std::uint64_t(const Block&)>& bytes) const;
+    template <typename Bytes>
+    std::vector<std::uint64_t> of_blocks(const Bytes& bytes) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;

@@ -12,17 +12,17 @@ namespace {
 
 class RecurrenceBlock final : public Block {
   public:
-    RecurrenceBlock(Loader& loader, const ModelConfig& config, const LayerConfig& layer, const LayerPlace& place)
-        : config_(config), n_(layer.recurrent_dim), index_(place.index) {
-        const auto name = [&](const char* tensor) { return place.prefix + tensor; };
-        norm_ = loader.norm(name("recur_norm"), config.dim);
-        x_ = loader.matmul(name("recur_x"), n_, config.dim);
-        gate_ = loader.matmul(name("recur_gate"), n_, config.dim);
-        output_ = loader.matmul(name("recur_output"), config.dim, n_);
+    RecurrenceBlock(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence)
+        : place_(place), n_(recurrence.dim) {
+        const u32 dim = place.config.dim;
+        norm_ = loader.norm(place.name("recur_norm"), dim);
+        x_ = loader.matmul(place.name("recur_x"), n_, dim);
+        gate_ = loader.matmul(place.name("recur_gate"), n_, dim);
+        output_ = loader.matmul(place.name("recur_output"), dim, n_);
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
-        a.reserve("input", config_.dim, input_formats(device));
+        a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("recur_x", n_);
         a.reserve("recur_gate", n_);
         a.reserve("recur", n_, device.matmul_input(output_.dtype));
@@ -33,13 +33,13 @@ class RecurrenceBlock final : public Block {
     void emit(Emitter& e, Phase /*phase*/) const override {
         const Binding &x = e.activations.f32("recur_x"), &gate = e.activations.f32("recur_gate");
         const Act& out = e.activations.act("recur");
-        const Act input = e.block_input("recur_norm", index_, norm_, input_formats(e.device));
-        e.matmul("recur_x", index_, input, x_, x);
-        e.matmul("recur_gate", index_, input, gate_, gate);
-        e.emit(Op::kRecur, "recur", index_)
+        const Act input = e.block_input("recur_norm", place_.layer, norm_, input_formats(e.device));
+        e.matmul("recur_x", place_.layer, input, x_, x);
+        e.matmul("recur_gate", place_.layer, input, gate_, gate);
+        e.emit(Op::kRecur, "recur", place_.layer)
             .buffer(x)
             .buffer(gate)
-            .buffer(e.step.state.at(static_cast<std::size_t>(index_)))
+            .buffer(e.step.state.at(place_.index))
             .act(out)
             .buffer(e.step.rows)
             .buffer(e.step.state_spans)
@@ -50,7 +50,7 @@ class RecurrenceBlock final : public Block {
                                 .dim = n_,
                                 .formats = e.input_format(output_),
                                 .state_words = e.step.state_words});
-        e.add_to_residual("recur_output", index_, out, output_, {}, {});
+        e.add_to_residual("recur_output", place_.layer, out, output_, {}, {});
     }
 
   private:
@@ -58,18 +58,16 @@ class RecurrenceBlock final : public Block {
         return device.matmul_input(x_.dtype) | device.matmul_input(gate_.dtype);
     }
 
-    const ModelConfig& config_;
+    const BlockPlace place_;
     const u32 n_;
-    const int index_;
     Norm norm_;
     Weight x_, gate_, output_;
 };
 
 }  // namespace
 
-std::unique_ptr<Block> load_recurrence(Loader& loader, const ModelConfig& config, const LayerConfig& layer,
-                                       const LayerPlace& place) {
-    return std::make_unique<RecurrenceBlock>(loader, config, layer, place);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence) {
+    return std::make_unique<RecurrenceBlock>(loader, place, recurrence);
 }
 
 }  // namespace akunu

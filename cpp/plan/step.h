@@ -26,19 +26,19 @@ struct StepBuffers {
     Binding slots;            // SlotState of each slot
     Binding control;          // Control
     Binding logprobs;         // LogprobRecord of each row with logits, step after step
-    Binding cache;            // pages, each with the keys and values of all layers
-    std::vector<Binding> kv;  // per layer: the cache from the layer's part of the first page on
+    Binding cache;            // pages, each with the keys and values of all blocks
+    std::vector<Binding> kv;  // per block: the cache from the block's part of the first page on
     // Where blocks have a state that cannot be truncated: records, the slots' own first, then checkpoints.
     Binding states;
-    std::vector<Binding> state;  // per layer: from the layer's part of the first record on
+    std::vector<Binding> state;  // per block: from the block's part of the first record on
     Binding state_spans;         // StateSpan of each slot
     std::uint32_t state_words = 0;
     // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
     Binding sound_rows;             // Row of each row, whose slot is its text's sound
     Binding sound_pages;            // [sounds, sound_max_pages] u32
-    std::vector<Binding> sound_kv;  // per layer
+    std::vector<Binding> sound_kv;  // per block
     Binding aligned;                // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
-    std::vector<Binding> heads;     // per layer, u32: its aligned heads
+    std::vector<Binding> heads;     // per block, u32: its aligned heads
     std::uint32_t sound_max_pages = 0, sound_page_words = 0, aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
     DType kv_dtype = DType::F16;

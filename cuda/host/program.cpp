@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "core/error.h"
@@ -52,6 +53,8 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kColumnSquares, kOpColumnSquares},
 };
 
+static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
+static_assert(std::extent_v<decltype(Command::patch_field)> == kMaxPatches);
 static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource::kKeys) == u32(kPatchKeys));
 // What cuda/kernels/tokens.cuh and speech.cuh declare anew.
 static_assert(sizeof(SamplerState) == 80 * 4 && offsetof(SamplerState, end_ids) == 16 * 4);
@@ -308,9 +311,9 @@ bool Needs::covers(const Needs& o) const {
 
 std::string Needs::definitions() const {
     const auto number = [](u32 v) { return std::to_string(v); };
-    std::uint32_t mask = 0;
-    for (const u32 op : ops) mask |= 1u << op;
-    return "#define AKUNU_OPS " + std::to_string(mask) + "u\n" + list("AKUNU_READERS", readers, number) +
+    std::uint64_t mask = 0;
+    for (const u32 op : ops) mask |= std::uint64_t{1} << op;
+    return "#define AKUNU_OPS " + std::to_string(mask) + "ull\n" + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
            list("AKUNU_DECODE_KINDS", decode_kinds, number);
 }

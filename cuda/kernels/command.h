@@ -58,7 +58,9 @@ enum OpCode : u32 {
     kOpRecur,
     kOpColumnSquares,
     kOpDecodeAttention,
+    kNumOps,
 };
+static_assert(kNumOps <= 64, "AKUNU_OPS has a bit for each");
 
 // How weights are read. Planar types of one kind share a reader, whose `spec` says the rest.
 enum Reader : u32 {
@@ -108,7 +110,7 @@ struct alignas(16) Command {
     u32 label;                           // its place in the table
     u32 streams;                         // what of its weights comes through the ring, where its rows are few
     u32 as_before;                       // 1: kOpDecodeAttention of the same rows and shape as the one before it
-    u32 params[16];
+    u32 params[32];
     u64 buffers[12];
     WeightPlanes weights[3];
     // For copies of boxes: of a matmul's rows that are F16, and of its weights in tiles that are; 0: there is none.

@@ -9,12 +9,11 @@
 
 #include "core/dispatch.h"
 #include "metal/choose/chip.h"
+#include "metal/include/buffer_index.h"
 
 namespace akunu::metal {
 
-// Where a kernel finds things: a command's buffers are at [[buffer(0)]]..[[buffer(7)]] in the table's order, then:
-constexpr int kParamsIndex = 8;   // the command's parameters, patched
-constexpr int kScratchIndex = 9;  // `scratch_bytes` of device memory between the passes of one command
+static_assert(kParamsIndex == kMaxBuffers, "a kernel finds its parameters behind a command's buffers");
 
 constexpr std::uint32_t kSimdWidth = 32;  // threads of a SIMD-group, on every chip so far
 

@@ -15,7 +15,7 @@
 namespace akunu::metal {
 
 // Bytes from one command's parameters to the next one's; constant address space needs 32 on some GPUs.
-constexpr std::uint64_t kParamsStride = 64;
+constexpr std::uint64_t kParamsStride = 128;
 static_assert(kMaxParamBytes <= kParamsStride);
 
 struct ResolvedPass {

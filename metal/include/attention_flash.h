@@ -16,6 +16,7 @@
 #include <metal_simdgroup_matrix>
 
 #include "attention_kv.h"
+#include "buffer_index.h"
 
 // What the queries of a tile are.
 struct FlashTile {
@@ -111,8 +112,8 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
                           device float* out [[buffer(2)]],
                           device const Row* rows [[buffer(3)]],
                           device const uint* pages [[buffer(4)]],
-                          constant AttentionParams& p [[buffer(8)]],
-                          device float* partials [[buffer(9), function_constant(kBatched)]],
+                          constant AttentionParams& p [[buffer(kParamsIndex)]],
+                          device float* partials [[buffer(kScratchIndex), function_constant(kBatched)]],
                           uint3 group [[threadgroup_position_in_grid]],
                           uint3 groups [[threadgroups_per_grid]],
                           uint tid [[thread_index_in_threadgroup]],

@@ -4,6 +4,7 @@
 #include <metal_stdlib>
 
 #include "attention_kv.h"
+#include "buffer_index.h"
 
 // A head's elements as a lane holds them: the pairs i = lane, lane + 32, ... that turn, then what passes through. One lane
 // reads and writes an element, so that heads can turn in place.
@@ -51,7 +52,7 @@ template <typename Kv>
                         device const float* norms [[buffer(5)]],  // q's, k's
                         device const Row* rows [[buffer(6)]],
                         device const uint* pages [[buffer(7)]],
-                        constant RopeKvParams& p [[buffer(8)]],
+                        constant RopeKvParams& p [[buffer(kParamsIndex)]],
                         uint2 group [[threadgroup_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]],
                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {

@@ -9,6 +9,7 @@
 #include <metal_stdlib>
 
 #include "attention_kv.h"
+#include "buffer_index.h"
 
 enum SplitSizes : u32 {
     kLanesPerKey = 8,  // each with every 8th quad of the key
@@ -97,7 +98,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
                                 device float* partials [[buffer(2)]],
                                 device const Row* rows [[buffer(3)]],
                                 device const uint* pages [[buffer(4)]],
-                                constant AttentionParams& p [[buffer(8)]],
+                                constant AttentionParams& p [[buffer(kParamsIndex)]],
                                 uint2 group [[threadgroup_position_in_grid]],
                                 uint tid [[thread_index_in_threadgroup]],
                                 uint lane [[thread_index_in_simdgroup]],

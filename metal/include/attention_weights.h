@@ -5,6 +5,7 @@
 #include <metal_stdlib>
 
 #include "attention_kv.h"
+#include "buffer_index.h"
 #include "reduce.h"
 
 template <typename Kv>
@@ -14,7 +15,7 @@ template <typename Kv>
                                   device float* out [[buffer(3)]],
                                   device const Row* rows [[buffer(4)]],
                                   device const uint* pages [[buffer(5)]],
-                                  constant AttentionWeightsParams& p [[buffer(8)]],
+                                  constant AttentionWeightsParams& p [[buffer(kParamsIndex)]],
                                   uint2 group [[threadgroup_position_in_grid]],
                                   uint tid [[thread_index_in_threadgroup]],
                                   uint lane [[thread_index_in_simdgroup]],

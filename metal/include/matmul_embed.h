@@ -1,6 +1,7 @@
 // hidden = table[token]·scale, four elements per thread.
 #pragma once
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "dequant.h"
 #include "vector_load.h"
@@ -26,7 +27,7 @@ inline void embed_quad(device const uint* history, thread const typename F::Matr
 template <typename F>
 kernel void embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
                   device float* hidden [[buffer(2)]], device const Row* rows [[buffer(3)]],
-                  constant EmbedParams& p [[buffer(8)]], uint2 at [[thread_position_in_grid]]) {
+                  constant EmbedParams& p [[buffer(kParamsIndex)]], uint2 at [[thread_position_in_grid]]) {
     const typename F::Matrix matrix = {table};
     embed_quad<F>(history, matrix, hidden, rows, p, at);
 }

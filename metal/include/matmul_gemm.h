@@ -7,6 +7,7 @@
 
 #include <metal_simdgroup_matrix>
 
+#include "buffer_index.h"
 #include "dequant.h"
 #include "matmul_output.h"
 #include "matmul_sizes.h"
@@ -120,7 +121,7 @@ inline void store_tile(threadgroup const float* products, device float* y, devic
 template <typename F, ushort kTokens>
 kernel void matmul_gemm(device const typename F::Input* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                         device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
-                        constant MatmulParams& p [[buffer(8)]], uint2 group [[threadgroup_position_in_grid]],
+                        constant MatmulParams& p [[buffer(kParamsIndex)]], uint2 group [[threadgroup_position_in_grid]],
                         uint2 groups [[threadgroups_per_grid]], ushort thread_index [[thread_index_in_threadgroup]],
                         ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup float4 memory[gemm_memory<F, kTokens>()];
@@ -133,7 +134,7 @@ kernel void matmul_gemm(device const typename F::Input* x [[buffer(0)]], device 
 template <typename F, ushort kTokens>
 kernel void gate_up_gemm(device const typename F::Input* x [[buffer(0)]], device const uchar* gate [[buffer(1)]],
                          device const uchar* up [[buffer(2)]], device float* out [[buffer(3)]],
-                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(8)]],
+                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(kParamsIndex)]],
                          uint2 group [[threadgroup_position_in_grid]], uint2 groups [[threadgroups_per_grid]],
                          ushort thread_index [[thread_index_in_threadgroup]],
                          ushort simd [[simdgroup_index_in_threadgroup]]) {

@@ -7,6 +7,7 @@
 // matmul costs no pass of its own: Σ x² grows along with Σ x·g·w, whose result is scaled at the end.
 #pragma once
 
+#include "buffer_index.h"
 #include "dequant.h"
 #include "matmul_output.h"
 #include "matmul_sizes.h"
@@ -154,7 +155,7 @@ inline float2 gemv(thread const Input& x, thread const typename F::Matrix (&w)[k
 template <typename F>
 kernel void matmul_gemv(device const typename F::Input* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                         device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
-                        constant MatmulParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
+                        constant MatmulParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
                         ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                         ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
@@ -169,7 +170,7 @@ kernel void matmul_gemv(device const typename F::Input* x [[buffer(0)]], device 
 template <typename F>
 kernel void gate_up_gemv(device const typename F::Input* x [[buffer(0)]], device const uchar* gate [[buffer(1)]],
                          device const uchar* up [[buffer(2)]], device float* out [[buffer(3)]],
-                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(8)]],
+                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(kParamsIndex)]],
                          uint group [[threadgroup_position_in_grid]], ushort simd [[simdgroup_index_in_threadgroup]],
                          ushort simds [[simdgroups_per_threadgroup]], ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
@@ -198,7 +199,7 @@ template <typename F, typename V = F>
 kernel void norm_qkv(device const float* x [[buffer(0)]], device const float* g [[buffer(1)]],
                      device const uchar* wq [[buffer(2)]], device const uchar* wk [[buffer(3)]],
                      device const uchar* wv [[buffer(4)]], device float* y [[buffer(5)]],
-                     device const float* bias [[buffer(6)]], constant NormQkvParams& p [[buffer(8)]],
+                     device const float* bias [[buffer(6)]], constant NormQkvParams& p [[buffer(kParamsIndex)]],
                      uint group [[threadgroup_position_in_grid]], ushort simd [[simdgroup_index_in_threadgroup]],
                      ushort simds [[simdgroups_per_threadgroup]], ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
@@ -233,7 +234,7 @@ template <typename F>
 kernel void norm_gate_up(device const float* x [[buffer(0)]], device const float* g [[buffer(1)]],
                          device const uchar* gate [[buffer(2)]], device const uchar* up [[buffer(3)]],
                          device float* out [[buffer(4)]], device half* compact [[buffer(5)]],
-                         constant NormGateUpParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
+                         constant NormGateUpParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
                          ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                          ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];

@@ -4,6 +4,7 @@
 // not known when the kernel is compiled would put the array into memory.
 #pragma once
 
+#include "buffer_index.h"
 #include "dequant.h"
 #include "matmul_output.h"
 #include "matmul_sizes.h"
@@ -88,7 +89,7 @@ static inline void store_tokens(device float* y, device const float* bias, const
 template <typename F>
 kernel void matmul_rows(device const typename F::Input* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                         device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
-                        constant MatmulParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
+                        constant MatmulParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
                         ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                         ushort lane [[thread_index_in_simdgroup]]) {
     const uint first = (group * simds + simd) * kRowsOfW;
@@ -102,7 +103,7 @@ kernel void matmul_rows(device const typename F::Input* x [[buffer(0)]], device 
 template <typename F>
 kernel void gate_up_rows(device const typename F::Input* x [[buffer(0)]], device const uchar* gate [[buffer(1)]],
                          device const uchar* up [[buffer(2)]], device float* out [[buffer(3)]],
-                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(8)]],
+                         device half* compact [[buffer(4)]], constant GateUpParams& p [[buffer(kParamsIndex)]],
                          uint group [[threadgroup_position_in_grid]], ushort simd [[simdgroup_index_in_threadgroup]],
                          ushort simds [[simdgroups_per_threadgroup]], ushort lane [[thread_index_in_simdgroup]]) {
     const uint first = (group * simds + simd) * (kRowsOfW / 2), row = first + lane % 2;

@@ -1,6 +1,7 @@
 // The kernels of an MLX format: those of matmul_*.h with scales and biases as buffers 4 and 5.
 #pragma once
 
+#include "buffer_index.h"
 #include "dequant_mlx.h"
 #include "instantiate.h"
 #include "matmul_embed.h"
@@ -12,7 +13,7 @@ template <typename F>
 kernel void mlx_embed(device const uint* history [[buffer(0)]], device const uchar* table [[buffer(1)]],
                       device float* hidden [[buffer(2)]], device const Row* rows [[buffer(3)]],
                       device const uchar* scales [[buffer(4)]],
-                      device const uchar* biases [[buffer(5)]], constant EmbedParams& p [[buffer(8)]],
+                      device const uchar* biases [[buffer(5)]], constant EmbedParams& p [[buffer(kParamsIndex)]],
                       uint2 at [[thread_position_in_grid]]) {
     const typename F::Matrix matrix = {table, scales, biases};
     embed_quad<F>(history, matrix, hidden, rows, p, at);
@@ -22,7 +23,7 @@ template <typename F>
 kernel void mlx_gemv(device const half* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                      device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
                      device const uchar* scales [[buffer(4)]], device const uchar* biases [[buffer(5)]],
-                     constant MatmulParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
+                     constant MatmulParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
                      ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                      ushort lane [[thread_index_in_simdgroup]]) {
     threadgroup float partial[kPartials];
@@ -37,7 +38,7 @@ template <typename F>
 kernel void mlx_rows(device const half* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                      device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
                      device const uchar* scales [[buffer(4)]], device const uchar* biases [[buffer(5)]],
-                     constant MatmulParams& p [[buffer(8)]], uint group [[threadgroup_position_in_grid]],
+                     constant MatmulParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
                      ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
                      ushort lane [[thread_index_in_simdgroup]]) {
     const typename F::Matrix matrix[1] = {{w, scales, biases}};
@@ -51,7 +52,7 @@ template <typename F, ushort kTokens>
 kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                      device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
                      device const uchar* scales [[buffer(4)]], device const uchar* biases [[buffer(5)]],
-                     constant MatmulParams& p [[buffer(8)]], uint2 group [[threadgroup_position_in_grid]],
+                     constant MatmulParams& p [[buffer(kParamsIndex)]], uint2 group [[threadgroup_position_in_grid]],
                      uint2 groups [[threadgroups_per_grid]], ushort thread_index [[thread_index_in_threadgroup]],
                      ushort simd [[simdgroup_index_in_threadgroup]]) {
     threadgroup float4 memory[gemm_memory<F, kTokens>()];

@@ -11,10 +11,10 @@ Hugging Face Transformers, against which tests/models checks every row.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 __all__ = [
     "ARCHITECTURES",
@@ -28,6 +28,8 @@ __all__ = [
     "Activation",
     "Architecture",
     "ConfigKey",
+    "LayerKind",
+    "MixerKind",
     "Pooling",
     "RopeStyle",
     "TensorRule",
@@ -41,6 +43,15 @@ Pooling = Literal["mean", "cls", "last"]
 """What becomes of a text's rows: their mean, the first, or the last one."""
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
+
+MixerKind = Literal["attention", "cross_attention", "feed_forward", "recurrence"]
+"""What a block computes; `akunu.blocks` has a class for each."""
+
+
+class LayerNumbers(Protocol):
+    """What a file says of layers, as `Architecture.layer_kinds` reads it."""
+
+    def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -211,9 +222,12 @@ class TensorRule:
     cols
         Symbol of the row length, or None for a vector.
     optional
-        The tensor may be absent, but then from every layer.
-    skips_first
-        The first layer has no such tensor.
+        The tensor may be absent, but then from every layer of its kind.
+    count
+        Symbol of a first axis, for a tensor of so many matrices or vectors, such as one for each expert. In a
+        name, `{e}` stands for one of them, where each is a tensor of its own.
+    interleaved
+        The parts alternate row by row, instead of following each other.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -223,8 +237,25 @@ class TensorRule:
     parts: tuple[tuple[str, str], ...]
     cols: str | None = None
     optional: bool = False
-    skips_first: bool = False
+    count: str | None = None
+    interleaved: bool = False
     folder_only: bool = False
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """Layers that have the same blocks, and tensors of the same names; their sizes may differ.
+
+    Attributes
+    ----------
+    tensors
+        Every tensor that such a layer may have.
+    mixers
+        What its blocks compute, in their order.
+    """
+
+    tensors: tuple[TensorRule, ...]
+    mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
 
 
 @dataclass(frozen=True)
@@ -240,7 +271,12 @@ class Architecture:
     rope_style, activation
         See the types.
     tensors
-        Every tensor that the file may have, besides `ROPE_TENSORS`.
+        Every tensor that the file may have outside of layers, besides `ROPE_TENSORS`.
+    layers
+        The kinds of layers, by name.
+    layer_kinds
+        Names the kind of each layer; called with what the file says (`akunu.config_numbers.Numbers`) and the
+        number of layers. None: there is one kind.
     ignored
         Name patterns (`fnmatch`) of tensors that a file may have and that change nothing.
     defaults
@@ -265,6 +301,8 @@ class Architecture:
     rope_style: RopeStyle
     activation: Activation
     tensors: tuple[TensorRule, ...]
+    layers: Mapping[str, LayerKind]
+    layer_kinds: Callable[[LayerNumbers, int], Sequence[str]] | None = None
     ignored: tuple[str, ...] = ()
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     scale_embedding: bool = False
@@ -273,6 +311,25 @@ class Architecture:
     soft_caps: tuple[str, ...] = ()
     wide_scale_layers: tuple[int, ...] = ()
     required_keys: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[TensorRule, ...]:
+        """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
+        return tuple(
+            dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
+        )
+
+    def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
+        """The kind of each layer of a model."""
+        if self.layer_kinds is None:
+            (kind,) = self.layers.values()
+            return [kind] * n_layers
+        return [self.layers[name] for name in self.layer_kinds(numbers, n_layers)]
+
+
+def _one_kind(*tensors: TensorRule) -> Mapping[str, LayerKind]:
+    """All layers have attention and a feed-forward, of these tensors."""
+    return MappingProxyType({"layer": LayerKind(tensors)})
 
 
 def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
@@ -355,15 +412,17 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
     )
 
 
-def with_fused_qkv(rules: Iterable[TensorRule], names: Container[str]) -> tuple[TensorRule, ...]:
-    """The rules for a GGUF file of these names. Q, K and V may be one tensor there, as llama.cpp's converter
-    writes them with `--fuse-qkv`.
+def with_fused_qkv(
+    rules: Iterable[TensorRule], names: Container[str], layer: int = 0
+) -> tuple[TensorRule, ...]:
+    """The rules of a layer for a GGUF file of these names. Q, K and V may be one tensor there, as llama.cpp's
+    converter writes them with `--fuse-qkv`.
     """
     found = tuple(rules)
     for kind in ("weight", "bias"):
         source = f"{_B}attn_qkv.{kind}"
         parts = [rule for rule in found if rule.source in [f"{_B}attn_{part}.{kind}" for part in "qkv"]]
-        if len(parts) == 3 and source.replace("{n}", "0") in names:
+        if len(parts) == 3 and source.replace("{n}", str(layer)) in names:
             places = tuple(rule.parts[0] for rule in parts)
             fused = TensorRule(source, "", places, parts[0].cols, parts[0].optional)
             found = (*(rule for rule in found if rule not in parts), fused)
@@ -392,7 +451,8 @@ _ROWS = (
         summary="Llama 2, 3, 3.1, 3.2, 3.3; Mistral; SmolLM; TinyLlama",
         rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
         activation="silu",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_qkv_bias(optional=True), *_OUTPUT_BIAS, *_FFN_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_qkv_bias(optional=True), *_OUTPUT_BIAS, *_FFN_BIAS),
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
     Architecture(
@@ -400,21 +460,24 @@ _ROWS = (
         summary="Qwen 1.5, 2 and 2.5",
         rope_style="half",
         activation="silu",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_qkv_bias(optional=False), *_OUTPUT_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_qkv_bias(optional=False), *_OUTPUT_BIAS),
     ),
     Architecture(
         name="qwen3",
         summary="Qwen 3, dense sizes",
         rope_style="half",
         activation="silu",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
     ),
     Architecture(
         name="gemma",
         summary="Gemma 1",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_PLAIN_LAYER, *_FOLDER_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_FOLDER_BIAS),
         scale_embedding=True,
     ),
     Architecture(
@@ -422,7 +485,8 @@ _ROWS = (
         summary="Gemma 2: soft caps, every second layer windowed, norms after attention and FFN",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_FOLDER_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_FOLDER_BIAS),
         defaults=MappingProxyType({"attn_softcap": 50.0, "final_softcap": 30.0, "window": 4096}),
         scale_embedding=True,
         window_period=2,
@@ -434,7 +498,8 @@ _ROWS = (
         summary="Gemma 3, text: five windowed layers to one full, two thetas, Q/K norms",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,
@@ -446,7 +511,8 @@ _ROWS = (
         summary="EmbeddingGemma: Gemma 3 that sees a whole text, and dense layers behind its mean",
         rope_style="half",
         activation="gelu_tanh",
-        tensors=(*_GLOBAL, *_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
         scale_embedding=True,
         window_period=6,
@@ -457,7 +523,8 @@ _ROWS = (
         summary="Phi-3, Phi-3.5 mini, Phi-4 and Phi-4-mini: fused QKV and gate-up, LongRoPE",
         rope_style="half",
         activation="silu",
-        tensors=(*_GLOBAL, *_NORMS, *_FUSED_QKV, *_ATTN_OUTPUT, *_FUSED_GATE_UP, *_DOWN),
+        tensors=_GLOBAL,
+        layers=_one_kind(*_NORMS, *_FUSED_QKV, *_ATTN_OUTPUT, *_FUSED_GATE_UP, *_DOWN),
         required_keys=("attention.sliding_window", "rope.scaling.original_context_length"),
     ),
 )

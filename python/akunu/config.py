@@ -8,9 +8,9 @@ because to leave it out would give wrong text. It reads no weights, except the f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,14 +27,17 @@ from akunu.architectures import (
     Activation,
     Architecture,
     ConfigKey,
+    LayerKind,
+    MixerKind,
     Pooling,
     RopeStyle,
     with_fused_qkv,
 )
+from akunu.blocks import Attention, Block, FeedForward, Mixer, RopeSet, layer_blocks
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
-from akunu.tensor_map import TensorInfo, TensorRef, by_name, check_shape, map_tensors
+from akunu.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, check_shape, map_tensors
 
 __all__ = [
     "EncoderConfig",
@@ -51,6 +54,8 @@ __all__ = [
     "resolve",
     "vocabulary_size",
 ]
+
+M = TypeVar("M", bound=Mixer)
 
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
@@ -86,7 +91,10 @@ class EncoderConfig:
 
 @dataclass(frozen=True, eq=False)
 class ModelConfig:
-    """All numbers of a decoder, checked; what is per layer is spelt out.
+    """All numbers of a model, checked, as the engine takes them.
+
+    What a layer has is in its blocks. The properties give what all layers share, for readers of models whose
+    layers are equal.
 
     Attributes
     ----------
@@ -94,62 +102,130 @@ class ModelConfig:
         Name of the row in `akunu.architectures.ARCHITECTURES`.
     context_length
         Positions the model was trained for.
-    rope_dim
-        How many leading elements of a head are rotated (even, at most `head_dim`).
-    inv_freq
-        Radians per position, float32 [sets, rope_dim/2], scaling applied. Set 0 is the global one; set 1,
-        when present, is for the layers with a local theta.
-    rope_scale
-        Factor on cos and sin of each set (YaRN's and LongRoPE's attention factor), 1 for the rest.
-    attn_softcap, final_softcap
-        Attention scores and logits become `cap * tanh(x / cap)`; 0 = no cap.
-    attn_scale
-        Factor on q·k.
+    rope_sets
+        The sets of rotary frequencies that attention blocks refer to.
+    blocks
+        The blocks between the embedding and the head, in order.
+    final_softcap
+        Logits become `cap * tanh(logit / cap)`; 0 = no cap.
     embedding_scale
         Factor on the embedding.
-    layer_window
-        Per layer: 0 = full causal attention; w = a query at p sees the keys in (p - w, p].
-    layer_rope
-        Per layer: index of its set in `inv_freq`.
     layer_norm
         Norms are LayerNorm, else RMS.
-    bidirectional
-        A query also sees the keys after it, in a windowed layer those in (p - w, p + w).
     positions, kinds
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
-    recurrent_dim
-        Per layer, or of all: channels of a recurrence in attention's place; 0: attention.
     encoder
-        What a model that makes vectors of texts has besides; None for one that draws tokens.
+        What a model that makes vectors of texts has besides; None for one that samples tokens.
     """
 
     arch: str
     n_layers: int
     dim: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    ffn_dim: int
     vocab_size: int
     context_length: int
     norm_eps: float
-    rope_style: RopeStyle
-    rope_dim: int
-    inv_freq: npt.NDArray[np.float32]
-    rope_scale: tuple[float, ...]
-    activation: Activation
-    attn_softcap: float
     final_softcap: float
-    attn_scale: float
     embedding_scale: float
-    layer_window: tuple[int, ...]
-    layer_rope: tuple[int, ...]
+    rope_sets: tuple[RopeSet, ...]
+    blocks: tuple[Block, ...]
     layer_norm: bool = False
-    bidirectional: bool = False
     positions: int = 0
     kinds: int = 0
-    recurrent_dim: int | tuple[int, ...] = 0
     encoder: EncoderConfig | None = None
+
+    def numbers(self) -> dict[str, object]:
+        """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""
+        found: dict[str, object] = {
+            field: value for field, value in vars(self).items() if field not in ("blocks", "rope_sets")
+        }
+        for i, rope in enumerate(self.rope_sets):
+            found |= {f"rope_sets[{i}].{field}": value for field, value in vars(rope).items()}
+        values: dict[str, list[object]] = {}
+        for block in self.blocks:
+            values.setdefault("blocks", []).append(block.mixer.kind)
+            for field, value in vars(block.mixer).items():
+                if field != "kind":
+                    values.setdefault(f"{block.mixer.kind}.{field}", []).append(value)
+        kinds = values.pop("blocks", [])
+        shared = {name: each[0] if len(set(each)) == 1 else tuple(each) for name, each in values.items()}
+        return found | {"blocks": tuple(kinds)} | shared
+
+    def mixers(self, kind: type[M]) -> list[M]:
+        """The mixers of one class, in order."""
+        return [block.mixer for block in self.blocks if isinstance(block.mixer, kind)]
+
+    def _shared(self, kind: type[M], field: str) -> Any:
+        values = {getattr(mixer, field) for mixer in self.mixers(kind)}
+        if len(values) != 1:
+            raise UnsupportedError(
+                f"{field}: the layers of this {self.arch} model differ ({shown(sorted(values, key=str))}); "
+                "only equal layers are supported here"
+            )
+        return values.pop()
+
+    @property
+    def n_heads(self) -> int:
+        """Heads of queries."""
+        return int(self._shared(Attention, "n_heads"))
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return int(self._shared(Attention, "n_kv_heads"))
+
+    @property
+    def head_dim(self) -> int:
+        """Elements of a head."""
+        return int(self._shared(Attention, "head_dim"))
+
+    @property
+    def attn_scale(self) -> float:
+        """Factor on q·k."""
+        return float(self._shared(Attention, "scale"))
+
+    @property
+    def attn_softcap(self) -> float:
+        """Cap of attention scores; 0 = none."""
+        return float(self._shared(Attention, "softcap"))
+
+    @property
+    def bidirectional(self) -> bool:
+        """A query also sees the keys after it."""
+        return bool(self._shared(Attention, "bidirectional"))
+
+    @property
+    def ffn_dim(self) -> int:
+        """Inner elements of a feed-forward."""
+        return int(self._shared(FeedForward, "dim"))
+
+    @property
+    def activation(self) -> Activation:
+        """The activation of the feed-forwards."""
+        found: Activation = self._shared(FeedForward, "activation")
+        return found
+
+    @property
+    def layer_window(self) -> tuple[int, ...]:
+        """The window of each attention block; 0 = full attention."""
+        return tuple(attention.window for attention in self.mixers(Attention))
+
+    @property
+    def layer_rope(self) -> tuple[int | None, ...]:
+        """The rope set of each attention block; None = heads are not rotated."""
+        return tuple(attention.rope for attention in self.mixers(Attention))
+
+    @property
+    def rope_dim(self) -> int:
+        """How many leading elements of a head are rotated, in all sets."""
+        dims = {rope.dim for rope in self.rope_sets} or {0}
+        if len(dims) != 1:
+            raise UnsupportedError(f"the layers of this {self.arch} model rotate different parts of a head")
+        return dims.pop()
+
+    @property
+    def rope_style(self) -> RopeStyle:
+        """Which elements of a head rotate together."""
+        return self.rope_sets[0].style if self.rope_sets else "half"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +239,8 @@ class ModelSpec:
     tensors
         Canonical name to its place in the file: `token_embedding`, `output_norm`, `output`, and with the
         prefix `layers.{n}.`: `attn_norm`, `attn_q|k|v|output`, `attn_q|k|v|output_bias`, `attn_q|k_norm`,
-        `post_attn_norm`, `ffn_norm`, `ffn_gate|up|down`, `post_ffn_norm`. What a model lacks is absent, and
-        then from every layer. Without `output` the output head is tied to `token_embedding`.
+        `post_attn_norm`, `ffn_norm`, `ffn_gate|up|down`, `post_ffn_norm`. What a model lacks is absent.
+        Without `output` the output head is tied to `token_embedding`.
     """
 
     config: ModelConfig
@@ -182,32 +258,54 @@ def model_config(
     activation: Activation,
     layer_window: tuple[int, ...],
     attn_scale: float,
+    kinds: Sequence[LayerKind],
     embedding_scale: float = 1.0,
+    bidirectional: bool = False,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
-    `rotary` has a set of frequencies, float64 [rope_dim/2], and the factor on their cos and sin, for all
-    layers, or one more, for those with a window.
+    `rotary` has a set of frequencies, float64 [rotated elements of a head / 2], and the factor on their cos
+    and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
     """
-    frequencies = np.stack([inv_freq for inv_freq, _ in rotary]).astype(np.float32)
-    frequencies.flags.writeable = False
+    frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
+    for values in frequencies:
+        values.flags.writeable = False
+    softcap = numbers.real("attn_softcap")
+
+    def attention(n: int) -> Attention:
+        window = layer_window[n]
+        rope = int(len(rotary) > 1 and window > 0) if rotary else None
+        return Attention(
+            n_heads=sizes.n_heads[n],
+            n_kv_heads=sizes.n_kv_heads[n],
+            head_dim=sizes.head_dim,
+            scale=attn_scale,
+            window=window,
+            rope=rope,
+            softcap=softcap,
+            bidirectional=bidirectional,
+        )
+
+    def feed_forward(n: int) -> FeedForward:
+        return FeedForward(sizes.ffn_dim[n], activation)
+
+    makers: dict[MixerKind, Callable[[int], Mixer]] = {
+        "attention": attention,
+        "feed_forward": feed_forward,
+    }
     return ModelConfig(
         arch=arch,
-        **vars(sizes),
+        n_layers=sizes.n_layers,
+        dim=sizes.dim,
         vocab_size=vocab_size,
         context_length=numbers.integer("context_length"),
         norm_eps=numbers.real("norm_eps"),
-        rope_style=rope_style,
-        rope_dim=2 * frequencies.shape[1],
-        inv_freq=frequencies,
-        rope_scale=tuple(scale for _, scale in rotary),
-        activation=activation,
-        attn_softcap=numbers.real("attn_softcap"),
         final_softcap=numbers.real("final_softcap"),
-        attn_scale=attn_scale,
         embedding_scale=embedding_scale,
-        layer_window=layer_window,
-        layer_rope=tuple(int(len(frequencies) > 1 and window > 0) for window in layer_window),
+        rope_sets=tuple(
+            RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
+        ),
+        blocks=layer_blocks(kinds, makers),
     )
 
 
@@ -249,11 +347,15 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
             f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
         )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
+    kinds = arch.kinds_of(meta, n_layers)
     refs = map_tensors(
-        with_fused_qkv(arch.tensors, tensors),
+        arch.tensors,
         tensors,
         sizes.symbols(vocab_size),
-        n_layers,
+        [
+            LayerTensors(with_fused_qkv(kind.tensors, tensors, n), sizes.layer_symbols(n))
+            for n, kind in enumerate(kinds)
+        ],
         owner=arch.name,
         known=ROPE_TENSORS,
         ignored=(*arch.ignored, *ignored),
@@ -273,7 +375,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         rotary=gguf_rotary(gguf, meta, tensors, head_dim, context, windowed=any(layer_window)),
         activation=arch.activation,
         layer_window=layer_window,
-        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads if wide else head_dim) ** -0.5),
+        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
+        kinds=kinds,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(config, refs)

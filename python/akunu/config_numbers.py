@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,15 +64,29 @@ class Numbers:
     def real(self, field: str, *, default: float | None = None) -> float:
         return float(self._number(field, default))
 
+    def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]:
+        """The field's value in each layer: a number for all of them, or an array with one for each."""
+        value = self._value(field, default)
+        if not isinstance(value, list | tuple | np.ndarray):
+            return (int(self._checked(field, value)),) * self.n_layers
+        values = value.tolist() if isinstance(value, np.ndarray) else list(value)
+        self._check_length(self.name(field), values)
+        return tuple(int(self._checked(field, each)) for each in values)
+
     def _number(self, field: str, default: float | None) -> int | float:
+        return self._checked(field, self._uniform(self.name(field), self._value(field, default)))
+
+    def _value(self, field: str, default: float | None) -> object:
         key = CONFIG_KEYS[field]
-        name = self.name(field)
         value = self.get(self.key(field))
         if value is None:
             value = self._defaults.get(field, key.default if default is None else default)
         if value is None:
-            raise ModelFileError(f"{name} is missing; every {self.owner} model needs it")
-        value = self._uniform(name, value)
+            raise ModelFileError(f"{self.name(field)} is missing; every {self.owner} model needs it")
+        return value
+
+    def _checked(self, field: str, value: object) -> int | float:
+        key, name = CONFIG_KEYS[field], self.name(field)
         # bool is a subclass of int, and a flag is not a number
         kinds = (int,) if key.kind is int else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
@@ -89,37 +103,43 @@ class Numbers:
         if not isinstance(value, list | tuple | np.ndarray):
             return value
         values = value.tolist() if isinstance(value, np.ndarray) else list(value)
-        if self.n_layers == 0 or len(values) != self.n_layers:
-            raise ModelFileError(
-                f"{name}: found an array of {len(values)}, expected one number or one a layer"
-            )
+        self._check_length(name, values)
         if any(other != values[0] for other in values):
             raise UnsupportedError(
                 f"{name}: the layers differ ({shown(values)}); only equal layers are supported"
             )
         return values[0]
 
+    def _check_length(self, name: str, values: Sequence[object]) -> None:
+        if self.n_layers == 0 or len(values) != self.n_layers:
+            raise ModelFileError(
+                f"{name}: found an array of {len(values)}, expected one number or one a layer"
+            )
+
 
 @dataclass(frozen=True)
 class DecoderSizes:
-    """The sizes of a decoder's tensors: see `akunu.config.ModelConfig`."""
+    """The sizes of a decoder's tensors. Those that may differ from layer to layer are tuples."""
 
     n_layers: int
     dim: int
-    n_heads: int
-    n_kv_heads: int
     head_dim: int
-    ffn_dim: int
+    n_heads: tuple[int, ...]
+    n_kv_heads: tuple[int, ...]
+    ffn_dim: tuple[int, ...]
 
     def symbols(self, vocab_size: int) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for."""
+        """What the symbols of `TensorRule` stand for outside of layers."""
+        return {"vocab_size": vocab_size, "dim": self.dim}
+
+    def layer_symbols(self, layer: int) -> dict[str, int]:
+        """What the symbols of `TensorRule` stand for in a layer."""
         return {
-            "vocab_size": vocab_size,
             "dim": self.dim,
             "head_dim": self.head_dim,
-            "q_dim": self.n_heads * self.head_dim,
-            "kv_dim": self.n_kv_heads * self.head_dim,
-            "ffn_dim": self.ffn_dim,
+            "q_dim": self.n_heads[layer] * self.head_dim,
+            "kv_dim": self.n_kv_heads[layer] * self.head_dim,
+            "ffn_dim": self.ffn_dim[layer],
         }
 
 
@@ -128,19 +148,21 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
     n_layers = numbers.integer("n_layers")
     numbers.n_layers = n_layers
     dim = numbers.integer("dim")
-    n_heads = numbers.integer("n_heads")
-    n_kv_heads = numbers.integer("n_kv_heads", default=n_heads)
-    if n_heads % n_kv_heads:
+    n_heads = numbers.layer_integers("n_heads")
+    has_kv_heads = numbers.has("n_kv_heads")
+    n_kv_heads = numbers.layer_integers("n_kv_heads") if has_kv_heads else n_heads
+    for heads, kv_heads in zip(n_heads, n_kv_heads, strict=True):
+        if heads % kv_heads:
+            raise ModelFileError(
+                f"{numbers.name('n_kv_heads')}: found {kv_heads}, expected a divisor of the {heads} heads"
+            )
+    if not numbers.has("head_dim") and dim % n_heads[0]:
         raise ModelFileError(
-            f"{numbers.name('n_kv_heads')}: found {n_kv_heads}, expected a divisor of the {n_heads} heads"
-        )
-    if not numbers.has("head_dim") and dim % n_heads:
-        raise ModelFileError(
-            f"{numbers.name('dim')}: found {dim}, expected a multiple of the {n_heads} heads, "
+            f"{numbers.name('dim')}: found {dim}, expected a multiple of the {n_heads[0]} heads, "
             f"because {numbers.name('head_dim')} is absent"
         )
-    head_dim = numbers.integer("head_dim", default=dim // n_heads)
-    return DecoderSizes(n_layers, dim, n_heads, n_kv_heads, head_dim, numbers.integer("ffn_dim"))
+    head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
+    return DecoderSizes(n_layers, dim, head_dim, n_heads, n_kv_heads, numbers.layer_integers("ffn_dim"))
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

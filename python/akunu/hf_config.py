@@ -14,14 +14,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey
+from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey, LayerKind, TensorRule
 from akunu.config import ModelSpec, local_by_period, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import DIVISORS, inverse_frequencies, is_divisor, llama3, longrope_scale, yarn, yarn_scale
-from akunu.tensor_map import TensorInfo, TensorRef, by_name, map_tensors
+from akunu.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 
 __all__ = [
     "HfNumbers",
@@ -76,9 +76,10 @@ def resolve_hf(
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
+    kinds = arch.kinds_of(numbers, sizes.n_layers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
-    refs = with_planes(_map(config, found, row, arch, sizes, model_type, ignored), found)
+    refs = with_planes(_map(config, found, row, arch, kinds, sizes, model_type, ignored), found)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
@@ -106,6 +107,7 @@ def resolve_hf(
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
+        kinds=kinds,
         embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(model, refs)
@@ -213,6 +215,7 @@ def _map(
     tensors: Mapping[str, TensorInfo],
     row: HfModel,
     arch: Architecture,
+    kinds: Sequence[LayerKind],
     sizes: DecoderSizes,
     owner: str,
     ignored: Sequence[str],
@@ -239,28 +242,33 @@ def _map(
         "attn": "attention_bias" if row.biases == "flag" else "",
         "ffn": "mlp_bias" if row.ffn_biases else "",
     }
-    rules = []
-    for rule in arch.tensors:
-        is_head = rule.hf == "lm_head.weight"
-        if is_head and tied:
-            continue
-        name = rule.parts[0][0]
-        needed = is_head or not rule.optional
-        if name.endswith("_bias") and not needed:
-            flag = flags[name.partition("_")[0]]
-            if not flag or not _flag(config, flag):
-                names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
-                _refuse_bias([name for name in names if name in tensors], flag, owner)
+
+    def named(rules: Sequence[TensorRule]) -> tuple[TensorRule, ...]:
+        """The rules by the checkpoint's names, of what the configuration says that it has."""
+        found = []
+        for rule in rules:
+            is_head = rule.hf == "lm_head.weight"
+            if is_head and tied:
                 continue
-            needed = True
-        rules.append(
-            dataclasses.replace(rule, source=head if is_head else prefix + rule.hf, optional=not needed)
-        )
+            name = rule.parts[0][0]
+            needed = is_head or not rule.optional
+            if name.endswith("_bias") and not needed:
+                flag = flags[name.partition("_")[0]]
+                if not flag or not _flag(config, flag):
+                    names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
+                    _refuse_bias([name for name in names if name in tensors], flag, owner)
+                    continue
+                needed = True
+            source = head if is_head else prefix + rule.hf
+            found.append(dataclasses.replace(rule, source=source, optional=not needed))
+        return tuple(found)
+
+    by_kind = {id(kind): named(kind.tensors) for kind in kinds}
     refs = map_tensors(
-        rules,
+        named(arch.tensors),
         tensors,
         sizes.symbols(vocab_size),
-        sizes.n_layers,
+        [LayerTensors(by_kind[id(kind)], sizes.layer_symbols(n)) for n, kind in enumerate(kinds)],
         owner=owner,
         known=known,
         ignored=(*row.ignored, *ignored),

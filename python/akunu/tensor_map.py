@@ -10,7 +10,7 @@ from typing import Protocol
 from akunu.architectures import TensorRule
 from akunu.errors import ModelFileError, UnsupportedError
 
-__all__ = ["TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of"]
+__all__ = ["LayerTensors", "TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of"]
 
 _VECTOR_DTYPES = ("f32", "f16", "bf16")
 
@@ -34,6 +34,10 @@ class TensorRef:
     hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
     make, `source` has the codes, and `scales` and `biases` are the others; `scale_tile` is as in
     `akunu.quantized.Matrix`.
+
+    Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
+    are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
+    many rows.
     """
 
     source: str
@@ -45,6 +49,16 @@ class TensorRef:
     scales: str = ""
     biases: str = ""
     scale_tile: tuple[int, int] | None = None
+    group: tuple[int, int] | None = None
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerTensors:
+    """The tensors of one layer: its rules, and what their symbols stand for in it."""
+
+    rules: tuple[TensorRule, ...]
+    sizes: Mapping[str, int]
 
 
 def by_name(tensors: Sequence[TensorInfo]) -> dict[str, TensorInfo]:
@@ -61,7 +75,7 @@ def map_tensors(
     rules: Iterable[TensorRule],
     tensors: Mapping[str, TensorInfo],
     sizes: Mapping[str, int],
-    n_layers: int,
+    layers: Sequence[LayerTensors] = (),
     *,
     owner: str,
     known: Iterable[str] = (),
@@ -72,44 +86,90 @@ def map_tensors(
     Parameters
     ----------
     rules
-        What the file may have. Their `source` names tensors of this file.
+        What the file may have outside of layers. Their `source` names tensors of this file.
     tensors
         The file's, by name.
     sizes
-        What the rules' symbols stand for.
+        What the symbols of these rules stand for.
+    layers
+        What each layer may have, in order.
     owner
         The architecture, for messages.
     known, ignored
         Names, and patterns of names, that may be left over.
     """
+    found: dict[TensorRule, list[tuple[str, str, Mapping[str, int]]]] = {
+        rule: [("", rule.source, sizes)] for rule in rules
+    }
+    for n, layer in enumerate(layers):
+        for rule in layer.rules:
+            source = rule.source.replace("{n}", str(n))
+            found.setdefault(rule, []).append((f"layers.{n}.", source, layer.sizes))
     refs: dict[str, TensorRef] = {}
     used = set(known)
-    for rule in rules:
-        layers = range(int(rule.skips_first), n_layers)
-        prefixes = [f"layers.{n}." for n in layers] if "{n}" in rule.source else [""]
-        sources = [rule.source.replace("{n}", str(n)) for n in (layers if "{n}" in rule.source else (0,))]
-        if rule.optional and not any(source in tensors for source in sources):
+    for rule, places in found.items():
+        sources = [_sources(rule, source, own) for _, source, own in places]
+        if rule.optional and not any(name in tensors for names in sources for name in names):
             continue
-        for prefix, source in zip(prefixes, sources, strict=True):
-            tensor = tensors.get(source)
-            if tensor is None:
-                where = f"the {n_layers} layers of this {owner} model need it" if prefix else "it is needed"
-                raise ModelFileError(f"tensor {source} is missing; {where}")
-            rows = [sizes[symbol] for _, symbol in rule.parts]
-            n_cols = sizes[rule.cols] if rule.cols is not None else 0
-            check_shape(tensor, (sum(rows), n_cols) if n_cols else (sum(rows),))
-            first = 0
-            for (name, _), n_rows in zip(rule.parts, rows, strict=True):
-                refs[prefix + name] = TensorRef(source, first, n_rows, n_cols)
-                first += n_rows
-            used.add(source)
+        for (prefix, _, own), names in zip(places, sources, strict=True):
+            refs |= _place(rule, names, tensors, own, prefix, owner, len(places))
+            used.update(names)
     for name in tensors:
         if name not in used and not any(fnmatchcase(name, pattern) for pattern in ignored):
             shown = name if name.isprintable() else repr(name)
             raise UnsupportedError(
-                f"tensor {shown}: the architecture {owner} with {n_layers} layers has no such tensor, "
+                f"tensor {shown}: the architecture {owner} with {len(layers)} layers has no such tensor, "
                 "and to leave it out would change the model"
             )
+    return refs
+
+
+def _sources(rule: TensorRule, source: str, sizes: Mapping[str, int]) -> list[str]:
+    """The tensors of the file that a rule is about: one, or one for each of its count."""
+    if "{e}" not in source:
+        return [source]
+    assert rule.count is not None, source
+    return [source.replace("{e}", str(e)) for e in range(sizes[rule.count])]
+
+
+def _place(
+    rule: TensorRule,
+    sources: Sequence[str],
+    tensors: Mapping[str, TensorInfo],
+    sizes: Mapping[str, int],
+    prefix: str,
+    owner: str,
+    n_places: int,
+) -> dict[str, TensorRef]:
+    """Where the parts of a rule's tensors lie, by their canonical names."""
+    rows = [sizes[symbol] for _, symbol in rule.parts]
+    n_cols = sizes[rule.cols] if rule.cols is not None else 0
+    count = sizes[rule.count] if rule.count is not None else 1
+    stacked = rule.count is not None and len(sources) == 1
+    shape = (*((count,) if stacked else ()), sum(rows), *((n_cols,) if n_cols else ()))
+    for source in sources:
+        tensor = tensors.get(source)
+        if tensor is None:
+            where = f"{n_places} layers of this {owner} model need it" if prefix else "it is needed"
+            raise ModelFileError(f"tensor {source} is missing; {where}")
+        check_shape(tensor, shape, vector=not n_cols)
+    refs: dict[str, TensorRef] = {}
+    first = 0
+    for i, ((name, _), n_rows) in enumerate(zip(rule.parts, rows, strict=True)):
+        group = None
+        if rule.interleaved:
+            group = (1, len(rows))
+        elif len(rows) > 1 and count > 1:
+            group = (n_rows, sum(rows))
+        refs[prefix + name] = TensorRef(
+            sources[0],
+            i if rule.interleaved else first,
+            n_rows * count,
+            n_cols,
+            group=group,
+            more=tuple(sources[1:]),
+        )
+        first += n_rows
     return refs
 
 
@@ -118,15 +178,18 @@ def rows_of(tensor: TensorInfo) -> int:
     return tensor.shape[0] if len(tensor.shape) > 1 else 1
 
 
-def check_shape(tensor: TensorInfo, expected: tuple[int, ...]) -> None:
+def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool | None = None) -> None:
     """Raise unless the tensor has this shape, and a vector a type that vectors have.
 
-    llama.cpp writes a matrix of one row as a vector.
+    `vector`: it is one, or several of them; by default what has one axis. llama.cpp writes a matrix of one
+    row as a vector.
     """
     shape = tuple(tensor.shape)
     if shape != expected and not (len(expected) == 2 and (1, *shape) == expected):
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
-    if len(expected) == 1 and tensor.dtype not in _VECTOR_DTYPES:
+    if vector is None:
+        vector = len(expected) == 1
+    if vector and tensor.dtype not in _VECTOR_DTYPES:
         raise UnsupportedError(
             f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_VECTOR_DTYPES)} "
             "for a vector"

@@ -176,11 +176,11 @@ def rewritten(name: str, path: Path, **keys: object) -> Path:
             r"attn_scale: found 0\.25, which config\.json of a llama model",
         ),
         ("llama", {"rope__dimension_count": 32}, "rope_dim: found 32"),
-        ("gemma", {"attention__sliding_window": 16}, "layer_window: found"),
+        ("gemma", {"attention__sliding_window": 16}, "attention.window: found"),
         (
             "phi3",
             {"attention__sliding_window_pattern": [True, False, True]},
-            r"layer_window: found \[12  0 12\]",
+            r"attention.window: found \[12  0 12\]",
         ),
     ],
 )

@@ -228,6 +228,10 @@ int main() {
                 deep.shapes["layers." + std::to_string(i) + "." + name.substr(first.size())] = shape;
         }
     }
+    Needs needs;
+    needs.ops = {0, 63};
+    check(needs.definitions().find("#define AKUNU_OPS 9223372036854775809ull\n") == 0, "there may be 64 ops");
+
     const auto engine = planned(deep);
     const Replay replay = engine->replay_of({Phase::kDecode, 1, 0});
     for (const Program* p : replay.programs) {

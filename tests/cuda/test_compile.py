@@ -38,7 +38,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
     base = 1024 if target.startswith(("sm_9", "sm_1")) else 0  # as `limits_of` in cuda/host/gpu.cpp
     text = (
-        f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_OPS {mask}u\n"
+        f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_OPS {mask}ull\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(1) X(2)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )

@@ -29,7 +29,7 @@ def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
     lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
-    return ["#define AKUNU_OPS ~0u", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
+    return ["#define AKUNU_OPS ~0ull", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
 
 
 def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:

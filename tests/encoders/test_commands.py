@@ -108,7 +108,7 @@ def test_a_window_s_operations_are_those_of_its_keys(
     found = json.loads(command(capsysbinary, *args))
     flops = {one["label"]: one["flops"] for one in found["plan"] if one["label"].endswith(".attention")}
     per_pair = flops["layers.0.attention"] / 40**2
-    for layer, window in enumerate(found["config"]["layer_window"]):
+    for layer, window in enumerate(found["config"]["attention.window"]):
         seen = sum(abs(i - j) < window or not window for i in range(40) for j in range(40))
         assert flops[f"layers.{layer}.attention"] == seen * per_pair
 

@@ -57,14 +57,17 @@ def test_a_file_may_say_that_its_pooling_is_not_specified(value: int | None, tmp
 def test_rotary_scaling_is_for_encoders_too(tmp_path: Path) -> None:
     plain = _Changed("nomic", tmp_path).config
     linear = _Changed("nomic", tmp_path, rope__scaling__factor=4.0).config
-    np.testing.assert_allclose(linear.inv_freq, plain.inv_freq / 4, rtol=1e-6)
+    np.testing.assert_allclose(linear.rope_sets[0].inv_freq, plain.rope_sets[0].inv_freq / 4, rtol=1e-6)
     scaling = {"rope__scaling__type": "yarn", "rope__scaling__factor": 4.0}
     config = _Changed("modern", tmp_path, **scaling, rope__scaling__original_context_length=16).config
     theta = float(_Changed("modern", tmp_path).metadata["modern-bert.rope.freq_base"])  # type: ignore[arg-type]
     unscaled = inverse_frequencies(theta, config.head_dim)
     expected = yarn(unscaled, theta=theta, factor=4, original=16, beta_fast=32, beta_slow=1)
-    np.testing.assert_allclose(config.inv_freq[0], expected, rtol=1e-6)
-    assert config.rope_scale == (yarn_scale(4), 1)  # windowed layers have a theta of their own
+    np.testing.assert_allclose(config.rope_sets[0].inv_freq, expected, rtol=1e-6)
+    assert [rope.scale for rope in config.rope_sets] == [
+        yarn_scale(4),
+        1,
+    ]  # windowed layers have a theta of their own
     assert _Changed("nomic", tmp_path, rope__dimension_count=plain.head_dim // 2).config.rope_dim == (
         plain.head_dim // 2
     )
@@ -73,7 +76,7 @@ def test_rotary_scaling_is_for_encoders_too(tmp_path: Path) -> None:
 def test_a_window_of_0_is_none(tmp_path: Path) -> None:
     assert any(_Changed("modern", tmp_path).config.layer_window)
     config = _Changed("modern", tmp_path, attention__sliding_window=0).config
-    assert not any(config.layer_window) and len(config.inv_freq) == 1
+    assert not any(config.layer_window) and len(config.rope_sets) == 1
     assert not any(_Changed("modern", tmp_path, attention__sliding_window=None).config.layer_window)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "metal")]
 
+from buffer_index import PARAMS, SCRATCH  # noqa: E402
 from flatten import flatten  # noqa: E402
 
 from kernels import reference as ref  # noqa: E402
@@ -261,7 +262,7 @@ def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
         *(int(c.half), int(c.qk_norm), eps, shape.max_pages, shape.page_bytes // 4),
     )
     buffers: dict[int, Any] = {0: q, 1: k, 2: v, 3: table, 4: cache, 5: norms}
-    buffers |= {6: c.where(shape.slots), 7: shape.tables, 8: params}
+    buffers |= {6: c.where(shape.slots), 7: shape.tables, PARAMS: params}
     lib.run(
         function(c),
         buffers,
@@ -381,7 +382,7 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     f32 = np.full(q.shape, np.nan, np.float32)
     f16 = np.full(q.shape, np.nan, np.float16)
     where = c.where(shape.slots)
-    common: dict[int, Any] = {0: q, 1: cache, 3: where, 4: shape.tables, 8: params}
+    common: dict[int, Any] = {0: q, 1: cache, 3: where, 4: shape.tables, PARAMS: params}
     fixed: dict[str, Any] = dict(threads=128, constants=constants(c), schedule=schedule)
     if c.split:
         keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
@@ -389,14 +390,14 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         partials = np.full(c.heads * room * (c.head_dim + 2), np.nan, np.float32)
         splits = min(-(-keys // SPLIT_KEYS), c.most_splits)
         lib.run(function(c), common | {2: partials}, groups=(splits, c.kv_heads), **fixed)
-        merged = {0: partials, 1: f32, 2: f16, 3: where, 8: params}
+        merged = {0: partials, 1: f32, 2: f16, 3: where, PARAMS: params}
         merge.run("attention_merge", merged, groups=c.heads, **fixed)
     else:
         tiles = -(-c.total // ((32 if c.head_dim <= 128 else 16) // group))
         each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
         partials = np.full(c.total * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
         keys = min(length, c.window + each - 1) if c.window else length
-        buffers = common | {2: f32, 9: partials}
+        buffers = common | {2: f32, SCRATCH: partials}
         lib.run(
             function(c), buffers, groups=(tiles, c.kv_heads, -(-keys // each) if c.batched else 1), **fixed
         )
@@ -443,7 +444,7 @@ def run_weights(case: Weights, lib: Library, schedule: Schedule = FIFO) -> float
         function(c),
         {
             0: q, 1: cache, 2: np.array(c.chosen, np.uint32), 3: out,
-            4: c.where(shape.slots), 5: shape.tables, 8: params,
+            4: c.where(shape.slots), 5: shape.tables, PARAMS: params,
         },
         groups=(c.total, len(c.chosen)), threads=128, constants=constants(c), schedule=schedule,
     )  # fmt: skip

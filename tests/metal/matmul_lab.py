@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from buffer_index import PARAMS as PARAMS
 
 from kernels import reference as ref
 from kernels.problem import pack
@@ -28,8 +29,6 @@ KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
 sys.path.insert(0, str(ROOT / "metal"))
 import flatten as flattening  # noqa: E402
-
-PARAMS = 8
 
 F32_BOUND = 1e-11  # accumulated in binary32
 F16_BOUND = 3e-7  # a weight, or a stored activation, rounded to binary16

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from buffer_index import PARAMS, SCRATCH
 
 from kernels.cases import case
 from kernels.problem import struct
@@ -106,7 +107,7 @@ class SamplingLab:
         scratch = np.full(scratch_bytes, POISON, np.uint8)
         for p in todo:
             bound: dict[int, Any] = {i: b for i, b in enumerate(buffers) if b is not None}
-            bound |= {8: params, 9: scratch}
+            bound |= {PARAMS: params, SCRATCH: scratch}
             library = self._library(p.file)
             library.run(
                 p.function,

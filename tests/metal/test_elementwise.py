@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from buffer_index import PARAMS  # noqa: E402
+
 from metal_emulator.harness import (  # noqa: E402
     SCHEDULES_DEFAULT,
     KernelError,
@@ -82,7 +84,7 @@ def run_norm(
     params = struct.pack("IIfII", rows, dim, eps, formats, int(gather))
     lib.run(
         "norm",
-        {0: x, 1: weight, 2: f32, 3: f16, 4: which, 8: params},
+        {0: x, 1: weight, 2: f32, 3: f16, 4: which, PARAMS: params},
         groups=rows,
         threads=threads or min(512, round_up(-(-dim // 4), 32)),
         schedule=schedule,
@@ -103,7 +105,7 @@ def run_norm_add(
     params = struct.pack("IIfII", rows, dim, 1e-6, F32, 0)
     lib.run(
         "norm_add",
-        {0: x, 1: weight, 2: h, 8: params},
+        {0: x, 1: weight, 2: h, PARAMS: params},
         groups=rows,
         threads=round_up(-(-dim // 4), 32),
         schedule=schedule,
@@ -127,7 +129,7 @@ def run_gate_act(
     params = struct.pack("IIIII", rows, n, int(gelu), formats, 1)
     lib.run(
         "gate_act",
-        {0: gate, 1: up, 2: f32, 3: f16, 8: params},
+        {0: gate, 1: up, 2: f32, 3: f16, PARAMS: params},
         groups=(-(-n // 512), rows),
         threads=128,
         schedule=schedule,
@@ -153,7 +155,7 @@ def run_quantize(
     params = struct.pack("III", rows, dim, formats)
     lib.run(
         "quantize",
-        {0: x, 1: f32, 2: f16, 8: params},
+        {0: x, 1: f32, 2: f16, PARAMS: params},
         groups=(-(-dim // 512), rows),
         threads=128,
         schedule=schedule,
@@ -179,7 +181,7 @@ def run_rope_table(
     where = np.stack([np.zeros(rows), positions - step], -1).astype(np.uint32)
     lib.run(
         "rope_table",
-        {0: inv_freq, 1: table, 2: where, 8: struct.pack("IIIf", rows, step, half, scale)},
+        {0: inv_freq, 1: table, 2: where, PARAMS: struct.pack("IIIf", rows, step, half, scale)},
         groups=(-(-half // 128), rows),
         threads=128,
         schedule=schedule,

@@ -478,6 +478,12 @@ def test_refused(statement: str, message: str) -> None:
         ("kernel void f(device float* o [[buffer(0)]], uint i) {}", "needs an attribute"),
         ("kernel void f(device float* o [[buffer(31)]]) {}", "highest index is 30"),
         ("kernel void f(device float* o [[buffer(1 + 1)]]) {}", "must be a number"),
+        ("kernel void f(device float* o [[buffer(kNowhere)]]) {}", "must be a number"),
+        (
+            "enum At : uint { kFirst = 1 };\n"
+            "kernel void f(device float* o [[buffer(1)]], device float* p [[buffer(kFirst)]]) {}",
+            r"buffer\(1\) is bound twice",
+        ),
         ("kernel void f(device float* o [[buffer(0)]], uint i [[thread_somewhere]]) {}", "unknown attribute"),
         ("static inline float g() { threadgroup float t[4]; return t[0]; }", "must be declared in a kernel"),
     ],

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from buffer_index import PARAMS
 
 from kernels.cases import ENCODER_CHECKS, RECURRENCE_CHECKS, Case, case
 from kernels.problem import pack, struct
@@ -77,7 +78,7 @@ class RowsLab:
             i: np.zeros(256, np.uint8) if b is None else b for i, b in enumerate(buffers)
         }
         self.library(file).run(
-            op, bound | {8: params}, groups=groups, threads=threads, schedule=self.schedule
+            op, bound | {PARAMS: params}, groups=groups, threads=threads, schedule=self.schedule
         )
 
 

@@ -206,14 +206,24 @@ class Translator:
                 self.kernels.append(Kernel(name, name, name))
         return heads
 
+    def index_of(self, text: str) -> int | None:
+        """Index that an attribute names: a number, or an enumerator whose value is written out."""
+        if text.isdigit():
+            return int(text)
+        value = re.search(rf"\benum\b[^{{}};]*\{{[^{{}}]*\b{text}\s*=\s*(\d+)\s*[,}}]", self.s)
+        return int(value[1]) if value else None
+
     def parse_bindings(self, params: list[str], pos: int) -> list[tuple[str, int, str, str | None, bool]]:
         result = []
         used: dict[str, set[int]] = {"buffer": set(), "threadgroup": set()}
         for p in params:
-            for kind, index in re.findall(r"\b(buffer|threadgroup)\s*\(\s*(\d+)\s*\)", p):
-                if int(index) in used[kind]:
+            for kind, text in re.findall(r"\b(buffer|threadgroup)\s*\(\s*(\w+)\s*\)", p):
+                index = self.index_of(text)
+                if index is None:
+                    continue
+                if index in used[kind]:
                     raise self.fail(pos, f"{kind}({index}) is bound twice")
-                used[kind].add(int(index))
+                used[kind].add(index)
         for p in params:
             attrs = " ".join(re.findall(r"\[\[(.*?)\]\]", p, flags=re.S))
             bare = re.sub(r"\[\[.*?\]\]", "", p, flags=re.S).strip()
@@ -234,10 +244,14 @@ class Translator:
                 raise self.fail(pos, f"parameter '{name}' needs an attribute")
             if slot == "buffer" and not re.search(r"\b(device|constant)\b", bare):
                 raise self.fail(pos, f"parameter '{name}' needs an address space")
-            number = re.search(rf"\b{slot}\s*\(\s*(\d+)\s*\)", attrs)
-            if words and not number:
-                raise self.fail(pos, f"parameter '{name}': the index in [[{attrs.strip()}]] must be a number")
-            index = int(number[1]) if number else next(i for i in range(64) if i not in used[slot])
+            number = re.search(rf"\b{slot}\s*\(\s*(\w+)\s*\)", attrs)
+            given = self.index_of(number[1]) if number else None
+            if words and given is None:
+                raise self.fail(
+                    pos,
+                    f"parameter '{name}': the index in [[{attrs.strip()}]] must be a number or an enumerator",
+                )
+            index = given if given is not None else next(i for i in range(64) if i not in used[slot])
             used[slot].add(index)
             if index > 30:
                 raise self.fail(pos, f"{slot}({index}): the highest index is 30")

@@ -12,10 +12,11 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from akunu.blocks import Attention, Block, Recurrence
 from akunu.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
-from .reference import Array, Reference, rms_norm
+from .reference import Array, Layer, Reference, rms_norm
 
 BASE = "llama"
 LAYERS = (0, 2)
@@ -56,14 +57,19 @@ def write(path: Path) -> None:
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
     """What `akunu.config.resolve` would give if the model had an architecture."""
     plain = resolve(source, context=context, ignored=IGNORED)
-    n_layers, dim = plain.config.n_layers, plain.config.dim
+    dim = plain.config.dim
     tensors = dict(plain.tensors)
     for layer in LAYERS:
         for name, (rows, *cols) in shapes(dim).items():
             file = f"blk.{layer}.{name}.weight"
             tensors[f"layers.{layer}.{name}"] = TensorRef(file, 0, rows, *(cols or [0]))
-    channels = tuple(DIM if layer in LAYERS else 0 for layer in range(n_layers))
-    config = dataclasses.replace(plain.config, recurrent_dim=channels, context_length=CONTEXT_LENGTH)
+    blocks = tuple(
+        dataclasses.replace(block, mixer=Recurrence(DIM))
+        if block.layer in LAYERS and isinstance(block.mixer, Attention)
+        else block
+        for block in plain.config.blocks
+    )
+    config = dataclasses.replace(plain.config, blocks=blocks, context_length=CONTEXT_LENGTH)
     return ModelSpec(config, tensors)
 
 
@@ -73,10 +79,11 @@ class HybridReference(Reference):
     def __init__(self, path: Path, *, context: int | None = None) -> None:
         super().__init__(path, context=context, resolve=spec)
 
-    def mix(self, n: int, x: Array) -> Array:
-        layer = self.layer(n)
-        if "recur_x" not in layer:
-            return super().mix(n, x)
+    def mix(
+        self, index: int, block: Block, layer: Layer, x: Array, kept: dict[int, tuple[Array, Array]]
+    ) -> Array:
+        if not isinstance(block.mixer, Recurrence):
+            return super().mix(index, block, layer, x, kept)
         x = rms_norm(x, layer["recur_norm"], self.spec.config.norm_eps)
         inputs, z = x @ layer["recur_x"].T, 1 / (1 + np.exp(-(x @ layer["recur_gate"].T)))
         s, out = np.zeros(DIM), np.empty_like(inputs)

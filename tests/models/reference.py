@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from akunu.blocks import Attention, Block, FeedForward, RopeSet
 from akunu.config import ModelConfig, ModelSpec, resolve
 
 from .source import ReaderSource
 
-__all__ = ["Reference"]
+__all__ = ["Array", "Layer", "Reference", "attention", "feed_forward", "normed", "rms_norm"]
 
 Array = npt.NDArray[np.float64]
 
@@ -53,27 +54,28 @@ class Reference:
         """Logits [len(ids), vocab] of every position."""
         config, weights = self.spec.config, self.weights
         x = weights["token_embedding"][np.asarray(ids)] * config.embedding_scale  # [tokens, dim]
-        for n in range(config.n_layers):
-            layer = self.layer(n)
-            y = self.mix(n, x)
-            if "post_attn_norm" in layer:
-                y = rms_norm(y, layer["post_attn_norm"], config.norm_eps)
-            x = x + y
-            y = feed_forward(config, layer, rms_norm(x, layer["ffn_norm"], config.norm_eps))
-            if "post_ffn_norm" in layer:
-                y = rms_norm(y, layer["post_ffn_norm"], config.norm_eps)
-            x = x + y
+        kept: dict[int, tuple[Array, Array]] = {}  # keys and values of attention blocks
+        for index, block in enumerate(config.blocks):
+            x = x + self.branch(index, block, x, kept)
         x = rms_norm(x, weights["output_norm"], config.norm_eps)
         return softcap(x @ weights.get("output", weights["token_embedding"]).T, config.final_softcap)
 
-    def layer(self, n: int) -> _Layer:
-        """The weights of a layer."""
-        return _Layer(self.weights, n)
+    def branch(self, index: int, block: Block, x: Array, kept: dict[int, tuple[Array, Array]]) -> Array:
+        """What a block adds to the residual stream [tokens, dim]."""
+        layer = Layer(self.weights, block.prefix)
+        y = self.mix(index, block, layer, x, kept)
+        norm = "post_ffn_norm" if isinstance(block.mixer, FeedForward) else "post_attn_norm"
+        return rms_norm(y, layer[norm], self.spec.config.norm_eps) if norm in layer else y
 
-    def mix(self, n: int, x: Array) -> Array:
-        """What a layer's mixer makes of the residual stream [tokens, dim]."""
-        config, layer = self.spec.config, self.layer(n)
-        return attention(config, layer, n, rms_norm(x, layer["attn_norm"], config.norm_eps))
+    def mix(
+        self, index: int, block: Block, layer: Layer, x: Array, kept: dict[int, tuple[Array, Array]]
+    ) -> Array:
+        """What a block's mixer makes of the residual stream [tokens, dim]."""
+        config = self.spec.config
+        if isinstance(block.mixer, FeedForward):
+            return feed_forward(block.mixer, layer, normed(config, layer, "ffn_norm", x))
+        assert isinstance(block.mixer, Attention)
+        return attention(config, index, block.mixer, layer, normed(config, layer, "attn_norm", x), kept)
 
     def greedy(self, ids: Sequence[int], n: int) -> tuple[list[int], list[float]]:
         """The `n` ids of greedy decoding after `ids`, and the gap between the two best logits at each."""
@@ -94,11 +96,11 @@ class Reference:
         return log_sum - logits[np.arange(len(ids) - 1), np.asarray(ids[1:])]
 
 
-class _Layer:
-    """The weights of one layer, by their name without the prefix."""
+class Layer:
+    """The weights of one block, by their name without the prefix."""
 
-    def __init__(self, weights: dict[str, Array], n: int) -> None:
-        self._weights, self._prefix = weights, f"layers.{n}."
+    def __init__(self, weights: dict[str, Array], prefix: str) -> None:
+        self._weights, self._prefix = weights, prefix
 
     def __contains__(self, name: str) -> bool:
         return self._prefix + name in self._weights
@@ -117,58 +119,84 @@ def softcap(x: Array, cap: float) -> Array:
     return cap * np.tanh(x / cap) if cap else x
 
 
-def project(layer: _Layer, name: str, x: Array) -> Array:
+def project(layer: Layer, name: str, x: Array) -> Array:
     """x Wᵀ, plus the bias where there is one."""
     y = x @ layer[name].T
     return y + layer[f"{name}_bias"] if f"{name}_bias" in layer else y
 
 
-def rope(config: ModelConfig, n: int, x: Array) -> Array:
+def normed(config: ModelConfig, layer: Layer, name: str, x: Array) -> Array:
+    """The norm of that name of x, or x where the block has none."""
+    return rms_norm(x, layer[name], config.norm_eps) if name in layer else x
+
+
+def rotated(rope: RopeSet, x: Array) -> Array:
     """Rotate [tokens, heads, head_dim] by the positions 0, 1, …"""
-    inv_freq = config.inv_freq[config.layer_rope[n]].astype(np.float64)
-    scale = config.rope_scale[config.layer_rope[n]]
-    angle = np.arange(x.shape[0])[:, None, None] * inv_freq  # [tokens, 1, rope_dim/2]
-    cos, sin = np.cos(angle) * scale, np.sin(angle) * scale
-    half = config.rope_dim // 2
-    if config.rope_style == "interleaved":
-        first, second = slice(0, config.rope_dim, 2), slice(1, config.rope_dim, 2)
+    angle = np.arange(x.shape[0])[:, None, None] * rope.inv_freq.astype(np.float64)  # [tokens, 1, dim/2]
+    cos, sin = np.cos(angle) * rope.scale, np.sin(angle) * rope.scale
+    half = rope.dim // 2
+    if rope.style == "interleaved":
+        first, second = slice(0, rope.dim, 2), slice(1, rope.dim, 2)
     else:
-        first, second = slice(0, half), slice(half, config.rope_dim)
+        first, second = slice(0, half), slice(half, rope.dim)
     y = x.copy()
     y[..., first] = x[..., first] * cos - x[..., second] * sin
     y[..., second] = x[..., second] * cos + x[..., first] * sin
     return y
 
 
-def attention(config: ModelConfig, layer: _Layer, n: int, x: Array) -> Array:
-    """Causal grouped-query attention of layer `n`, optionally windowed and capped. [tokens, dim]"""
+def head_norm(config: ModelConfig, a: Attention, layer: Layer, name: str, x: Array) -> Array:
+    """The norm over the heads [tokens, heads, head_dim], or over whole rows of them."""
+    if name not in layer:
+        return x
+    eps = config.norm_eps if a.norm_eps is None else a.norm_eps
+    if a.norms_whole_rows:
+        return rms_norm(x.reshape(len(x), -1), layer[name], eps).reshape(x.shape)
+    return rms_norm(x, layer[name], eps)
+
+
+def attention(
+    config: ModelConfig,
+    index: int,
+    a: Attention,
+    layer: Layer,
+    x: Array,
+    kept: dict[int, tuple[Array, Array]],
+) -> Array:
+    """Causal grouped-query attention, optionally windowed and capped. [tokens, dim]"""
     tokens = x.shape[0]
-    q = project(layer, "attn_q", x).reshape(tokens, config.n_heads, config.head_dim)
-    k = project(layer, "attn_k", x).reshape(tokens, config.n_kv_heads, config.head_dim)
-    v = project(layer, "attn_v", x).reshape(tokens, config.n_kv_heads, config.head_dim)
-    if "attn_q_norm" in layer:
-        q = rms_norm(q, layer["attn_q_norm"], config.norm_eps)
-        k = rms_norm(k, layer["attn_k_norm"], config.norm_eps)
-    q, k = rope(config, n, q), rope(config, n, k)
-    group = config.n_heads // config.n_kv_heads
+
+    def heads(part: str, n: int) -> Array:
+        return project(layer, f"attn_{part}", x).reshape(tokens, n, a.head_dim)
+
+    def turned(y: Array) -> Array:
+        return y if a.rope is None else rotated(config.rope_sets[a.rope], y)
+
+    q = turned(head_norm(config, a, layer, "attn_q_norm", heads("q", a.n_heads)))
+    if a.kv_owner is None:
+        k = turned(head_norm(config, a, layer, "attn_k_norm", heads("k", a.n_kv_heads)))
+        kept[index] = k, heads("v", a.n_kv_heads)
+    k, v = kept[index if a.kv_owner is None else a.kv_owner]
+    group = a.n_heads // a.n_kv_heads
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)  # one key head for each query head
-    scores = softcap(np.einsum("qhd,khd->hqk", q, k) * config.attn_scale, config.attn_softcap)
+    scores = softcap(np.einsum("qhd,khd->hqk", q, k) * a.scale, a.softcap)
     distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]  # query position - key position
     visible = distance >= 0
-    if config.layer_window[n]:
-        visible &= distance < config.layer_window[n]
+    if a.window:
+        visible &= distance < a.window
     scores = np.where(visible, scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    y = np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, config.n_heads * config.head_dim)
+    y = np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, a.n_heads * a.head_dim)
     return project(layer, "attn_output", y)
 
 
-def feed_forward(config: ModelConfig, layer: _Layer, x: Array) -> Array:
-    """down(act(gate(x)) * up(x))."""
-    gate = project(layer, "ffn_gate", x)
-    activations = {"silu": silu, "gelu_tanh": gelu_tanh}
-    return project(layer, "ffn_down", activations[config.activation](gate) * project(layer, "ffn_up", x))
+def feed_forward(f: FeedForward, layer: Layer, x: Array) -> Array:
+    """down(act(gate(x)) * up(x)), or down(act(up(x))) where there is no gate."""
+    activation = {"silu": silu, "gelu_tanh": gelu_tanh}[f.activation]
+    up = project(layer, "ffn_up", x)
+    inner = activation(project(layer, "ffn_gate", x)) * up if "ffn_gate" in layer else activation(up)
+    return project(layer, "ffn_down", inner)
 
 
 def silu(x: Array) -> Array:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.config import ModelSpec, TensorRef, resolve
 from akunu.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
 
-from . import tiny
+from . import configs, tiny
 from .test_engine import open_engine
 
 
@@ -115,43 +115,95 @@ def test_bad_options_of_a_generation_are_quoted(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_layers": -1}, "n_layers is -1, expected an integer of 0..4294967295"),
-        ({"attn_scale": "big"}, "attn_scale is 'big', expected a number"),
+        ({"dim": -1}, "dim is -1, expected an integer of 0..4294967295"),
         ({"dim": 0}, "dim is 0, expected at least 1"),
         ({"vocab_size": 0}, "vocab_size is 0, expected at least 1"),
-        ({"n_kv_heads": 0}, "n_kv_heads is 0, expected at least 1"),
-        ({"n_heads": 5, "n_kv_heads": 3}, "n_heads is 5, expected a multiple of n_kv_heads, 3"),
-        ({"rope_dim": 1 << 12}, r"rope_dim is 4096, expected at most head_dim, \d+"),
-        ({"layer_window": (0,) * 99}, r"the length of layer_window is 99, expected n_layers, \d+"),
-        ({"layer_rope": ()}, r"the length of layer_rope is 0, expected n_layers, \d+"),
-        ({"rope_scale": (1.0, 2.0)}, r"the length of rope_scale is 2, expected the sets of inv_freq, 1"),
-        ({"layer_rope": "more"}, r"layer_rope is 9, expected less than the sets of inv_freq, 1"),
-        ({"inv_freq": np.zeros((1, 1), np.float32)}, r"inv_freq has the shape \(1, 1\), expected"),
-        ({"rope_style": "whole"}, "rope_style is 'whole', expected one of interleaved, half"),
-        ({"activation": "elu"}, "activation is 'elu', expected one of silu, gelu_tanh, gelu, tanh, relu"),
+        ({"norm_eps": "big"}, "norm_eps is 'big', expected a number"),
+        ({"layer_norm": "no"}, "layer_norm is 'no', expected true or false"),
     ],
     ids=lambda value: "" if isinstance(value, str) else ",".join(value),
 )
 def test_an_inconsistent_configuration_says_which_number(
     path: Path, change: dict[str, Any], message: str
 ) -> None:
+    refuse(path, lambda config: config.update(change), message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale": "big"}, "scale is 'big', expected a number"),
+        ({"n_kv_heads": 0}, "n_kv_heads is 0, expected at least 1"),
+        ({"n_heads": 0}, "n_heads is 0, expected a multiple of n_kv_heads, 2"),
+        ({"n_heads": 5, "n_kv_heads": 3}, "n_heads is 5, expected a multiple of n_kv_heads, 3"),
+        ({"rope": 9}, "rope is 9, expected less than the number of rope_sets, 1"),
+        ({"head_dim": 2}, r"head_dim is 2, expected at least the \d+ elements that rope_sets\[0\] rotates"),
+        (
+            {"kv_owner": 2},
+            "kv_owner is 2, expected an attention block before it with keys and values of its own",
+        ),
+        (
+            {"kv_owner": 1},
+            "kv_owner is 1, expected an attention block before it with keys and values of its own",
+        ),
+        (
+            {"kind": "rnn"},
+            "kind is 'rnn', expected one of attention, cross_attention, feed_forward, recurrence",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else ",".join(value),
+)
+def test_an_inconsistent_block_says_which_number(path: Path, change: dict[str, Any], message: str) -> None:
+    refuse(
+        path, lambda config: config["blocks"][2]["mixer"].update(change), rf"blocks\[2\]\.mixer\.{message}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inv_freq": np.zeros((1, 1), np.float32)}, r"inv_freq is array\(.*, expected a row of numbers"),
+        ({"inv_freq": "fast"}, "inv_freq is 'fast', expected a row of numbers"),
+        ({"style": "whole"}, "style is 'whole', expected one of interleaved, half"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else ",".join(value),
+)
+def test_an_inconsistent_rope_set_says_which_number(path: Path, change: dict[str, Any], message: str) -> None:
+    refuse(path, lambda config: config["rope_sets"][0].update(change), rf"rope_sets\[0\]\.{message}")
+
+
+def test_an_unknown_activation_is_refused(path: Path) -> None:
+    refuse(
+        path,
+        lambda config: config["blocks"][1]["mixer"].update(activation="elu"),
+        r"blocks\[1\]\.mixer\.activation is 'elu', expected one of silu, gelu_tanh, gelu, tanh, relu",
+    )
+
+
+def refuse(path: Path, change: Callable[[dict[str, Any]], object], message: str) -> None:
+    """Expect the engine to refuse the configuration that `change` makes of a right one."""
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=64)
-    if change.get("layer_rope") == "more":
-        change = {"layer_rope": (9,) * spec.config.n_layers}
-    config = dataclasses.asdict(spec.config) | change
+    config = dataclasses.asdict(spec.config)
+    config["blocks"], config["rope_sets"] = list(config["blocks"]), list(config["rope_sets"])
+    change(config)
     with pytest.raises(InvalidArgumentError, match=message):
         _core.Engine(file, {"config": config, "tensors": spec.tensors}, device="cpu")  # type: ignore[arg-type]
 
 
 def giant(dim: int, head_dim: int) -> _core.Engine:
     """One layer of one head, with random Q8_0 weights."""
-    config = ModelConfig(
-        arch="llama", n_layers=1, dim=dim, n_heads=1, n_kv_heads=1, head_dim=head_dim, ffn_dim=32,
-        vocab_size=32, context_length=8, norm_eps=1e-5, rope_style="half", rope_dim=2,
-        inv_freq=np.ones((1, 1), np.float32), rope_scale=(1.0,), activation="silu", attn_softcap=0.0,
-        final_softcap=0.0, attn_scale=1.0, embedding_scale=1.0, layer_window=(0,), layer_rope=(0,),
-    )  # fmt: skip
+    config = configs.plain(
+        dim=dim,
+        n_layers=1,
+        n_heads=1,
+        n_kv_heads=1,
+        head_dim=head_dim,
+        ffn_dim=32,
+        vocab_size=32,
+        context_length=8,
+        inv_freq=np.ones(1, np.float32),
+    )
     shapes = {"token_embedding": (32, dim), "output": (32, dim), "output_norm": (dim, 0)}
     shapes |= {f"layers.0.attn_{part}": (head_dim, dim) for part in "qkv"}
     shapes |= {f"layers.0.{part}_norm": (dim, 0) for part in ("attn", "ffn")}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.config import ModelSpec, TensorRef, resolve
+from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
 from akunu.errors import AkunuError, ModelFileError, UnsupportedError
 
 from . import convert, tiny
@@ -81,6 +81,10 @@ def layer_tensors(spec: ModelSpec) -> set[str]:
     return {name.split(".", 2)[2] for name in spec.tensors if name.startswith("layers.")}
 
 
+def rope_scales(config: ModelConfig) -> tuple[float, ...]:
+    return tuple(rope.scale for rope in config.rope_sets)
+
+
 # --- what it finds ---
 
 
@@ -103,9 +107,10 @@ def test_numbers_of_every_model(name: str) -> None:
     assert config.arch == row.arch
     assert config.context_length == row.context_length
     assert config.norm_eps == pytest.approx(row.norm_eps)
-    assert config.inv_freq.dtype == np.float32
-    assert config.inv_freq.shape == (2 if row.local_theta else 1, row.rope_dim // 2)
-    assert not config.inv_freq.flags.writeable
+    assert len(config.rope_sets) == (2 if row.local_theta else 1)
+    for rope in config.rope_sets:
+        assert rope.inv_freq.dtype == np.float32 and rope.inv_freq.shape == (row.rope_dim // 2,)
+        assert not rope.inv_freq.flags.writeable
     assert config.attn_scale == pytest.approx(row.head_dim**-0.5)
     assert config.embedding_scale == (math.sqrt(row.dim) if row.is_gemma else 1.0)
     assert config.activation == ("gelu_tanh" if row.is_gemma else "silu")
@@ -190,12 +195,12 @@ def test_local_theta_of_gemma3() -> None:
     config = resolve(FakeFile("gemma3")).config
     assert config.layer_rope == (1, 1, 1, 1, 1, 0, 1)
     index = np.arange(0, 96, 2) / 96
-    np.testing.assert_allclose(config.inv_freq[0], 1e6**-index / 8.0, rtol=1e-6)
-    np.testing.assert_allclose(config.inv_freq[1], 1e4**-index, rtol=1e-6)
+    np.testing.assert_allclose(config.rope_sets[0].inv_freq, 1e6**-index / 8.0, rtol=1e-6)
+    np.testing.assert_allclose(config.rope_sets[1].inv_freq, 1e4**-index, rtol=1e-6)
     # without windows there is no local layer, and the theta may be given in the file
     assert resolve(FakeFile("gemma3").set("attention.sliding_window", 0)).config.layer_rope == (0,) * 7
     config = resolve(FakeFile("gemma3").set("rope.freq_base_swa", 5000.0)).config
-    np.testing.assert_allclose(config.inv_freq[1], 5000.0**-index, rtol=1e-6)
+    np.testing.assert_allclose(config.rope_sets[1].inv_freq, 5000.0**-index, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "n_layers"), [("gemma2", 46), ("gemma3", 62)])
@@ -212,11 +217,11 @@ def test_a_given_attention_scale_wins() -> None:
 def test_yarn_is_for_the_layers_without_a_local_theta() -> None:
     file = FakeFile("gemma3_yarn")
     config = resolve(file).config
-    assert config.rope_scale == (pytest.approx(1 + 0.1 * math.log(4.0)), 1.0)
-    np.testing.assert_allclose(config.inv_freq[1], 1e4 ** -(np.arange(0, 96, 2) / 96), rtol=1e-6)
+    assert rope_scales(config) == (pytest.approx(1 + 0.1 * math.log(4.0)), 1.0)
+    np.testing.assert_allclose(config.rope_sets[1].inv_freq, 1e4 ** -(np.arange(0, 96, 2) / 96), rtol=1e-6)
     # llama.cpp's factor for all kinds of scaling is for all layers, that of YaRN is not.
     file.set("rope.scaling.attn_factor", 2.0).set("rope.scaling.yarn_attn_factor", 1.5)
-    assert resolve(file).config.rope_scale == (3.0, 2.0)
+    assert rope_scales(resolve(file).config) == (3.0, 2.0)
 
 
 def test_key_value_heads_default_to_the_query_heads() -> None:
@@ -235,7 +240,7 @@ def test_integers_do_for_floats_and_uniform_arrays_for_numbers() -> None:
 
 
 def inv_freq(file: FakeFile, context: int | None = None) -> npt.NDArray[np.float32]:
-    return resolve(file, context=context).config.inv_freq[0]
+    return resolve(file, context=context).config.rope_sets[0].inv_freq
 
 
 def test_linear_scaling_by_any_of_its_keys() -> None:
@@ -259,12 +264,12 @@ def test_llama3_divisors_divide() -> None:
 def test_yarn_keeps_high_frequencies_and_divides_low_ones() -> None:
     config = resolve(FakeFile("llama_yarn")).config
     plain = 1e4 ** -(np.arange(0, 80, 2) / 80)
-    ratio = plain / config.inv_freq[0]
+    ratio = plain / config.rope_sets[0].inv_freq
     assert ratio[0] == pytest.approx(1.0) and ratio[-1] == pytest.approx(4.0, rel=1e-6)
     assert np.all(np.diff(ratio) >= -1e-6)
-    assert config.rope_scale[0] == pytest.approx(1 + 0.1 * math.log(4.0))
+    assert config.rope_sets[0].scale == pytest.approx(1 + 0.1 * math.log(4.0))
     explicit = FakeFile("llama_yarn").set("rope.scaling.yarn_attn_factor", 1.25)
-    assert resolve(explicit).config.rope_scale == (1.25,)
+    assert rope_scales(resolve(explicit).config) == (1.25,)
 
 
 def test_longrope_takes_the_long_divisors_beyond_the_original_context() -> None:
@@ -273,7 +278,7 @@ def test_longrope_takes_the_long_divisors_beyond_the_original_context() -> None:
     for context, length in ((128, "short"), (256, "short"), (257, "long"), (None, "long")):
         expected = plain / arrays[f"rope_factors_{length}.weight"]
         np.testing.assert_allclose(inv_freq(FakeFile("phi3_short"), context), expected, rtol=1e-6)
-    (scale,) = resolve(FakeFile("phi3_short")).config.rope_scale
+    (scale,) = rope_scales(resolve(FakeFile("phi3_short")).config)
     assert scale == pytest.approx(math.sqrt(1 + math.log(4) / math.log(256)))
 
 
@@ -374,9 +379,13 @@ def test_a_hostile_float_is_refused(suffix: str, value: object) -> None:
     ("suffix", "value", "message"),
     [
         ("attention.head_count_kv", 3, "expected a divisor of the 4 heads"),
-        ("attention.head_count_kv", [2, 4, 2], "the layers differ"),
+        (
+            "attention.head_count_kv",
+            [2, 4, 2],
+            "blk.1.attn_k.weight: found shape (128, 96), expected (256",
+        ),
         ("attention.head_count_kv", [2, 2], "found an array of 2"),
-        ("feed_forward_length", [160, 160, 96], "the layers differ"),
+        ("feed_forward_length", [160, 160, 96], "tensor blk.2.ffn_gate.weight: found shape (160, 96)"),
         ("attention.value_length", 32, "only the key's 64 is supported"),
         ("rope.dimension_count", 63, "expected an even number"),
         ("rope.dimension_count", 66, "up to the head size 64"),
@@ -445,9 +454,10 @@ def test_a_file_that_llama_cpp_has_saved_is_the_same_model(name: str) -> None:
     for suffix, value in {**caps, **dict.fromkeys(zeros, 0), **others}.items():
         if saved.key(suffix) not in saved.metadata:
             saved.set(suffix, value)
-    config = resolve(saved).config
-    for field in dataclasses.fields(config):
-        np.testing.assert_array_equal(getattr(config, field.name), getattr(plain, field.name), field.name)
+    found, expected = resolve(saved).config.numbers(), plain.numbers()
+    assert found.keys() == expected.keys()
+    for field, value in found.items():
+        np.testing.assert_array_equal(value, expected[field], field)
 
 
 def test_heads_must_divide_the_width_when_the_head_size_is_not_given() -> None:
@@ -556,8 +566,9 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
         config = resolve(file, context=context).config
     except AkunuError:
         return
-    assert np.isfinite(config.inv_freq).all() and (config.inv_freq > 0).all()
-    assert np.isfinite(config.rope_scale).all()
+    for rope in config.rope_sets:
+        assert np.isfinite(rope.inv_freq).all() and (rope.inv_freq > 0).all()
+    assert np.isfinite(rope_scales(config)).all()
     for field in ("attn_scale", "norm_eps", "embedding_scale"):
         value = getattr(config, field)
         assert math.isfinite(value) and value > 0, field
@@ -569,7 +580,8 @@ def test_rows_only_use_symbols_and_fields_that_exist() -> None:
     symbols = {"vocab_size", "dim", "head_dim", "q_dim", "kv_dim", "ffn_dim"}
     for row in ARCHITECTURES.values():
         assert row.defaults.keys() <= CONFIG_KEYS.keys()
-        canonical = [name for rule in row.tensors for name, _ in rule.parts]
-        assert len(canonical) == len(set(canonical)), row.name
-        for rule in row.tensors:
+        for kind in row.layers.values():
+            canonical = [name for rule in (*row.tensors, *kind.tensors) for name, _ in rule.parts]
+            assert len(canonical) == len(set(canonical)), row.name
+        for rule in row.rules:
             assert {symbol for _, symbol in rule.parts} | ({rule.cols} - {None}) <= symbols

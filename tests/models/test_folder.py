@@ -44,12 +44,17 @@ def test_a_folder_has_the_configuration_of_the_gguf_file(name: str, tmp_path: Pa
     from akunu.config import resolve
 
     file = _core.GgufFile(str(tiny.write(name, "F32", tmp_path / "model.gguf").path))
-    ours = vars(ModelFolder(folders.write(name, tmp_path / "hf")).spec(tiny.CONTEXT).config)
-    theirs = vars(resolve(file, context=tiny.CONTEXT).config)
-    for field in ours.keys() - {"inv_freq", "rope_style"}:
-        assert ours[field] == pytest.approx(theirs[field]), field
-    np.testing.assert_allclose(ours["inv_freq"], theirs["inv_freq"], rtol=1e-6)
-    assert ours["rope_style"] == "half"
+    ours = ModelFolder(folders.write(name, tmp_path / "hf")).spec(tiny.CONTEXT).config
+    theirs = resolve(file, context=tiny.CONTEXT).config
+    for field in vars(ours).keys() - {"rope_sets", "blocks"}:
+        assert getattr(ours, field) == pytest.approx(getattr(theirs, field)), field
+    for mine, other in zip(ours.blocks, theirs.blocks, strict=True):
+        assert (mine.prefix, mine.layer) == (other.prefix, other.layer)
+        assert vars(mine.mixer) == pytest.approx(vars(other.mixer))
+    for rope, expected in zip(ours.rope_sets, theirs.rope_sets, strict=True):
+        np.testing.assert_allclose(rope.inv_freq, expected.inv_freq, rtol=1e-6)
+        assert rope.scale == pytest.approx(expected.scale)
+    assert ours.rope_style == "half"
 
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
@@ -230,7 +235,7 @@ def test_yarn_whose_range_is_reversed_is_that_of_transformers(
     def inv_freq(kind: str, **values: Any) -> npt.NDArray[np.float64]:
         values |= {"rope_type": kind, "rope_theta": rope["rope_theta"]}
         path = folders.write("llama", tmp_path / kind, change=put(rope_parameters=values))
-        return np.asarray(ModelFolder(path).spec().config.inv_freq)
+        return np.asarray(ModelFolder(path).spec().config.rope_sets[0].inv_freq)
 
     np.testing.assert_allclose(inv_freq("yarn", factor=4.0, **rope), inv_freq("default") / divisor)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from akunu.blocks import Attention, FeedForward
 from akunu.config import ModelConfig
 
-from . import quant, tiny
+from . import configs, quant, tiny
 from .reference import Reference
 from .source import ReaderSource
 
@@ -62,50 +63,58 @@ def test_golden_data_is_what_transformers_computes_now(name: str) -> None:
     np.testing.assert_allclose(logits, golden.logits, atol=2e-4)
 
 
-def _other_style(config: ModelConfig) -> dict[str, object]:
-    return {"rope_style": "half" if config.rope_style == "interleaved" else "interleaved"}
+def _ropes(config: ModelConfig, **changes: object) -> ModelConfig:
+    sets = tuple(dataclasses.replace(rope, **changes) for rope in config.rope_sets)  # type: ignore[arg-type]
+    return dataclasses.replace(config, rope_sets=sets)
 
 
-def _unscaled(config: ModelConfig) -> dict[str, object]:
+def _other_style(config: ModelConfig) -> ModelConfig:
+    return _ropes(config, style="half" if config.rope_style == "interleaved" else "interleaved")
+
+
+def _unscaled(config: ModelConfig) -> ModelConfig:
     theta = 5e5 if config.arch == "llama" and config.head_dim == 64 else 1e4
     plain = theta ** -(np.arange(0, config.rope_dim, 2) / config.rope_dim)
-    return {"inv_freq": np.stack([plain.astype(np.float32)] * len(config.inv_freq))}
+    return _ropes(config, inv_freq=plain.astype(np.float32))
 
 
-CHANGES: list[tuple[str, str, Callable[[ModelConfig], dict[str, object]]]] = [
+def _attention(config: ModelConfig, **changes: object) -> ModelConfig:
+    return configs.changed(config, Attention, **changes)
+
+
+CHANGES: list[tuple[str, str, Callable[[ModelConfig], ModelConfig]]] = [
     ("llama", "rope style", _other_style),
     ("qwen2", "rope style", _other_style),
-    ("llama", "norm epsilon", lambda c: {"norm_eps": 1e-2}),
+    ("llama", "norm epsilon", lambda c: dataclasses.replace(c, norm_eps=1e-2)),
     ("llama3", "divisors", _unscaled),
     ("llama_linear", "factor", _unscaled),
     ("llama_yarn", "frequencies", _unscaled),
-    ("llama_yarn", "attention factor", lambda c: {"rope_scale": (1.0,)}),
-    ("mistral", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
-    ("mistral", "window + 1", lambda c: {"layer_window": (13,) * c.n_layers}),
-    ("gemma", "activation", lambda c: {"activation": "silu"}),
-    ("gemma", "embedding scale", lambda c: {"embedding_scale": 1.0}),
-    ("gemma2", "attention cap", lambda c: {"attn_softcap": 0.0}),
-    ("gemma2", "final cap", lambda c: {"final_softcap": 0.0}),
-    ("gemma2", "which layers are windowed", lambda c: {"layer_window": c.layer_window[::-1]}),
-    ("gemma2", "query scale", lambda c: {"attn_scale": c.attn_scale * 1.1}),
-    ("gemma3", "local theta", lambda c: {"layer_rope": (0,) * c.n_layers}),
-    ("gemma3", "which theta is local", lambda c: {"inv_freq": c.inv_freq[::-1]}),
-    ("gemma3", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
-    ("phi3", "window", lambda c: {"layer_window": (0,) * c.n_layers}),
+    ("llama_yarn", "attention factor", lambda c: _ropes(c, scale=1.0)),
+    ("mistral", "window", lambda c: _attention(c, window=0)),
+    ("mistral", "window + 1", lambda c: _attention(c, window=13)),
+    ("gemma", "activation", lambda c: configs.changed(c, FeedForward, activation="silu")),
+    ("gemma", "embedding scale", lambda c: dataclasses.replace(c, embedding_scale=1.0)),
+    ("gemma2", "attention cap", lambda c: _attention(c, softcap=0.0)),
+    ("gemma2", "final cap", lambda c: dataclasses.replace(c, final_softcap=0.0)),
+    ("gemma2", "which layers are windowed", lambda c: _attention(c, window=list(c.layer_window[::-1]))),
+    ("gemma2", "query scale", lambda c: _attention(c, scale=c.attn_scale * 1.1)),
+    ("gemma3", "local theta", lambda c: _attention(c, rope=0)),
+    ("gemma3", "which theta is local", lambda c: dataclasses.replace(c, rope_sets=c.rope_sets[::-1])),
+    ("gemma3", "window", lambda c: _attention(c, window=0)),
+    ("phi3", "window", lambda c: _attention(c, window=0)),
     ("phi3_short", "divisors", _unscaled),
-    ("phi3_short", "attention factor", lambda c: {"rope_scale": (1.0,)}),
-    ("phi3_short", "rotary share", lambda c: {"rope_dim": 32, "inv_freq": c.inv_freq[:, :16]}),
+    ("phi3_short", "attention factor", lambda c: _ropes(c, scale=1.0)),
+    ("phi3_short", "rotary share", lambda c: _ropes(c, inv_freq=c.rope_sets[0].inv_freq[:16])),
 ]
 
 
 @pytest.mark.parametrize(("name", "what", "change"), CHANGES, ids=[f"{c[0]}-{c[1]}" for c in CHANGES])
 def test_golden_data_notices_a_wrong(
-    name: str, what: str, change: Callable[[ModelConfig], dict[str, object]], folder: Path
+    name: str, what: str, change: Callable[[ModelConfig], ModelConfig], folder: Path
 ) -> None:
     golden = tiny.golden(name)
     model = reference(folder, name)
-    config = dataclasses.replace(model.spec.config, **change(model.spec.config))  # type: ignore[arg-type]
-    model.spec = dataclasses.replace(model.spec, config=config)
+    model.spec = dataclasses.replace(model.spec, config=change(model.spec.config))
     assert np.abs(model.logits(golden.prompt) - golden.logits).max() > NEAR_TIE
 
 

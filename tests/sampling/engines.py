@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu import _core
-from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
-from models import convert, tiny
+from akunu.config import ModelSpec, TensorRef, resolve
+from models import configs, convert, tiny
 
 from .reference import Settings, allowed
 
@@ -59,15 +59,19 @@ def synthetic(
     `group`: query heads of a KV head.
     """
     n_heads = max(1, dim // head_dim)
-    config = ModelConfig(
-        arch="llama", n_layers=layers, dim=dim, n_heads=n_heads, n_kv_heads=n_heads // group,
+    config = configs.plain(
+        dim=dim,
+        n_layers=layers,
+        n_heads=n_heads,
+        n_kv_heads=n_heads // group,
         head_dim=head_dim,
-        ffn_dim=2 * dim, vocab_size=vocab, context_length=4096, norm_eps=1e-5, rope_style="interleaved",
-        rope_dim=head_dim, inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32)[None],
-        rope_scale=(1.0,), activation="silu", attn_softcap=0.0, final_softcap=0.0, attn_scale=head_dim**-0.5,
-        embedding_scale=1.0,
-        layer_window=(0,) * layers, layer_rope=(0,) * layers,
-    )  # fmt: skip
+        ffn_dim=2 * dim,
+        vocab_size=vocab,
+        context_length=4096,
+        inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32),
+        rope_style="interleaved",
+        scale=head_dim**-0.5,
+    )
     shapes: dict[str, tuple[int, int]] = {
         "token_embedding": (vocab, dim), "output": (vocab, dim), "output_norm": (dim, 0)
     }  # fmt: skip

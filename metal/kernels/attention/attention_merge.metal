@@ -5,6 +5,7 @@ using namespace metal;
 
 #include "activation.h"
 #include "attention_kv.h"
+#include "buffer_index.h"
 
 // Threadgroup memory of one merge.
 struct MergeShared {
@@ -58,7 +59,7 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             device float* out_f32 [[buffer(1)]],
                             device half* out_f16 [[buffer(2)]],
                             device const Row* rows [[buffer(3)]],
-                            constant AttentionParams& p [[buffer(8)]],
+                            constant AttentionParams& p [[buffer(kParamsIndex)]],
                             uint head [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
@@ -72,8 +73,8 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
 // Of attention on few rows: the second pass of one command, with its buffers.
 kernel void attention_merge_rows(device float* out [[buffer(2)]],
                                  device const Row* rows [[buffer(3)]],
-                                 constant AttentionParams& p [[buffer(8)]],
-                                 device const float* partials [[buffer(9)]],
+                                 constant AttentionParams& p [[buffer(kParamsIndex)]],
+                                 device const float* partials [[buffer(kScratchIndex)]],
                                  uint2 group [[threadgroup_position_in_grid]],
                                  uint tid [[thread_index_in_threadgroup]],
                                  uint lane [[thread_index_in_simdgroup]],

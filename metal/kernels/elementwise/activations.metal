@@ -4,13 +4,14 @@
 using namespace metal;
 
 #include "activation.h"
+#include "buffer_index.h"
 #include "core/params.h"
 
 kernel void gate_act(device const float* gate [[buffer(0)]],
                      device const float* up [[buffer(1)]],
                      device float* out_f32 [[buffer(2)]],
                      device half* out_f16 [[buffer(3)]],
-                     constant GateActParams& p [[buffer(8)]],
+                     constant GateActParams& p [[buffer(kParamsIndex)]],
                      uint2 at [[thread_position_in_grid]]) {
     const uint first = at.x * 4;
     const ulong row = ulong(at.y) * p.n;
@@ -31,7 +32,7 @@ kernel void gate_act(device const float* gate [[buffer(0)]],
 kernel void quantize(device const float* x [[buffer(0)]],
                      device float* out_f32 [[buffer(1)]],
                      device half* out_f16 [[buffer(2)]],
-                     constant QuantizeParams& p [[buffer(8)]],
+                     constant QuantizeParams& p [[buffer(kParamsIndex)]],
                      uint2 at [[thread_position_in_grid]]) {
     const uint first = at.x * 4;
     const ulong row = ulong(at.y) * p.dim;

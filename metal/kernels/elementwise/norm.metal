@@ -4,6 +4,7 @@
 using namespace metal;
 
 #include "activation.h"
+#include "buffer_index.h"
 #include "core/params.h"
 #include "reduce.h"
 
@@ -77,7 +78,7 @@ kernel void norm(device const float* x [[buffer(0)]],
                  device float* out_f32 [[buffer(2)]],
                  device half* out_f16 [[buffer(3)]],
                  device const uint* gathered [[buffer(4)]],
-                 constant NormParams& p [[buffer(8)]],
+                 constant NormParams& p [[buffer(kParamsIndex)]],
                  uint row [[threadgroup_position_in_grid]],
                  uint tid [[thread_position_in_threadgroup]],
                  uint threads [[threads_per_threadgroup]],
@@ -98,7 +99,7 @@ kernel void norm(device const float* x [[buffer(0)]],
 kernel void norm_add(device const float* x [[buffer(0)]],
                      device const float* weight [[buffer(1)]],
                      device float* h [[buffer(2)]],
-                     constant NormParams& p [[buffer(8)]],
+                     constant NormParams& p [[buffer(kParamsIndex)]],
                      uint row [[threadgroup_position_in_grid]],
                      uint tid [[thread_position_in_threadgroup]],
                      uint threads [[threads_per_threadgroup]],
@@ -120,7 +121,7 @@ kernel void layer_norm(device const float* x [[buffer(0)]],
                        device float* out_f32 [[buffer(3)]],
                        device half* out_f16 [[buffer(4)]],
                        device const uint* gathered [[buffer(5)]],
-                       constant LayerNormParams& p [[buffer(8)]],
+                       constant LayerNormParams& p [[buffer(kParamsIndex)]],
                        uint row [[threadgroup_position_in_grid]],
                        uint tid [[thread_position_in_threadgroup]],
                        uint threads [[threads_per_threadgroup]],

@@ -3,6 +3,7 @@
 using namespace metal;
 
 #include "activation.h"
+#include "buffer_index.h"
 #include "core/params.h"
 #include "sampling.h"
 
@@ -19,7 +20,7 @@ kernel void recur(
     device const Row* rows [[buffer(5)]],
     device const StateSpan* spans [[buffer(6)]],
     device const ReplaySlot* slots [[buffer(7)]],
-    constant RecurParams& p [[buffer(8)]],
+    constant RecurParams& p [[buffer(kParamsIndex)]],
     uint channel [[thread_position_in_grid]]) {
     if (channel >= p.dim) return;
     x += channel;

@@ -2,13 +2,14 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 
 // One pair per thread. The fast variants are far off outside of [-pi, pi], and positions reach 10^5.
 kernel void rope_table(device const float* inv_freq [[buffer(0)]],
                        device float2* table [[buffer(1)]],
                        device const Row* rows [[buffer(2)]],
-                       constant RopeTableParams& p [[buffer(8)]],
+                       constant RopeTableParams& p [[buffer(kParamsIndex)]],
                        uint2 at [[thread_position_in_grid]]) {
     if (at.x >= p.half_dim) return;
     const float angle = float(rows[at.y].position + p.step) * inv_freq[at.x];

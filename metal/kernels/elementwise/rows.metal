@@ -4,6 +4,7 @@
 using namespace metal;
 
 #include "activation.h"
+#include "buffer_index.h"
 #include "core/params.h"
 
 // hidden += positions[position] + kinds[kind]
@@ -12,7 +13,7 @@ kernel void embed_position(device const float* positions [[buffer(0)]],
                            device float* hidden [[buffer(2)]],
                            device const Row* rows [[buffer(3)]],
                            device const uint* row_kinds [[buffer(4)]],
-                           constant EmbedPositionParams& p [[buffer(8)]],
+                           constant EmbedPositionParams& p [[buffer(kParamsIndex)]],
                            uint2 at [[thread_position_in_grid]]) {
     if (at.x >= p.dim) return;
     float x = hidden[ulong(at.y) * p.dim + at.x];
@@ -25,7 +26,7 @@ kernel void embed_position(device const float* positions [[buffer(0)]],
 kernel void unfold(device const float* x [[buffer(0)]],
                    device float* out_f32 [[buffer(1)]],
                    device half* out_f16 [[buffer(2)]],
-                   constant UnfoldParams& p [[buffer(8)]],
+                   constant UnfoldParams& p [[buffer(kParamsIndex)]],
                    uint2 at [[thread_position_in_grid]]) {
     const uint columns = p.taps * p.channels;
     if (at.x >= columns) return;
@@ -39,7 +40,7 @@ kernel void pool(device const float* x [[buffer(0)]],
                  device const Row* rows [[buffer(1)]],
                  device const uint* last_rows [[buffer(2)]],
                  device float* out [[buffer(3)]],
-                 constant PoolParams& p [[buffer(8)]],
+                 constant PoolParams& p [[buffer(kParamsIndex)]],
                  uint2 at [[thread_position_in_grid]]) {
     if (at.x >= p.dim) return;
     const uint last = last_rows[at.y], n = rows[last].position + 1, first = last + 1 - n;

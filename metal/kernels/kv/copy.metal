@@ -2,12 +2,13 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 
 // Four words of a page per thread; grid: a page's quads x pairs of pages.
 kernel void kv_copy(device const uint2* pairs [[buffer(0)]],
                     device uint* kv [[buffer(1)]],
-                    constant KvCopyParams& p [[buffer(8)]],
+                    constant KvCopyParams& p [[buffer(kParamsIndex)]],
                     uint2 at [[thread_position_in_grid]]) {
     const uint first = at.x * 4;
     device const uint* from = kv + ulong(pairs[at.y].x) * p.page_words;

@@ -3,6 +3,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "sampling.h"
 #include "tokens.h"
@@ -23,7 +24,7 @@ kernel void accept(
     device ReplayControl& control [[buffer(4)]],
     device const Row* rows [[buffer(5)]],
     device const uint* logit_rows [[buffer(6)]],
-    constant SampleParams& p [[buffer(8)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
     uint thread_id [[thread_index_in_threadgroup]]) {
     for (uint first = thread_id; first < p.rows; first += kAcceptThreads) {
         const uint slot = rows[logit_rows[first]].slot;

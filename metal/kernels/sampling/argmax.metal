@@ -2,6 +2,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "sampling.h"
 #include "tokens.h"
@@ -12,8 +13,8 @@ constant bool FOR_SAMPLER [[function_constant(0)]];
 
 kernel void best_slices_f32(
     device const uint* logits [[buffer(0)]],
-    constant SampleParams& p [[buffer(8)]],
-    device uchar* scratch [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device uchar* scratch [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -37,8 +38,8 @@ kernel void best_slices_f32(
 
 kernel void argmax_f32(
     device uint* sampled [[buffer(1)]],
-    constant SampleParams& p [[buffer(8)]],
-    device const Ranked* best [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device const Ranked* best [[buffer(kScratchIndex)]],
     uint row [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],

@@ -3,6 +3,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "sampling.h"
 #include "tokens.h"
@@ -23,8 +24,8 @@ kernel void logprob_slices_f32(
     device const SamplerSettings* states [[buffer(2)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device LogprobSlice* out [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device LogprobSlice* out [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -77,8 +78,8 @@ kernel void logprobs_f32(
     device TokenLogprobs* records [[buffer(3)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device const LogprobSlice* slices [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device const LogprobSlice* slices [[buffer(kScratchIndex)]],
     uint row [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],

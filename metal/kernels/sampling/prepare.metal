@@ -3,6 +3,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "sampling.h"
 #include "tokens.h"
@@ -23,7 +24,7 @@ kernel void sample_prepare_f32(
     device uint* scaled [[buffer(5)]],
     device const Row* rows [[buffer(6)]],
     device const uint* logit_rows [[buffer(7)]],
-    constant SampleParams& p [[buffer(8)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
     uint2 slice_and_row [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]]) {
     threadgroup uint value[kPrepareTokens];

@@ -3,6 +3,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "reduce.h"
 #include "sampling.h"
@@ -52,8 +53,8 @@ kernel void rules_slices_f32(
     device const uint* masks [[buffer(3)]],  // of a slot: of every token, and of the first
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device RulesSlice* out [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device RulesSlice* out [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -112,8 +113,8 @@ kernel void rules_words_f32(
     device const TranscriptRules* all_rules [[buffer(2)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
-    constant SampleParams& p [[buffer(8)]],
-    device const RulesSlice* slices [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device const RulesSlice* slices [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],

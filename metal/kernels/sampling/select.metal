@@ -8,6 +8,7 @@
 #include <metal_stdlib>
 using namespace metal;
 
+#include "buffer_index.h"
 #include "core/params.h"
 #include "philox.h"
 #include "sampling.h"
@@ -55,8 +56,8 @@ kernel void sample_spread_f32(
     device const SamplerSettings* states [[buffer(1)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
-    constant SampleParams& p [[buffer(8)]],
-    device uchar* scratch [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device uchar* scratch [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -133,8 +134,8 @@ kernel void sample_gather_f32(
     device const SamplerSettings* states [[buffer(1)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
-    constant SampleParams& p [[buffer(8)]],
-    device uchar* scratch [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device uchar* scratch [[buffer(kScratchIndex)]],
     uint2 at [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
@@ -324,8 +325,8 @@ kernel void sample_select_f32(
     device uint* sampled [[buffer(2)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
-    constant SampleParams& p [[buffer(8)]],
-    device uchar* scratch [[buffer(9)]],
+    constant SampleParams& p [[buffer(kParamsIndex)]],
+    device uchar* scratch [[buffer(kScratchIndex)]],
     uint logit [[threadgroup_position_in_grid]],
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],

@@ -103,7 +103,7 @@ class SyntheticModel:
     @cached_property
     def tensors(self) -> list[SyntheticTensor]:
         """Every tensor, in the order of a file."""
-        rules = ARCHITECTURES[self.shape.arch].tensors
+        rules = ARCHITECTURES[self.shape.arch].rules
         found = [
             self._tensor(rule, None) for rule in rules if "{n}" not in rule.source and self._wanted(rule)
         ]

@@ -134,7 +134,7 @@ def _encoder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
     row = ENCODERS[config.arch]
     model_type, kind = _encoder(spec)
     path = model.files.paths[0]
-    if "kinds" not in spec.tensors and any(part == "kinds" for rule in row.tensors for part, _ in rule.parts):
+    if "kinds" not in spec.tensors and any(part == "kinds" for rule in row.rules for part, _ in rule.parts):
         raise UnsupportedError(
             f"{path}: has no tensor token_types.weight, which every {model_type} model of Hugging Face's has"
         )

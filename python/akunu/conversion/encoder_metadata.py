@@ -29,7 +29,7 @@ def model_rules(spec: ModelSpec) -> tuple[TensorRule, ...]:
     """The tensors that files have for a model of this kind."""
     config = spec.config
     row = ENCODERS.get(config.arch)
-    rules = row.tensors if row is not None else ARCHITECTURES[config.arch].tensors
+    rules = row.rules if row is not None else ARCHITECTURES[config.arch].rules
     if config.encoder is None:
         return rules
     return (*rules, *(rule for i, layer in enumerate(head_layers(spec)) for rule in _head_rules(i, layer)))

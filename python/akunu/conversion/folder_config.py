@@ -181,7 +181,7 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
     found: dict[str, object] = {"rope_theta": plain(theta)}
     if "rope_share" in row.defaults:
         found["partial_rotary_factor"] = config.rope_dim / config.head_dim
-    if len(config.inv_freq) > 1:
+    if len(config.rope_sets) > 1:
         found["rope_local_base_freq"] = plain(numbers.real("local_rope_theta"))
     divisors = {
         tensor.name: np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4").astype(np.float64)
@@ -200,8 +200,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             values = divisors.get(f"rope_factors_{length}.weight", np.ones(config.rope_dim // 2))
             scaling[f"{length}_factor"] = [plain(np.float32(value)) for value in values]
         found["original_max_position_embeddings"] = original
-        if not close(config.rope_scale[0], longrope_scale(config.context_length / original, original)):
-            scaling["attention_factor"] = plain(config.rope_scale[0])
+        if not close(config.rope_sets[0].scale, longrope_scale(config.context_length / original, original)):
+            scaling["attention_factor"] = plain(config.rope_sets[0].scale)
     elif numbers.suffixed("rope.scaling.type") == "yarn":
         scaling = {
             "rope_type": "yarn",
@@ -210,8 +210,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
-        if not close(config.rope_scale[0], yarn_scale(factor)):
-            scaling["attention_factor"] = plain(config.rope_scale[0])
+        if not close(config.rope_sets[0].scale, yarn_scale(factor)):
+            scaling["attention_factor"] = plain(config.rope_sets[0].scale)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
     return found | {"rope_scaling": scaling or None}

@@ -97,7 +97,7 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     kind, numbers = rotary_parameters(hf)
     theta = numbers.real("rope_theta")
     found: dict[str, object] = {"rope.dimension_count": config.rope_dim, "rope.freq_base": theta}
-    if len(config.inv_freq) > 1:
+    if len(config.rope_sets) > 1:
         found["rope.freq_base_swa"] = rotary_parameters(hf, local=True)[1].real("rope_theta")
     tensors: Tensors = {}
     if kind in ("linear", "yarn"):
@@ -109,15 +109,17 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     if kind == "yarn":
         if numbers.get("truncate") is False:
             raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
-        found["rope.scaling.attn_factor"] = config.rope_scale[0] / yarn_scale(numbers.real("rope_factor"))
+        found["rope.scaling.attn_factor"] = config.rope_sets[0].scale / yarn_scale(
+            numbers.real("rope_factor")
+        )
         found["rope.scaling.yarn_beta_fast"] = numbers.real("yarn_beta_fast")
         found["rope.scaling.yarn_beta_slow"] = numbers.real("yarn_beta_slow")
     if kind == "longrope":
-        found["rope.scaling.attn_factor"] = config.rope_scale[0]
+        found["rope.scaling.attn_factor"] = config.rope_sets[0].scale
         for length in ("long", "short"):
             divisors = np.asarray(numbers.get(f"{length}_factor"), np.float32)
             tensors[f"rope_factors_{length}.weight"] = divisors
     if kind == "llama3":
         plain = inverse_frequencies(theta, config.rope_dim)
-        tensors["rope_freqs.weight"] = (plain / config.inv_freq[0]).astype(np.float32)
+        tensors["rope_freqs.weight"] = (plain / config.rope_sets[0].inv_freq).astype(np.float32)
     return found, tensors

@@ -156,7 +156,7 @@ def from_squares(
     """The matrix of what `_core.Engine.input_squares` gave for so many tokens."""
     means: dict[str, Floats] = {}
     for layer in range(config.n_layers):
-        for rule in ARCHITECTURES[config.arch].tensors:
+        for rule in ARCHITECTURES[config.arch].rules:
             part = rule.parts[0][0]
             if rule.cols is None or "{n}" not in rule.source:
                 continue

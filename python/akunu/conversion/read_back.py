@@ -18,9 +18,10 @@ def refuse_difference(wanted: ModelConfig, found: ModelConfig, where: object, wh
 
     `where` are the old files, and `what` should say in the new ones what it cannot.
     """
-    for field, value in vars(wanted).items():
-        other = getattr(found, field)
-        if field != "rope_style" and not close(value, other):
+    others = found.numbers()
+    for field, value in wanted.numbers().items():
+        other = others.get(field)
+        if not field.endswith(".style") and not close(value, other):
             raise UnsupportedError(
                 f"{where}: {field}: found {_shown(value)}, which {what} cannot say; "
                 f"it would be {_shown(other)}"

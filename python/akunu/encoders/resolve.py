@@ -20,6 +20,7 @@ from akunu.architectures import (
     TensorRule,
     with_fused_qkv,
 )
+from akunu.blocks import Attention, Block
 from akunu.config import (
     EncoderConfig,
     GgufNumbers,
@@ -39,7 +40,7 @@ from akunu.errors import ModelFileError, UnsupportedError
 from akunu.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.quantized import join_planes, with_planes
 from akunu.rotary import inverse_frequencies
-from akunu.tensor_map import TensorInfo, by_name, map_tensors, rows_of
+from akunu.tensor_map import LayerTensors, TensorInfo, by_name, map_tensors, rows_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -168,7 +169,7 @@ def resolve_hf_vectors(
         if f"{DENSE}{i}.linear.bias" in found:
             rules.append(TensorRule(f"{DENSE}{i}.linear.bias", "", ((f"head.{i}_bias", "rows"),)))
         names = {rule.source: found[rule.source] for rule in rules if rule.source in found}
-        refs |= map_tensors(rules, names, {"rows": layer.n_out, "cols": layer.n_in}, 0, owner=layer.path.name)
+        refs |= map_tensors(rules, names, {"rows": layer.n_out, "cols": layer.n_in}, owner=layer.path.name)
         head.append((layer.n_out, layer.activation))
     if not head:
         return spec
@@ -233,18 +234,24 @@ def _as_encoder(
         rows = rows_of(tensor) if tensor is not None else 0
         rule = TensorRule(source, "", ((f"head.{i}", "rows"),), "cols")
         known = {source: tensor} if tensor is not None else {}
-        places = map_tensors([rule], known, {"rows": rows, "cols": cols}, 0, owner=spec.config.arch)
+        places = map_tensors([rule], known, {"rows": rows, "cols": cols}, owner=spec.config.arch)
         refs |= with_planes(places, known)
         layers.append((rows, ""))
         cols = rows
-    windows = spec.config.layer_window
-    if bidirectional:
-        windows = tuple((_half(window) if halved else window + 1) if window else 0 for window in windows)
+
+    def seeing_all(block: Block) -> Block:
+        attention = block.mixer
+        if not bidirectional or not isinstance(attention, Attention):
+            return block
+        window = attention.window and (_half(attention.window) if halved else attention.window + 1)
+        return dataclasses.replace(
+            block, mixer=dataclasses.replace(attention, window=window, bidirectional=True)
+        )
+
     config = dataclasses.replace(
         spec.config,
         arch=SEEING_ALL.get(spec.config.arch, spec.config.arch) if bidirectional else spec.config.arch,
-        layer_window=windows,
-        bidirectional=bidirectional,
+        blocks=tuple(map(seeing_all, spec.config.blocks)),
         encoder=dataclasses.replace(encoder, head=tuple(layers)),
     )
     return ModelSpec(config, refs)
@@ -281,8 +288,7 @@ def _gguf_encoder(gguf: GgufSource) -> ModelSpec:
         raise UnsupportedError(f"{row.name}.attention.causal: found {shown(causal)}; only False is supported")
     tensors = by_name(gguf.tensors)
     pooling, ranks = _gguf_pooling(gguf.metadata, row.name)
-    rules = [(rule, rule.source) for rule in with_fused_qkv(row.tensors, tensors)]
-    names = _Names(row, rules, row.head, hf=False, prefix="")
+    names = _Names(row, lambda rule: rule.source, row.head, hf=False, prefix="")
     activation = numbers.suffixed("hidden_activation")
     return _resolve(
         row,
@@ -316,15 +322,18 @@ def _hf_encoder(
     prefixes = [name.removesuffix(suffix) for name in found if name.endswith(suffix)]
     if len(prefixes) != 1:
         raise ModelFileError(f"tensor {suffix} is {'there twice' if prefixes else 'missing'}")
-    rules = [(rule, prefixes[0] + rule.hf) for rule in row.tensors]
-    if f"{prefixes[0]}embeddings.LayerNorm.gamma" in found:  # TensorFlow's names, in files of the first years
-        rules = [(rule, _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name)) for rule, name in rules]
+    first_names = f"{prefixes[0]}embeddings.LayerNorm.gamma" in found  # TensorFlow's, of the first years
+
+    def named(rule: TensorRule) -> str:
+        name = prefixes[0] + rule.hf
+        return _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name) if first_names else name
+
     head = kind.head or row.head
     if kind.chooses_head and config.get("classifier_activation") is not None:
-        named = config["classifier_activation"]
-        chosen = "tanh" if named == "tanh" else _activation("config.json: classifier_activation", named)
+        wanted = config["classifier_activation"]
+        chosen = "tanh" if wanted == "tanh" else _activation("config.json: classifier_activation", wanted)
         head = tuple(dataclasses.replace(layer, activation=layer.activation and chosen) for layer in head)
-    names = _Names(row, rules, head, hf=True, prefix=prefixes[0])
+    names = _Names(row, named, head, hf=True, prefix=prefixes[0])
     ranks = is_classifier(config)
     if ranks:
         pooling = _rank_pooling(config) if kind.chooses_head else "cls"
@@ -386,7 +395,7 @@ class _Names:
     """What the tensors of a row are called in a file."""
 
     row: Row
-    rules: Sequence[tuple[TensorRule, str]]
+    named: Callable[[TensorRule], str]
     head: tuple[HeadRule, ...]
     hf: bool
     prefix: str
@@ -417,7 +426,11 @@ def _resolve(
     of each layer whether it is windowed, where the architecture has windows.
     """
     sizes = decoder_sizes(numbers)
-    rules = [dataclasses.replace(rule, source=source) for rule, source in names.rules]
+
+    def in_file(rules: Sequence[TensorRule]) -> tuple[TensorRule, ...]:
+        return tuple(dataclasses.replace(rule, source=names.named(rule)) for rule in rules)
+
+    rules = list(in_file(row.tensors))
     symbols = sizes.symbols(vocab_size)
     for rule in rules:  # sizes that no number gives
         name = rule.parts[0][0]
@@ -427,7 +440,12 @@ def _resolve(
         head_rules, head = _head(names, tensors, sizes.dim, symbols)
         rules += head_rules
         encoder = dataclasses.replace(encoder, head=head)
-    refs = map_tensors(rules, tensors, symbols, sizes.n_layers, owner=row.name, ignored=ignored)
+    kinds = row.kinds_of(sizes.n_layers)
+    layers = [
+        LayerTensors(in_file(with_fused_qkv(kind.tensors, tensors, n)), sizes.layer_symbols(n))
+        for n, kind in enumerate(kinds)
+    ]
+    refs = map_tensors(rules, tensors, symbols, layers, owner=row.name, ignored=ignored)
     if skipped_positions:
         table = refs["positions"]
         if skipped_positions >= table.n_rows:
@@ -455,16 +473,17 @@ def _resolve(
         numbers,
         vocab_size=vocab_size,
         rope_style="half",
-        rotary=rotary(sizes.head_dim, any(windows)) if row.rope else [(np.empty(0), 1.0)],
+        rotary=rotary(sizes.head_dim, any(windows)) if row.rope else [],
         activation=activation,
         layer_window=windows,
         attn_scale=sizes.head_dim**-0.5,
+        kinds=kinds,
+        bidirectional=True,
     )
     config = dataclasses.replace(
         config,
         context_length=context_length,
         layer_norm=True,
-        bidirectional=True,
         positions=positions,
         kinds=refs["kinds"].n_rows if "kinds" in refs else 0,
         encoder=encoder,

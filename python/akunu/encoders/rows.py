@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from akunu.architectures import Activation, Pooling, TensorRule
+from akunu.architectures import Activation, LayerKind, Pooling, TensorRule
 
 __all__ = ["ENCODERS", "HF_ENCODERS", "HeadRule", "HfEncoder", "Row"]
 
@@ -36,8 +36,10 @@ class Row:
 
     Attributes
     ----------
-    tensors
-        As in `akunu.architectures.Architecture`.
+    tensors, layers
+        As in `akunu.architectures.Architecture`: what lies outside of layers, and in each layer.
+    first_layer
+        The first layer's, where it differs.
     head
         The classification head that a reranker has.
     rope
@@ -54,12 +56,24 @@ class Row:
     summary: str
     activation: Activation
     tensors: tuple[TensorRule, ...]
+    layers: LayerKind
     head: tuple[HeadRule, ...]
+    first_layer: LayerKind | None = None
     rope: bool = False
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     window_period: int = 0
     rank_pooling: Pooling = "cls"
     ignored: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[TensorRule, ...]:
+        """The rules of all tensors, each once."""
+        first = self.first_layer.tensors if self.first_layer else ()
+        return tuple(dict.fromkeys((*self.tensors, *self.layers.tensors, *first)))
+
+    def kinds_of(self, n_layers: int) -> list[LayerKind]:
+        """The kind of each layer of a model."""
+        return [self.first_layer or self.layers, *[self.layers] * (n_layers - 1)]
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,6 @@ def _folder_biases(*weights: tuple[str, str, tuple[tuple[str, str], ...]]) -> It
             f"{hf}.bias",
             tuple((f"{name}_bias", symbol) for name, symbol in parts),
             optional=True,
-            skips_first=parts[0][0] == "attn_norm",
             folder_only=True,
         )
 
@@ -146,6 +159,8 @@ _BERT = (
     *_EMBEDDINGS,
     *_norm("token_embd_norm", "embeddings.LayerNorm", "embedding_norm"),
     _weight("position_embd", "embeddings.position_embeddings", "positions", "positions", "dim"),
+)
+_BERT_LAYER = (
     *_linear(_B + "attn_q", _H + "attention.self.query", "attn_q", "q_dim", "dim"),
     *_linear(_B + "attn_k", _H + "attention.self.key", "attn_k", "kv_dim", "dim"),
     *_linear(_B + "attn_v", _H + "attention.self.value", "attn_v", "kv_dim", "dim"),
@@ -161,6 +176,8 @@ _N = "encoder.layers.{n}."
 _NOMIC = (
     *_EMBEDDINGS,
     *_norm("token_embd_norm", "emb_ln", "embedding_norm"),
+)
+_NOMIC_LAYER = (
     TensorRule(_B + "attn_qkv.weight", _N + "attn.Wqkv.weight", _QKV, "dim"),
     _weight(_B + "attn_output", _N + "attn.out_proj", "attn_output", "dim", "q_dim"),
     *_norm(_B + "attn_output_norm", _N + "norm1", "attn_output_norm"),
@@ -173,14 +190,13 @@ _L = "layers.{n}."
 _MODERN = (
     _weight("token_embd", "embeddings.tok_embeddings", "token_embedding", "vocab_size", "dim"),
     *_norm("token_embd_norm", "embeddings.norm", "embedding_norm", bias_optional=True),
-    # The first layer's input is normalised already.
-    TensorRule(
-        _B + "attn_norm.weight", _L + "attn_norm.weight", (("attn_norm", "dim"),), None, skips_first=True
-    ),
+    *_norm("output_norm", "final_norm", "output_norm", bias_optional=True),
+)
+# The first layer's input is normalised already.
+_MODERN_FIRST = (
     TensorRule(_B + "attn_qkv.weight", _L + "attn.Wqkv.weight", _QKV, "dim"),
     _weight(_B + "attn_output", _L + "attn.Wo", "attn_output", "dim", "q_dim"),
     *_folder_biases(
-        (_B + "attn_norm", _L + "attn_norm", (("attn_norm", "dim"),)),
         (_B + "attn_qkv", _L + "attn.Wqkv", _QKV),
         (_B + "attn_output", _L + "attn.Wo", (("attn_output", "dim"),)),
         (_B + "ffn_up", _L + "mlp.Wi", _GATE_UP),
@@ -189,7 +205,11 @@ _MODERN = (
     *_norm(_B + "ffn_norm", _L + "mlp_norm", "ffn_norm", bias_optional=True),
     TensorRule(_B + "ffn_up.weight", _L + "mlp.Wi.weight", _GATE_UP, "dim"),
     _weight(_B + "ffn_down", _L + "mlp.Wo", "ffn_down", "dim", "ffn_dim"),
-    *_norm("output_norm", "final_norm", "output_norm", bias_optional=True),
+)
+_MODERN_LAYER = (
+    _vector(_B + "attn_norm.weight", _L + "attn_norm.weight", "attn_norm", "dim"),
+    *_folder_biases((_B + "attn_norm", _L + "attn_norm", (("attn_norm", "dim"),))),
+    *_MODERN_FIRST,
 )
 _CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh", inside=True), HeadRule("cls.output", "classifier"))
 
@@ -199,6 +219,7 @@ _ROWS = (
         summary="BERT and RoBERTa: MiniLM, BGE, E5, GTE, XLM-R's likes; cross-encoders",
         activation="gelu",
         tensors=_BERT,
+        layers=LayerKind(_BERT_LAYER),
         head=_CLASSIFIER,
         ignored=("cls.*", "pooler.*"),
     ),
@@ -207,6 +228,7 @@ _ROWS = (
         summary="Nomic Embed 1 and 1.5: rotary positions, SwiGLU",
         activation="silu",
         tensors=_NOMIC,
+        layers=LayerKind(_NOMIC_LAYER),
         head=_CLASSIFIER,
         rope=True,
     ),
@@ -215,6 +237,8 @@ _ROWS = (
         summary="ModernBERT: rotary positions, GeGLU, two of three layers windowed",
         activation="gelu",
         tensors=_MODERN,
+        layers=LayerKind(_MODERN_LAYER),
+        first_layer=LayerKind(_MODERN_FIRST),
         head=(
             HeadRule("cls", "head.dense", "gelu", ("cls.norm", "head.norm")),
             HeadRule("cls.output", "classifier"),

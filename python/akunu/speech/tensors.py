@@ -4,16 +4,15 @@ the numbers of its two stacks as the engine takes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import numpy as np
-
 from akunu.architectures import TensorRule
+from akunu.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
 from akunu.quantized import join_planes, with_planes
 from akunu.speech.config import Head, WhisperConfig
-from akunu.tensor_map import TensorInfo, TensorRef, map_tensors
+from akunu.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
 
 __all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]
 
@@ -26,7 +25,7 @@ _TAPS: Final = 3
 class Stack:
     """A stack as `akunu._core.Speech` takes it.
 
-    `config` has the names of `akunu.config.ModelConfig`, and `audio` or `cross`.
+    `config` has the names of `akunu.config.ModelConfig`, and `audio` where it hears.
     """
 
     config: Mapping[str, object]
@@ -51,18 +50,18 @@ _ATTENTION: Final = (
 _OUTPUT: Final = ("output", "out", "out_proj", True)
 
 
-def _attention(name: str, plain: str, hf: str) -> Iterator[tuple[str, str, str, str, str, str, bool]]:
+def _attention_names(name: str, plain: str, hf: str) -> Iterator[tuple[str, str, str, str, str, str, bool]]:
     for part, ggml, proj, bias in (*_ATTENTION, _OUTPUT):
         yield f"{name}_{part}", f"{plain}.{ggml}", f"{plain}.{ggml}", f"{hf}.{proj}", "dim", "dim", bias
 
 
 # A linear layer: its name in the engine, in whisper.cpp, MLX and Hugging Face; rows, columns, bias.
 _LINEAR: Final = (
-    *_attention("attn", "attn", "self_attn"),
+    *_attention_names("attn", "attn", "self_attn"),
     ("ffn_up", "mlp.0", "mlp1", "fc1", "ffn", "dim", True),
     ("ffn_down", "mlp.2", "mlp2", "fc2", "dim", "ffn", True),
 )
-_CROSS: Final = tuple(_attention("cross", "cross_attn", "encoder_attn"))
+_CROSS: Final = tuple(_attention_names("cross", "cross_attn", "encoder_attn"))
 _NORMS: Final = (
     ("attn_norm", "attn_ln", "self_attn_layer_norm"),
     ("ffn_norm", "mlp_ln", "final_layer_norm"),
@@ -102,31 +101,30 @@ def _rules(layout: Layout, stack: str) -> Iterator[TensorRule]:
         yield from norm("output_norm", "layer_norm" if hf else "ln_post")
 
 
-def _config(config: WhisperConfig, heads: int, layers: int, context: int) -> dict[str, object]:
+def _config(config: WhisperConfig, context: int, blocks: tuple[Block, ...]) -> dict[str, object]:
     return {
         "dim": config.width,
         "vocab_size": config.vocab_size,
         "context_length": context,
         "positions": context,
-        "n_layers": layers,
-        "n_heads": heads,
-        "n_kv_heads": heads,
-        "head_dim": config.width // heads,
-        "ffn_dim": 4 * config.width,
         "norm_eps": 1e-5,
         "layer_norm": True,
-        "activation": "gelu",
-        "attn_scale": (config.width // heads) ** -0.5,
-        "attn_softcap": 0.0,
-        "final_softcap": 0.0,
-        "embedding_scale": 1.0,
-        "rope_dim": 0,
-        "rope_style": "half",
-        "rope_scale": (1.0,),
-        "inv_freq": np.zeros((1, 0), np.float32),
-        "layer_window": 0,
-        "layer_rope": 0,
+        "rope_sets": (),
+        "blocks": blocks,
     }
+
+
+def _attention(config: WhisperConfig, heads: int, *, bidirectional: bool = False) -> Attention:
+    head_dim = config.width // heads
+    return Attention(heads, heads, head_dim, head_dim**-0.5, bidirectional=bidirectional)
+
+
+def _feed_forward(config: WhisperConfig) -> FeedForward:
+    return FeedForward(4 * config.width, "gelu")
+
+
+def _blocks(layers: Iterable[Sequence[Mixer]]) -> tuple[Block, ...]:
+    return tuple(Block(f"layers.{n}.", n, mixer) for n, mixers in enumerate(layers) for mixer in mixers)
 
 
 def _sizes(config: WhisperConfig, stack: Literal["encoder", "decoder"]) -> dict[str, int]:
@@ -153,7 +151,10 @@ def _tensors(
     joined = join_planes(settings, mine) if layout != "ggml" else mine
     flat = {name: _flattened(tensor) for name, tensor in joined.items()}
     layers = config.audio_layers if stack == "encoder" else config.text_layers
-    refs = map_tensors(_rules(layout, prefix + stack), flat, _sizes(config, stack), layers, owner="Whisper")
+    rules, sizes = tuple(_rules(layout, prefix + stack)), _sizes(config, stack)
+    in_layers = LayerTensors(tuple(rule for rule in rules if "{n}" in rule.source), sizes)
+    others = [rule for rule in rules if "{n}" not in rule.source]
+    refs = map_tensors(others, flat, sizes, [in_layers] * layers, owner="Whisper")
     return with_planes(refs, flat)
 
 
@@ -213,17 +214,32 @@ def sound_stack(
     settings
         `config.json` of a folder, which says how weights are quantized.
     """
-    numbers = _config(config, config.audio_heads, config.audio_layers, config.audio_context)
+    attention = _attention(config, config.audio_heads, bidirectional=True)
+    blocks = _blocks([(attention, _feed_forward(config))] * config.audio_layers)
     audio = {"mels": config.mels, "taps_last": layout != "mlx"}
-    extra: dict[str, object] = {"bidirectional": True, "audio": audio}
-    return Stack(numbers | extra, _tensors(config, layout, tensors, settings, "encoder"))
+    numbers = _config(config, config.audio_context, blocks) | {"audio": audio}
+    return Stack(numbers, _tensors(config, layout, tensors, settings, "encoder"))
 
 
 def text_stack(
     config: WhisperConfig, layout: Layout, tensors: Mapping[str, TensorInfo], settings: Mapping[str, object]
 ) -> Stack:
     """The decoder; parameters as of `sound_stack`."""
-    numbers = _config(config, config.text_heads, config.text_layers, config.text_context)
-    aligned = [[number for _, number in heads] for heads in aligned_heads(config)]
-    cross = {"positions": config.audio_context, "aligned": aligned}
-    return Stack(numbers | {"cross": cross}, _tensors(config, layout, tensors, settings, "decoder"))
+    own = _attention(config, config.text_heads)
+    blocks = _blocks(
+        (
+            own,
+            CrossAttention(
+                n_heads=own.n_heads,
+                n_kv_heads=own.n_kv_heads,
+                head_dim=own.head_dim,
+                scale=own.scale,
+                positions=config.audio_context,
+                aligned=tuple(number for _, number in heads),
+            ),
+            _feed_forward(config),
+        )
+        for heads in aligned_heads(config)
+    )
+    numbers = _config(config, config.text_context, blocks)
+    return Stack(numbers, _tensors(config, layout, tensors, settings, "decoder"))

@@ -120,7 +120,8 @@ def _config(file: ModelFiles | SpeechFiles) -> tuple[dict[str, Any], str]:
         config = file.spec().config if hasattr(file, "spec") else file.config
     except AkunuError as error:
         return {}, str(error)
-    return {field.name: _plain(getattr(config, field.name)) for field in fields(config)}, ""
+    numbers = config.numbers() if hasattr(config, "numbers") else vars(config)
+    return {name: _plain(value) for name, value in numbers.items()}, ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,231 @@
+// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as far
+// as they must agree with one another; tensors are checked against them where they are loaded.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <functional>
+#include <utility>
+
+#include "bindings/arguments.h"
+#include "core/error.h"
+
+namespace akunu {
+
+namespace {
+
+template <typename T>
+struct Named {
+    const char* name;
+    T value;
+};
+constexpr Named<Activation> kActivations[] = {
+    {"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu}, {"tanh", kActTanh}, {"relu", kActRelu}};
+constexpr Named<RopeStyle> kRopeStyles[] = {{"interleaved", kRopeInterleaved}, {"half", kRopeHalf}};
+constexpr Named<Pooling> kPoolings[] = {{"mean", kPoolMean}, {"cls", kPoolFirst}, {"last", kPoolLast}};
+
+// Reads the fields of one object: a dataclass or a mapping.
+class Fields {
+  public:
+    // `path` begins the names in messages: "blocks[3]."
+    Fields(py::object object, std::string path) : object_(std::move(object)), path_(std::move(path)) {}
+
+    bool has(const char* name) const { return !optional(name).is_none(); }
+    // The field of that name, or None where it is absent.
+    py::object optional(const char* name) const {
+        if (py::isinstance<py::dict>(object_)) {
+            return py::dict(object_).contains(name) ? field(object_, name) : py::none();
+        }
+        return py::getattr(object_, name, py::none());
+    }
+    std::uint32_t integer(const char* name) const {
+        return get<std::uint32_t>(field(object_, name), name, "an integer of 0..4294967295");
+    }
+    std::uint32_t integer(const char* name, std::uint32_t absent) const {
+        return has(name) ? integer(name) : absent;
+    }
+    std::optional<std::uint32_t> optional_integer(const char* name) const {
+        return has(name) ? std::optional(integer(name)) : std::nullopt;
+    }
+    float number(const char* name) const { return get<float>(field(object_, name), name, "a number"); }
+    float number(const char* name, float absent) const { return has(name) ? number(name) : absent; }
+    bool flag(const char* name) const { return has(name) && get<bool>(optional(name), name, "true or false"); }
+    std::string text(const char* name) const { return get<std::string>(field(object_, name), name, "a string"); }
+    std::vector<std::uint32_t> integers(const char* name) const {
+        return get<std::vector<std::uint32_t>>(field(object_, name), name, "integers");
+    }
+    template <typename T, std::size_t N>
+    T one_of(const Named<T> (&table)[N], const char* name) const {
+        return named(table, name, text(name));
+    }
+    // The row of that name; `name` is the field that has it.
+    template <typename T, std::size_t N>
+    T named(const Named<T> (&table)[N], const char* name, const std::string& found) const {
+        std::string known;
+        for (const auto& row : table) {
+            if (found == row.name) return row.value;
+            known += (known.empty() ? "" : ", ") + std::string(row.name);
+        }
+        throw InvalidArgumentError(path_ + name + " is '" + found + "', expected one of " + known);
+    }
+    // Calls `take` with each object of a list.
+    void each(const char* name, const std::function<void(const Fields&)>& take) const {
+        std::size_t i = 0;
+        for (const py::handle item : field(object_, name)) {
+            take({py::reinterpret_borrow<py::object>(item), path_ + name + "[" + std::to_string(i++) + "]."});
+        }
+    }
+    void check(bool ok, const char* name, std::uint64_t value, const std::string& expected) const {
+        if (!ok) throw InvalidArgumentError(path_ + name + " is " + std::to_string(value) + ", expected " + expected);
+    }
+    const std::string& path() const { return path_; }
+
+  private:
+    template <typename T>
+    T get(const py::object& value, const char* name, const char* expected) const {
+        try {
+            return py::cast<T>(value);
+        } catch (const py::cast_error&) {
+            throw InvalidArgumentError(path_ + name + " is " + quote(value) + ", expected " + expected);
+        }
+    }
+
+    py::object object_;
+    std::string path_;
+};
+
+RopeSet to_rope_set(const Fields& f) {
+    const py::object values = f.optional("inv_freq");
+    const auto inv_freq = py::array_t<float, py::array::forcecast | py::array::c_style>::ensure(values);
+    if (!inv_freq || inv_freq.ndim() != 1) {
+        PyErr_Clear();
+        throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
+    }
+    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()},
+            f.number("scale"),
+            f.one_of(kRopeStyles, "style")};
+}
+
+// Heads of q, and those of keys that they share.
+template <typename Config>
+void read_heads(const Fields& f, Config& config) {
+    config.n_heads = f.integer("n_heads");
+    config.n_kv_heads = f.integer("n_kv_heads");
+    config.head_dim = f.integer("head_dim");
+    config.scale = f.number("scale");
+    f.check(config.n_kv_heads > 0, "n_kv_heads", config.n_kv_heads, "at least 1");
+    f.check(config.n_heads > 0 && config.n_heads % config.n_kv_heads == 0, "n_heads", config.n_heads,
+            "a multiple of n_kv_heads, " + std::to_string(config.n_kv_heads));
+    f.check(config.head_dim > 0, "head_dim", config.head_dim, "at least 1");
+}
+
+AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
+    AttentionConfig a;
+    read_heads(f, a);
+    a.window = f.integer("window", 0);
+    a.rope = f.optional_integer("rope");
+    a.softcap = f.number("softcap", 0);
+    a.bidirectional = f.flag("bidirectional");
+    a.norms_whole_rows = f.flag("norms_whole_rows");
+    a.norm_eps = f.number("norm_eps", model.norm_eps);
+    a.kv_owner = f.optional_integer("kv_owner");
+    if (a.rope) {
+        f.check(*a.rope < model.rope_sets.size(), "rope", *a.rope,
+                "less than the number of rope_sets, " + std::to_string(model.rope_sets.size()));
+        const std::uint32_t turned = model.rope_sets[*a.rope].dim();
+        f.check(turned <= a.head_dim, "head_dim", a.head_dim,
+                "at least the " + std::to_string(turned) + " elements that rope_sets[" + std::to_string(*a.rope) +
+                    "] rotates");
+    }
+    if (a.kv_owner) {
+        const std::size_t i = *a.kv_owner;
+        const auto* owner =
+            i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
+        const bool fits = owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads &&
+                          owner->head_dim == a.head_dim && owner->window == a.window;
+        f.check(fits, "kv_owner", i, "an attention block before it with keys and values of its own and the same sizes");
+    }
+    return a;
+}
+
+CrossAttentionConfig to_cross_attention(const Fields& f) {
+    CrossAttentionConfig c;
+    read_heads(f, c);
+    c.positions = f.integer("positions");
+    c.aligned = f.integers("aligned");
+    f.check(c.positions > 0, "positions", c.positions, "at least 1");
+    for (const std::uint32_t head : c.aligned) {
+        f.check(head < c.n_heads, "aligned", head, "heads of the " + std::to_string(c.n_heads));
+    }
+    return c;
+}
+
+FeedForwardConfig to_feed_forward(const Fields& f) {
+    const FeedForwardConfig config{f.integer("dim"), f.one_of(kActivations, "activation")};
+    f.check(config.dim > 0, "dim", config.dim, "at least 1");
+    return config;
+}
+
+RecurrenceConfig to_recurrence(const Fields& f) {
+    const RecurrenceConfig config{f.integer("dim")};
+    f.check(config.dim > 0, "dim", config.dim, "at least 1");
+    return config;
+}
+
+MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
+    const std::string kind = f.text("kind");
+    if (kind == "attention") return to_attention(f, model);
+    if (kind == "cross_attention") return to_cross_attention(f);
+    if (kind == "feed_forward") return to_feed_forward(f);
+    if (kind == "recurrence") return to_recurrence(f);
+    throw InvalidArgumentError(f.path() + "kind is '" + kind +
+                               "', expected one of attention, cross_attention, feed_forward, recurrence");
+}
+
+EncoderConfig to_encoder(const Fields& f) {
+    EncoderConfig e;
+    e.pooling = f.one_of(kPoolings, "pooling");
+    for (const auto& [dim, activation] :
+         py::cast<std::vector<std::pair<std::uint32_t, std::string>>>(f.optional("head"))) {
+        HeadLayer layer{dim, {}};
+        if (!activation.empty()) layer.activation = f.named(kActivations, "head", activation);
+        e.head.push_back(layer);
+    }
+    return e;
+}
+
+}  // namespace
+
+ModelConfig to_config(const py::object& object) {
+    const Fields f(object, "");
+    ModelConfig m;
+    m.dim = f.integer("dim");
+    m.vocab_size = f.integer("vocab_size");
+    m.context_length = f.integer("context_length");
+    m.norm_eps = f.number("norm_eps");
+    m.layer_norm = f.flag("layer_norm");
+    m.final_softcap = f.number("final_softcap", 0);
+    m.embedding_scale = f.number("embedding_scale", 1);
+    m.positions = f.integer("positions", 0);
+    m.kinds = f.integer("kinds", 0);
+    f.check(m.dim > 0, "dim", m.dim, "at least 1");
+    f.check(m.vocab_size > 0, "vocab_size", m.vocab_size, "at least 1");
+    f.each("rope_sets", [&](const Fields& set) { m.rope_sets.push_back(to_rope_set(set)); });
+    f.each("blocks", [&](const Fields& block) {
+        const py::object mixer = block.optional("mixer");
+        m.blocks.push_back({block.text("prefix"), static_cast<int>(block.integer("layer")),
+                            to_mixer(Fields(mixer, block.path() + "mixer."), m)});
+        // One encoder's output is what all of a decoder's blocks attend to.
+        if (const auto* cross = std::get_if<CrossAttentionConfig>(&m.blocks.back().mixer)) {
+            block.check(cross->positions == m.sound_positions(), "mixer.positions", cross->positions,
+                        "those of the other blocks, " + std::to_string(m.sound_positions()));
+        }
+    });
+    if (f.has("encoder")) m.encoder = to_encoder(Fields(f.optional("encoder"), "encoder."));
+    if (f.has("audio")) {
+        const Fields audio(f.optional("audio"), "audio.");
+        m.audio = AudioConfig{audio.integer("mels"), audio.flag("taps_last")};
+    }
+    return m;
+}
+
+}  // namespace akunu
