@@ -61,8 +61,8 @@ def make(row: tiny.Tiny) -> None:
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    for name in names or list(tiny.ALL):
-        make(tiny.ALL[name])
+    for name in names or list(tiny.EVERY):
+        make(tiny.EVERY[name])
 
 
 if __name__ == "__main__":

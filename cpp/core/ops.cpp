@@ -132,10 +132,12 @@ constexpr BufferInfo kGateActBuffers[] = {
 constexpr BufferInfo kRopeKvBuffers[] = {
     {"q", RW, kOptional},  {"k", RW, kOptional},      {"v", R, kOptional}, {"table", R, kOptional},
     {"kv", RW, kOptional}, {"qk_norm", R, kOptional}, {"rows", R},         {"pages", R}};
-constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, {"kv", R}, {"out", W}, {"rows", R}, {"pages", R}};
+// Sinks are a logit for each head, which has no value.
+constexpr BufferInfo kAttentionBuffers[] = {{"q", R},    {"kv", R},    {"out", W},
+                                            {"rows", R}, {"pages", R}, {"sinks", R, kOptional}};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {
-    {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"rows", R}};
+    {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"rows", R}, {"sinks", R, kOptional}};
 constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   {"kv", R},   {"heads", R},
                                                    {"out", W}, {"rows", R}, {"pages", R}};
 constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};

@@ -33,14 +33,44 @@ Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
     if (whole_) t.whole = Whole::kTexts;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
-    Weight w = device_.prepare_weight(t);
+    return owned(device_.prepare_weight(t), t.total_bytes());
+}
+
+Weight Loader::owned(Weight w, std::uint64_t bytes) {
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
     } else {
         owned_.emplace_back(device_, w.data.buffer);
         owned_bytes_ += w.data.buffer.size;
     }
-    loaded(t.total_bytes());
+    loaded(bytes);
+    return w;
+}
+
+Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor t = tensor(name, rows, cols);
+    if (t.dtype == DType::F32 || !t.scales.empty()) return matmul(name, rows, cols);
+    std::vector<float> values(rows * cols);
+    dequantize_row(t.dtype, t.bytes.data(), values.data(), values.size());
+    const Weight w = prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
+    source_.done(name);
+    return w;
+}
+
+Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor all = tensor(name, count * rows, cols);
+    std::vector<HostTensor> parts(count, all);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto part = [&](std::span<const std::byte> bytes) {
+            return bytes.subspan(bytes.size() / count * i, bytes.size() / count);
+        };
+        parts[i].rows = rows;
+        parts[i].bytes = part(all.bytes);
+        parts[i].scales = part(all.scales);
+        parts[i].biases = part(all.biases);
+    }
+    const Weight w = owned(device_.prepare_experts(parts), all.total_bytes());
+    if (!w.mapped) source_.done(name);
     return w;
 }
 

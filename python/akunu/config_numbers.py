@@ -10,7 +10,7 @@ import numpy as np
 from akunu.architectures import CONFIG_KEYS, ConfigKey
 from akunu.errors import ModelFileError, UnsupportedError
 
-__all__ = ["DecoderSizes", "Numbers", "decoder_sizes", "kind_text", "shown"]
+__all__ = ["DecoderSizes", "ExpertSizes", "Numbers", "decoder_sizes", "kind_text", "shown"]
 
 
 class Numbers:
@@ -118,6 +118,16 @@ class Numbers:
 
 
 @dataclass(frozen=True)
+class ExpertSizes:
+    """The sizes of a layer with experts: see `akunu.blocks.Experts`."""
+
+    count: int
+    used: int
+    dim: int
+    shared_dim: int
+
+
+@dataclass(frozen=True)
 class DecoderSizes:
     """The sizes of a decoder's tensors. Those that may differ from layer to layer are tuples."""
 
@@ -127,6 +137,7 @@ class DecoderSizes:
     n_heads: tuple[int, ...]
     n_kv_heads: tuple[int, ...]
     ffn_dim: tuple[int, ...]
+    experts: ExpertSizes | None = None
 
     def symbols(self, vocab_size: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
@@ -134,7 +145,15 @@ class DecoderSizes:
 
     def layer_symbols(self, layer: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for in a layer."""
-        return {
+        experts = self.experts
+        sizes = (
+            {"n_experts": experts.count, "expert_dim": experts.dim, "shared_dim": experts.shared_dim}
+            if experts
+            else {}
+        )
+        return sizes | {
+            "one": 1,
+            "n_heads": self.n_heads[layer],
             "dim": self.dim,
             "head_dim": self.head_dim,
             "q_dim": self.n_heads[layer] * self.head_dim,
@@ -162,7 +181,24 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
             f"because {numbers.name('head_dim')} is absent"
         )
     head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
-    return DecoderSizes(n_layers, dim, head_dim, n_heads, n_kv_heads, numbers.layer_integers("ffn_dim"))
+    experts = _expert_sizes(numbers)
+    # Where all layers have experts, the file need not say what size another feed-forward would have.
+    absent = experts.dim if experts and numbers.has("expert_dim") else None
+    ffn_dim = numbers.layer_integers("ffn_dim", default=absent)
+    return DecoderSizes(n_layers, dim, head_dim, n_heads, n_kv_heads, ffn_dim, experts)
+
+
+def _expert_sizes(numbers: Numbers) -> ExpertSizes | None:
+    count = numbers.integer("n_experts")
+    if count == 0:
+        return None
+    used = numbers.integer("experts_used")
+    if not 1 <= used <= count:
+        raise ModelFileError(
+            f"{numbers.name('experts_used')}: found {used}, expected 1 to the {count} experts that there are"
+        )
+    dim = numbers.integer("expert_dim" if numbers.has("expert_dim") else "ffn_dim")
+    return ExpertSizes(count, used, dim, numbers.integer("shared_dim"))
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

@@ -14,7 +14,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, Architecture, ConfigKey, LayerKind, TensorRule
+from akunu.architectures import (
+    ARCHITECTURES,
+    CONFIG_KEYS,
+    Architecture,
+    ConfigKey,
+    Gate,
+    LayerKind,
+    TensorRule,
+    with_expert_form,
+)
+from akunu.blocks import ExpertRouter
 from akunu.config import ModelSpec, local_by_period, model_config
 from akunu.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.errors import ModelFileError, UnsupportedError
@@ -108,6 +118,8 @@ def resolve_hf(
         layer_window=layer_window,
         attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
         kinds=kinds,
+        router=_router(config, row, arch),
+        gate=_gate(numbers, arch),
         embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
     )
     return ModelSpec(model, refs)
@@ -263,7 +275,13 @@ def _map(
             found.append(dataclasses.replace(rule, source=source, optional=not needed))
         return tuple(found)
 
-    by_kind = {id(kind): named(kind.tensors) for kind in kinds}
+    def has(name: str) -> bool:
+        return prefix + name in tensors
+
+    by_kind = {
+        id(kind): named(with_expert_form(kind.tensors, has, n, hf=True))
+        for n, kind in reversed(list(enumerate(kinds)))
+    }
     refs = map_tensors(
         named(arch.tensors),
         tensors,
@@ -277,6 +295,27 @@ def _map(
         name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
         for name, ref in refs.items()
     }
+
+
+def _gate(numbers: HfNumbers, arch: Architecture) -> Gate:
+    """How the model's experts are gated; only a class that clamps reads how."""
+    if arch.gate == Gate():
+        return arch.gate
+    return dataclasses.replace(
+        arch.gate,
+        limit=numbers.real("swiglu_limit", default=arch.gate.limit),
+        sharpness=numbers.real("swiglu_alpha", default=arch.gate.sharpness),
+    )
+
+
+def _router(config: Mapping[str, object], row: HfModel, arch: Architecture) -> ExpertRouter | None:
+    """How the model chooses experts."""
+    if arch.router is None:
+        return None
+    renormalise = arch.router.renormalise
+    if row.renormalise is not None:
+        renormalise = _flag(config, "norm_topk_prob", default=row.renormalise)
+    return ExpertRouter(arch.router.gating, renormalise)
 
 
 def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:

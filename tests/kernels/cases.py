@@ -393,6 +393,15 @@ def _recurrence() -> Iterator[Case]:
         yield case("recur", dim=320, spans=(on, drafted, begins), formats=formats)
 
 
+def _sinks() -> Iterator[Case]:
+    for kv in ("f16", "f32", "q8_0"):
+        for window in (0, 7, 128):
+            common = dict(shape=(8, 2, 64), kv=kv, window=window, sinks=True)
+            yield case("attention", rows=1, position=600, split=True, formats=BOTH, **common)
+            yield case("attention", rows=1, position=0, split=True, **common)
+            yield case("attention", rows=70, position=250, others=((1, 40), (5, 0)), **common)
+
+
 def _route() -> Iterator[Case]:
     for gating in ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"):
         yield case("route", rows=1, experts=4, chosen=2, gating=gating)
@@ -544,8 +553,8 @@ RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
-#: What runs on the CPU alone: attention in integers, matmuls to int8.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
+#: What runs on the CPU alone: attention in integers, matmuls to int8, attention with sinks.
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_sinks()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from akunu.architectures import ARCHITECTURES, TensorRule
 from akunu.bench.shapes import SHAPES, Shape
+from akunu.config import GgufNumbers
+from akunu.config_numbers import DecoderSizes, decoder_sizes
 from akunu.errors import InvalidArgumentError
 from akunu.filetypes import FILE_TYPES, block_of, tensor_dtype
 
@@ -103,17 +105,17 @@ class SyntheticModel:
     @cached_property
     def tensors(self) -> list[SyntheticTensor]:
         """Every tensor, in the order of a file."""
-        rules = ARCHITECTURES[self.shape.arch].rules
-        found = [
-            self._tensor(rule, None) for rule in rules if "{n}" not in rule.source and self._wanted(rule)
-        ]
+        arch = ARCHITECTURES[self.shape.arch]
+        found = [self._tensor(rule, None) for rule in arch.tensors if self._wanted(rule)]
         if self.shape.llama3_rope:
             found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
-        for layer in range(self.shape.n_layers):
-            found += [
-                self._tensor(rule, layer) for rule in rules if "{n}" in rule.source and self._wanted(rule)
-            ]
+        for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
+            found += [self._tensor(rule, layer) for rule in kind.tensors if self._wanted(rule)]
         return found
+
+    @cached_property
+    def _numbers(self) -> GgufNumbers:
+        return GgufNumbers(self.metadata, self.shape.arch, ARCHITECTURES[self.shape.arch].defaults)
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -126,27 +128,27 @@ class SyntheticModel:
             raise InvalidArgumentError(f"tensor {name}: its weights are random and have no bytes")
         return np.frombuffer(llama3_divisors(self.shape).astype("<f4").tobytes(), np.uint8)
 
+    @cached_property
+    def _sizes(self) -> DecoderSizes:
+        return decoder_sizes(self._numbers)
+
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":
             return not self.shape.tied
+        if not rule.source:  # of checkpoints alone
+            return False
         return not (rule.optional and rule.parts[0][0].endswith("_bias"))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape
-        sizes = {
-            "vocab_size": shape.vocab_size,
-            "dim": shape.dim,
-            "head_dim": shape.head_dim,
-            "q_dim": shape.n_heads * shape.head_dim,
-            "kv_dim": shape.n_kv_heads * shape.head_dim,
-            "ffn_dim": shape.ffn_dim,
-        }
+        sizes = self._sizes.symbols(shape.vocab_size) if layer is None else self._sizes.layer_symbols(layer)
+        count = (sizes[rule.count],) if rule.count is not None else ()
         rows = sum(sizes[symbol] for _, symbol in rule.parts)
         prefix = "" if layer is None else f"layers.{layer}."
         name = rule.source.replace("{n}", str(layer))
         canonical = tuple(prefix + part for part, _ in rule.parts)
         if rule.cols is None:
-            return SyntheticTensor(name, "f32", (rows,), canonical)
+            return SyntheticTensor(name, "f32", (*count, rows), canonical)
         cols = sizes[rule.cols]
         dtype = tensor_dtype(
             self.file_type,
@@ -157,7 +159,7 @@ class SyntheticModel:
             gqa=shape.n_heads // shape.n_kv_heads,
             tied=shape.tied,
         )
-        return SyntheticTensor(name, dtype, (rows, cols), canonical)
+        return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
 
 
 def llama3_divisors(shape: Shape) -> npt.NDArray[np.float64]:
