@@ -1,5 +1,5 @@
-// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as far
-// as they must agree with one another; tensors are checked against them where they are loaded.
+// A model's configuration, from Python's dataclasses or mappings to the engine's structs. Numbers are checked here as
+// far as they must agree with one another; tensors are checked against them where they are loaded.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -46,9 +46,7 @@ class Fields {
     std::uint32_t integer(const char* name) const {
         return get<std::uint32_t>(field(object_, name), name, "an integer of 0..4294967295");
     }
-    std::uint32_t integer(const char* name, std::uint32_t absent) const {
-        return has(name) ? integer(name) : absent;
-    }
+    std::uint32_t integer(const char* name, std::uint32_t absent) const { return has(name) ? integer(name) : absent; }
     std::optional<std::uint32_t> optional_integer(const char* name) const {
         return has(name) ? std::optional(integer(name)) : std::nullopt;
     }
@@ -106,9 +104,7 @@ RopeSet to_rope_set(const Fields& f) {
         PyErr_Clear();
         throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
     }
-    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()},
-            f.number("scale"),
-            f.one_of(kRopeStyles, "style")};
+    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()}, f.number("scale"), f.one_of(kRopeStyles, "style")};
 }
 
 // Heads of q, and those of keys that they share.
@@ -144,8 +140,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     }
     if (a.kv_owner) {
         const std::size_t i = *a.kv_owner;
-        const auto* owner =
-            i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
+        const auto* owner = i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
         const bool fits = owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads &&
                           owner->head_dim == a.head_dim && owner->window == a.window;
         f.check(fits, "kv_owner", i, "an attention block before it with keys and values of its own and the same sizes");
@@ -194,15 +189,15 @@ ExpertsConfig to_experts(const Fields& f) {
                           .up_offset = f.number("up_offset", 0)};
     f.check(e.count > 0, "count", e.count, "at least 1");
     f.check(e.dim > 0, "dim", e.dim, "at least 1");
-    f.check(e.used > 0 && e.used <= e.count, "used", e.used,
-            "1 to the number of experts, " + std::to_string(e.count));
+    f.check(e.used > 0 && e.used <= e.count, "used", e.used, "1 to the number of experts, " + std::to_string(e.count));
     if (const RouterConfig& r = e.router; r.groups > 0) {
         f.check(e.count % r.groups == 0, "router.groups", r.groups,
                 "a divisor of the " + std::to_string(e.count) + " experts");
         const std::uint32_t size = e.count / r.groups;
         f.check(r.groups_used > 0 && r.groups_used <= r.groups && e.used <= r.groups_used * size, "router.groups_used",
-                r.groups_used, "groups, of the " + std::to_string(r.groups) + ", that have the " +
-                                   std::to_string(e.used) + " experts of a row");
+                r.groups_used,
+                "groups, of the " + std::to_string(r.groups) + ", that have the " + std::to_string(e.used) +
+                    " experts of a row");
         f.check(r.group_top > 0 && r.group_top <= std::min(size, 32u), "router.group_top", r.group_top,
                 "1 to the size of a group, " + std::to_string(size) + ", or 32");
         f.check(r.groups_used <= 32, "router.groups_used", r.groups_used, "at most 32");

@@ -6,8 +6,7 @@
 
 namespace akunu {
 
-void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats,
-                          std::uint64_t per_row) {
+void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row) {
     Need& n = needs_[name];
     n.dim = std::max(n.dim, dim);
     n.formats |= formats;

@@ -416,7 +416,7 @@ _GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "
 
 
 def _router(arch: Architecture, meta: GgufNumbers) -> ExpertRouter | None:
-    """How the model of a GGUF file chooses experts, and where it does not say it, as the architecture does."""
+    """How the model of a GGUF file chooses experts; as the architecture does where it does not say it."""
     if arch.router is None:
         return None
     gating, renormalise = arch.router.gating, arch.router.renormalise

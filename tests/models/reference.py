@@ -202,8 +202,12 @@ def attention(
     if a.window:
         visible &= distance < a.window
     scores = np.where(visible, scores, -np.inf)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    top = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=-1, keepdims=True)
+    if "attn_sinks" in layer:
+        total += np.exp(layer["attn_sinks"][:, None, None] - top)
+    weights /= total
     y = np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, a.n_heads * a.head_dim)
     return project(layer, "attn_output", y)
 

@@ -402,8 +402,7 @@ static inline std::size_t rows_at_once(const AttentionParams& p, int workers) {
 // Queries [first, first + count) of a KV head, block by block.
 template <typename T>
 static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionParams& p, std::size_t first,
-                                 std::size_t count, const AttentionScratch& scratch, float* out,
-                                 const float* sinks) {
+                                 std::size_t count, const AttentionScratch& scratch, float* out, const float* sinks) {
     Running running[kQueryBlock];
     BlockStats stats[kQueryBlock];
     for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
