@@ -36,11 +36,11 @@ from typing import Final, TypeAlias
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from akunu.errors import AkunuError
 from json_file import write_json
 from peers import AKUNU, parse_peers, write_synthetic
 
@@ -56,7 +56,7 @@ WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from akunu._core import MAX_CHAIN
-from akunu.bench.loader import open_engine
+from akunu.loading.engines import open_engine
 from akunu.scheduling.planning import fitting
 LENGTH = 256
 model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])
@@ -376,7 +376,7 @@ def command(
 ) -> None:
     """Compare thread counts on MODELS (GGUF files or installed names) while other things run."""
     from akunu import _core
-    from akunu.loading import find_model
+    from akunu.loading.finding import find_model
 
     programs = parse_peers(peers)
     cores = _core.devices()[0]["threads"]

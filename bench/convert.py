@@ -30,10 +30,10 @@ from akunu import _core
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
-from akunu.conversion.importance import importance_of
-from akunu.filetypes import FILE_TYPES
-from akunu.loading import find_model
-from akunu.model_files import open_model
+from akunu.conversion import importance_of
+from akunu.describe.filetypes import FILE_TYPES
+from akunu.files.model_files import open_model
+from akunu.loading.finding import find_model
 from json_file import write_json
 from measure import run
 

@@ -22,7 +22,7 @@ import akunu
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from akunu.conversion.importance import WINDOW
+from akunu.files.importance import WINDOW
 from json_file import write_json
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

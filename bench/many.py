@@ -32,13 +32,13 @@ import click
 import numpy as np
 
 from akunu._core import Engine
-from akunu.bench.loader import is_synthetic, open_engine
+from akunu.base.errors import AkunuError
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
-from akunu.errors import AkunuError
-from akunu.loading import find_model
+from akunu.loading.engines import is_synthetic, open_engine
+from akunu.loading.finding import find_model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
 from json_file import write_json

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 
 __all__ = ["LIMITS", "Peaks", "Rule", "Usage", "probe", "run"]
 

@@ -25,11 +25,11 @@ from xml.sax.saxutils import escape
 
 import click
 
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from akunu.errors import AkunuError, InvalidArgumentError
 from json_file import write_json
 from measure import LIMITS, Rule, probe, run
 
@@ -128,7 +128,7 @@ def bytes_per_token(model: Path, test: str) -> float:
     0 for a test that is not pure generation, where the bytes of a token are not defined.
     """
     from akunu import _core
-    from akunu.config import resolve
+    from akunu.describe.config import resolve
 
     name, _, depth = test.partition(" @ d")
     if not name.startswith("tg"):
@@ -251,7 +251,7 @@ def write_synthetic(names: Sequence[str], folder: Path | None) -> list[Path]:
     if names and folder is None:
         raise click.UsageError("--synthetic needs --folder, where the files go")
     from akunu.bench.gguf_file import write_gguf
-    from akunu.bench.synthetic import SyntheticModel
+    from akunu.loading.synthetic import SyntheticModel
 
     paths = []
     for name in names:

@@ -16,12 +16,12 @@ from typing import Any
 
 import click
 
-from akunu.bench.loader import open_engine
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import Cost, costs, mean_peaks
 from akunu.cli.phases import ROWS
+from akunu.loading.engines import open_engine
 from json_file import write_json
 
 

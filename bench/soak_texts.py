@@ -20,10 +20,10 @@ from typing import Final
 import click
 
 import akunu
+from akunu.api.options import GenerationOptions
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note
-from akunu.options import GenerationOptions
 from serve import SENTENCE
 
 WORDS: Final = SENTENCE.split()

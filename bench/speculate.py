@@ -31,10 +31,10 @@ import click
 import numpy as np
 
 from akunu._core import Engine
-from akunu.bench.loader import open_engine
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
+from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.writer import Writer
 from json_file import write_json

@@ -24,11 +24,11 @@ import click
 import numpy as np
 
 from akunu._core import Engine
-from akunu.bench.loader import is_synthetic, open_engine
 from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
+from akunu.loading.engines import is_synthetic, open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.structured.compiler import Compiler
 from akunu.structured.structure import Structure, structure_of

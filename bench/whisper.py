@@ -29,10 +29,10 @@ import click
 import numpy as np
 
 import measure
-from akunu.bench.speech import SHAPES, write_random
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
+from akunu.loading.synthetic_speech import SHAPES, write_random
 
 WINDOW: Final = 30.0
 BATCH: Final = 8

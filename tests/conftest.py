@@ -40,7 +40,7 @@ def device_under_test() -> Iterator[None]:
     if wanted is None:
         yield
         return
-    from akunu import loading
+    from akunu.loading import load as loading
 
     present = loading.present
     with pytest.MonkeyPatch.context() as patch:

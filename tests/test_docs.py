@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 from encoders import wordpiece
 from models import folders
 from speech import model_files, tiny
@@ -55,7 +55,7 @@ def test_the_messages_in_the_table_of_troubles_are_those_of_the_code() -> None:
     table = (ROOT / "docs/install.md").read_text(encoding="utf-8").split("## If something goes wrong")[1]
     messages = re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
     assert len(messages) >= 4
-    sources = [*ROOT.glob("python/akunu/*.py"), *ROOT.glob("cpp/*/*.cpp")]
+    sources = [*ROOT.glob("python/akunu/**/*.py"), *ROOT.glob("cpp/*/*.cpp")]
     code = [path.read_text(encoding="utf-8") for path in sources]
     for message in messages:
         if "CMAKE" not in message:  # that one is CMake's

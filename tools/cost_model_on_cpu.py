@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 
 from akunu import _core
-from akunu.bench.loader import open_engine
 from akunu.cli.cost_model import Machine, predict
 from akunu.cli.costs import mean_peaks
+from akunu.loading.engines import open_engine
 
 TABLES = (("decode", 1, 100), ("batch", 8, 100), ("prefill", 128, 0))
 REPEATS = 5

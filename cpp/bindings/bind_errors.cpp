@@ -1,4 +1,4 @@
-// Core errors become the classes of the same name in akunu.errors.
+// Core errors become the classes of the same name in the package akunu.
 #include <pybind11/pybind11.h>
 
 #include <exception>
@@ -18,7 +18,7 @@ void raise(const char* class_name, const Error& error) {
     const auto message = py::reinterpret_steal<py::object>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
     if (!message) return;  // MemoryError is set
-    py::set_error(py::module_::import("akunu.errors").attr(class_name), message);
+    py::set_error(py::module_::import("akunu").attr(class_name), message);
 }
 
 void translate(std::exception_ptr pointer) {

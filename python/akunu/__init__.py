@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from akunu.errors import (
+from akunu.base.errors import (
     AkunuError,
     AudioError,
     BusyError,
@@ -23,30 +23,30 @@ from akunu.errors import (
     TokenizerError,
     UnsupportedError,
 )
-from akunu.lazy_names import lazy_names
+from akunu.base.lazy_names import lazy_names
+from akunu.base.version import __version__
 
 if TYPE_CHECKING:
     from akunu._core import devices
+    from akunu.api.chat_options import ChatOptions
+    from akunu.api.model import Model
+    from akunu.api.options import GenerationOptions
+    from akunu.api.results import BatchError, Completion, Piece, Stats, TokenLogprob
+    from akunu.api.session import Session
+    from akunu.api.streams import AsyncStream, Stream
+    from akunu.base.memory import Memory
     from akunu.chat import ChatTemplate
-    from akunu.chat.options import ChatOptions
     from akunu.conversion import convert
-    from akunu.conversion.importance import ImportanceMatrix
+    from akunu.describe.sampling import Sampling
     from akunu.encoders.model import EmbeddingModel
-    from akunu.generation import BatchError, Completion, Piece, Stats, TokenLogprob
-    from akunu.loading import load
-    from akunu.memory import Memory
-    from akunu.model import Model
-    from akunu.options import GenerationOptions, Sampling
+    from akunu.files.importance import ImportanceMatrix
+    from akunu.loading.load import load
     from akunu.scheduling import ModelStats
-    from akunu.session import Session
     from akunu.speech.segments import Segment
     from akunu.speech.transcript import Transcription
     from akunu.speech.whisper_model import WhisperModel
-    from akunu.streams import AsyncStream, Stream
     from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AkunuError",
@@ -89,32 +89,32 @@ __all__ = [
 ]
 
 _HOME: Final = {
-    "AsyncStream": "akunu.streams",
-    "BatchError": "akunu.generation",
-    "ChatOptions": "akunu.chat.options",
+    "AsyncStream": "akunu.api.streams",
+    "BatchError": "akunu.api.results",
+    "ChatOptions": "akunu.api.chat_options",
     "ChatTemplate": "akunu.chat",
-    "Completion": "akunu.generation",
+    "Completion": "akunu.api.results",
     "EmbeddingModel": "akunu.encoders.model",
-    "GenerationOptions": "akunu.options",
-    "ImportanceMatrix": "akunu.conversion.importance",
-    "Memory": "akunu.memory",
-    "Model": "akunu.model",
+    "GenerationOptions": "akunu.api.options",
+    "ImportanceMatrix": "akunu.files.importance",
+    "Memory": "akunu.base.memory",
+    "Model": "akunu.api.model",
     "ModelStats": "akunu.scheduling",
-    "Piece": "akunu.generation",
-    "Sampling": "akunu.options",
+    "Piece": "akunu.api.results",
+    "Sampling": "akunu.describe.sampling",
     "Segment": "akunu.speech.segments",
-    "Session": "akunu.session",
-    "Stats": "akunu.generation",
-    "Stream": "akunu.streams",
+    "Session": "akunu.api.session",
+    "Stats": "akunu.api.results",
+    "Stream": "akunu.api.streams",
     "StructuralTag": "akunu.structured",
     "Tag": "akunu.structured",
-    "TokenLogprob": "akunu.generation",
+    "TokenLogprob": "akunu.api.results",
     "Tokenizer": "akunu.tokenizer",
     "Transcription": "akunu.speech.transcript",
     "WhisperModel": "akunu.speech.whisper_model",
     "convert": "akunu.conversion",
     "devices": "akunu._core",
-    "load": "akunu.loading",
+    "load": "akunu.loading.load",
 }
 """The module of each name that is imported on first use."""
 

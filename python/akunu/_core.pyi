@@ -1,6 +1,6 @@
 """The compiled engine core: what `cpp/bindings` exports. Thin: checks, converts, releases the GIL.
 
-All errors are the classes of `akunu.errors`. Token ids are `uint32`; logits are `float32`.
+All errors are the classes of `akunu.base.errors`. Token ids are `uint32`; logits are `float32`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from akunu.config import ModelSpec
+from akunu.describe.config import ModelSpec
 
 __version__: str
 PAGE: int

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from akunu.model import Model
+from akunu.api.model import Model
 from akunu.tokenizer import Tokenizer
 
 from .fakes import FakeEngine, hashed

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from akunu.errors import ContextLengthError, InvalidArgumentError
+from akunu.base.errors import ContextLengthError, InvalidArgumentError
 from akunu.scheduling.drafts import StepCosts
 
 NextToken = Callable[[list[int]], int]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 
 from .conftest import make_model
 from .test_model import Gate, wait_until, waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from akunu import BusyError
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.scheduler import MAX_STALLED
 
 from .conftest import as_bytes, make_model

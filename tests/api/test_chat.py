@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 import akunu
+from akunu.api.chat_options import prepare
+from akunu.api.model import Model
+from akunu.base.errors import InvalidArgumentError
 from akunu.chat import Content, Reasoning, ToolArguments, ToolCall
 from akunu.chat.deltas import merged, message_of
-from akunu.chat.options import prepare
-from akunu.errors import InvalidArgumentError
-from akunu.model import Model
 
 from .conftest import END, TOKENS, as_bytes, metadata, wrap
 from .fakes import FakeEngine, scripted

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import akunu
-from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions, Sampling
+from akunu.api.options import GenerationOptions
+from akunu.base.errors import InvalidArgumentError
+from akunu.describe.sampling import Sampling
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -16,7 +16,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 import akunu
-from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.server.catalog import from_name
 from models import folders, tiny
 

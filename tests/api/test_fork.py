@@ -13,8 +13,9 @@ import pytest
 START = """
 import gc, os, sys, threading, traceback
 import akunu
-from akunu import _core, config
-from akunu.errors import AkunuError
+from akunu import _core
+from akunu.describe import config
+from akunu.base.errors import AkunuError
 
 def in_child(use):
     pid = os.fork()
@@ -45,7 +46,7 @@ model = akunu.load("ember", threads=2, context=256, progress=False)
 ENGINE = (
     START
     + """
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 file = _core.GgufFile(str(find_model("ember")))
 spec = config.resolve(file, context=256)
 engine = _core.Engine(file, spec, device="cpu", context=256, threads=2, kv_dtype="f16", progress=None)

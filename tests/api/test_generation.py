@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError
+from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
 from akunu.scheduling import planning
 
 from .conftest import END, TOKENS, as_bytes, make_model, word

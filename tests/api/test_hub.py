@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.hub_files import choose
-from akunu.hub_name import HubName, parse
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.hub_name import HubName, parse
+from akunu.hub.files import choose
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER_COMMIT = COMMIT[::-1]
@@ -233,7 +233,7 @@ def hub():
 FETCH = """
 import json, os, sys, warnings
 import httpx, numpy, tqdm.auto, yaml
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 
 def fetch(job):
     seen = []
@@ -444,7 +444,7 @@ def test_what_the_progress_function_raises_abandons_the_load(fetch, hub, tmp_pat
 def test_the_progress_functions_error_survives_a_client_that_swallows_it(monkeypatch):
     import huggingface_hub
 
-    from akunu import hub
+    from akunu.hub import download as hub
 
     def download(repo, file, *, tqdm_class, **_):
         for _ in range(3):  # as a transfer in a thread of its own does

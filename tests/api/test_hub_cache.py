@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import ModelFileError
-from akunu.hub import CachedModel, cached_models, remove_cached
+from akunu.base.errors import ModelFileError
+from akunu.hub.download import CachedModel, cached_models, remove_cached
 
 OLD, NEW = "a" * 40, "b" * 40
 

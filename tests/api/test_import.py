@@ -10,7 +10,16 @@ import pytest
 
 import akunu
 
-HEAVY = {"numpy", "jinja2", "tokenizers", "rich", "huggingface_hub", "click", "akunu._core", "akunu.model"}
+HEAVY = {
+    "numpy",
+    "jinja2",
+    "tokenizers",
+    "rich",
+    "huggingface_hub",
+    "click",
+    "akunu._core",
+    "akunu.api.model",
+}
 
 
 def modules_after(statement: str) -> set[str]:
@@ -21,7 +30,7 @@ def modules_after(statement: str) -> set[str]:
 
 def test_import_is_light():
     loaded = modules_after("import akunu")
-    assert "akunu.errors" in loaded
+    assert "akunu.base.errors" in loaded
     assert not loaded & HEAVY
 
 
@@ -37,8 +46,8 @@ def test_loading_needs_no_terminal_or_network_libraries():
 
 def test_a_server_begins_to_load_before_it_imports_what_serves():
     loaded = modules_after("import akunu.cli.commands.serve, akunu.server.ahead, akunu.server.listening")
-    assert "akunu.loading" in loaded
-    assert not loaded & {"uvicorn", "starlette", "prometheus_client", "akunu.model", "akunu.server.app"}
+    assert "akunu.loading.load" in loaded
+    assert not loaded & {"uvicorn", "starlette", "prometheus_client", "akunu.api.model", "akunu.server.app"}
 
 
 def test_a_server_of_texts_needs_nothing_of_speech_before_it_answers():

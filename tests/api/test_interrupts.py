@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.interrupts import allowed, check, held, wait
+from akunu.scheduling.interrupts import allowed, check, held, wait
 
 from .conftest import make_model
 from .fakes import FakeEngine

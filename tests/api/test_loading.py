@@ -10,11 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 import akunu
-from akunu import hub, loading
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.loading import find_model
-from akunu.placement import present
-from akunu.progress import reporter
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.progress import reporter
+from akunu.hub import download as hub
+from akunu.loading import finding
+from akunu.loading import load as loading
+from akunu.loading.finding import find_model
+from akunu.loading.placement import present
 
 
 def touch(path):
@@ -125,7 +127,7 @@ def test_an_existing_path_wins_over_the_hub(tmp_path, monkeypatch):
 def test_a_built_in_name_means_the_same_in_every_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     touch(tmp_path / "ember" / "other.gguf")
-    monkeypatch.setattr(loading, "BUILT_IN", {"ember": str(touch(tmp_path / "built-in.gguf"))})
+    monkeypatch.setattr(finding, "BUILT_IN", {"ember": str(touch(tmp_path / "built-in.gguf"))})
     assert find_model("ember").name == "built-in.gguf"
     with pytest.raises(ModelFileError, match=r"is a directory; name a file in it: other\.gguf"):
         find_model("./ember")
@@ -230,7 +232,7 @@ def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     now = [0.0]
-    monkeypatch.setattr("akunu.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("akunu.base.progress.time.monotonic", lambda: now[0])
     with reporter(True, "Loading") as report:
         report(1, 10**9)
         now[0] = 1.0
@@ -241,7 +243,7 @@ def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
 def test_a_notebook_shows_a_line_that_is_written_over_and_cleared(monkeypatch):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     now = [0.0]
-    monkeypatch.setattr("akunu.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("akunu.base.progress.time.monotonic", lambda: now[0])
     for unit, shown in (("bytes", "Loading: 50% of 1.0 GiB"), ("count", "Loading: 536870912 of 1073741824")):
         monkeypatch.setattr(sys, "stderr", cell := io.StringIO())
         with reporter(True, "Loading", unit=unit) as report:

@@ -124,7 +124,7 @@ def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch
         def close(self) -> None:
             shown.append("closed")
 
-    monkeypatch.setattr("akunu.progress._Bar", Bar)
+    monkeypatch.setattr("akunu.base.progress._Bar", Bar)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     model = make_model()

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu.base.errors import AkunuError, InvalidArgumentError, TemplateError, TokenizerError
 from akunu.chat import ChatTemplate
-from akunu.errors import AkunuError, InvalidArgumentError, TemplateError, TokenizerError
 
 from .conftest import END, TOKENS, as_bytes, make_model, metadata, word, wrap
 from .fakes import FakeEngine, hashed, scripted

@@ -8,8 +8,10 @@ import warnings
 import numpy as np
 import pytest
 
-from akunu.errors import InvalidArgumentError
-from akunu.options import GenerationOptions, Sampling, as_path, resolve
+from akunu.api.options import GenerationOptions, resolve
+from akunu.base.arguments import as_path
+from akunu.base.errors import InvalidArgumentError
+from akunu.describe.sampling import Sampling
 
 VOCAB = 100
 

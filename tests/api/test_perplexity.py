@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu.errors import InvalidArgumentError
-from akunu.perplexity import perplexity, windows
+from akunu.api.perplexity import perplexity, windows
+from akunu.base.errors import InvalidArgumentError
 
 
 @given(n=st.integers(1, 300), size=st.integers(1, 50), data=st.data())

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from akunu import _core
-from akunu.errors import DeviceError, InvalidArgumentError, UnsupportedError
-from akunu.placement import on_first, present
+from akunu.base.errors import DeviceError, InvalidArgumentError, UnsupportedError
+from akunu.loading.placement import on_first, present
 
 
 def takes(*good: str) -> Callable[[str], str]:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from akunu.errors import DeviceError
+from akunu.base.errors import DeviceError
 from akunu.scheduling import Scheduler, Sequence, planning
 
 from .fakes import FakeChunk, FakeEngine, hashed

@@ -10,9 +10,9 @@ import typing
 import pytest
 
 import akunu
-from akunu.chat.options import ChatOptions
-from akunu.chatting import Chatting
-from akunu.options import GenerationOptions
+from akunu.api.chat_options import ChatOptions
+from akunu.api.chatting import Chatting
+from akunu.api.options import GenerationOptions
 
 GENERATING = ("generate", "stream", "chat", "stream_chat", "agenerate", "astream", "achat", "astream_chat")
 CHATTING = tuple(name for name in GENERATING if "chat" in name)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.errors import InvalidArgumentError
-from akunu.stopping import StopMatcher
+from akunu.base.errors import InvalidArgumentError
+from akunu.base.stopping import StopMatcher
 
 
 def run(stops: list[str], pieces: list[str]) -> tuple[str, str | None]:

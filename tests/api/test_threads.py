@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from sampling.engines import synthetic
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -85,7 +85,7 @@ def test_an_exit_function_may_still_use_an_engine() -> None:
 def test_an_exit_does_not_wait_for_threads_that_a_fork_left_behind() -> None:
     passes("""
         import os, threading, time
-        from akunu.errors import AkunuError
+        from akunu.base.errors import AkunuError
         from sampling.engines import synthetic
         e = synthetic(1024, 256, layers=4, context=2048)
         def work():
@@ -116,7 +116,7 @@ def test_an_exit_does_not_wait_for_threads_that_a_fork_left_behind() -> None:
 def test_close_waits_for_no_reader_and_no_reader_sees_freed_memory() -> None:
     passes("""
         import threading, time
-        from akunu.errors import InvalidArgumentError
+        from akunu.base.errors import InvalidArgumentError
         from sampling.engines import synthetic
         sys.setswitchinterval(1e-6)
         for _ in range(300):
@@ -183,7 +183,7 @@ def test_too_many_threads_are_an_error(stack: int, room: int, message: str) -> N
         f"""
         import re, resource
         from pathlib import Path
-        from akunu.errors import DeviceError
+        from akunu.base.errors import DeviceError
         from sampling.engines import synthetic
         synthetic(64, 32, threads=2)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

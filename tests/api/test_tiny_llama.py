@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import (
+from akunu.base.errors import (
     AkunuError,
     ContextLengthError,
     InvalidArgumentError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.whole_file import whole_file
+from akunu.base.whole_file import whole_file
 
 
 def test_several_write_one_file_and_the_last_to_end_stays(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.draft_model import DraftModel
+from akunu.loading.draft_model import DraftModel
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.drafts import WRITER_TRUST, Proposal, WriterTrust
 from akunu.scheduling.writer import Writer

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.audio import VadOptions, load_audio, speech_probability, speech_spans
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from tokenizer.vocabularies import data_file
 
 Array = npt.NDArray[np.float32]

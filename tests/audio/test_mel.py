@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.audio import LogMelStream, load_audio, log_mel, normalize_log_mel
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from tokenizer.vocabularies import data_file
 
 Array = npt.NDArray[np.float32]

@@ -18,7 +18,7 @@ import pytest
 import soundfile
 
 from akunu.audio import audio_blocks, load_audio
-from akunu.errors import AudioError, InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 from tokenizer.vocabularies import data_file
 
 Array = npt.NDArray[np.float32]

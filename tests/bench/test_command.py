@@ -11,11 +11,13 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from akunu import _core, loading
-from akunu.bench import loader, main
+from akunu import _core
+from akunu.base.errors import ModelFileError
+from akunu.bench import cases, main
 from akunu.bench.command import command
-from akunu.bench.runner import LoadedModel, ModelFacts
-from akunu.errors import ModelFileError
+from akunu.bench.runner import LoadedModel
+from akunu.loading import finding
+from akunu.loading.facts import ModelFacts
 
 from .fakes import CPU, FakeEngine
 
@@ -32,8 +34,8 @@ def bench(monkeypatch, capsys):
             FakeEngine(context), ModelFacts(case.model, "fake 1B Q4_0", 1 << 30, 10**9), 100, CPU
         )
 
-    monkeypatch.setattr(loader, "load_case", load)
-    monkeypatch.setattr(loading, "find_model", lambda name: Path(name))
+    monkeypatch.setattr(cases, "load_case", load)
+    monkeypatch.setattr(finding, "find_model", lambda name: Path(name))
 
     def run(*args: str) -> SimpleNamespace:
         loads.clear()
@@ -74,7 +76,7 @@ def test_an_error_comes_without_a_header_and_before_the_first_test(where, output
             raise ModelFileError("no model 'bad'")
         return LoadedModel(FakeEngine(1000), ModelFacts("a", "fake", 1, 1), 100, CPU)
 
-    monkeypatch.setattr(loader if where == "load_case" else loading, where, fail)
+    monkeypatch.setattr(cases if where == "load_case" else finding, where, fail)
     ran = bench("-m", "bad", "-o", output)
     assert (ran.status, ran.out, ran.err) == (1, "", "akunu-bench: error: no model 'bad'\n")
     if where == "find_model":  # also a bad model behind a good one
@@ -268,7 +270,7 @@ def test_write_makes_a_file(bench, tmp_path):
 
 
 def test_a_speech_model_has_a_table_of_its_own(capsys, monkeypatch):
-    from akunu.bench import speech
+    from akunu.loading import synthetic_speech as speech
     from akunu.speech.config import WhisperConfig
 
     small = WhisperConfig(51865, 80, 1500, 32, 2, 1, 448, 2, 1)

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from akunu import _core
+from akunu.base.errors import InvalidArgumentError
 from akunu.bench.differ import Steps, command, first_difference
-from akunu.config import resolve
-from akunu.errors import InvalidArgumentError
+from akunu.describe.config import resolve
 from models import tiny
 
 IDS = np.arange(40, dtype=np.uint32) * 7 % 250

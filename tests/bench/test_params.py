@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.bench.params import BenchParams, list_cases, parse_ints, parse_pair
-from akunu.errors import InvalidArgumentError
 
 
 @pytest.mark.parametrize(

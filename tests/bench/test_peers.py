@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.loading.synthetic import SyntheticModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import measure

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
+from akunu.loading.synthetic import SyntheticModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import quality

@@ -14,7 +14,8 @@ import pytest
 
 from akunu.bench.params import DEFAULTS, BenchParams, list_cases
 from akunu.bench.report import FIELDS, FORMATS, build_number, make_printer
-from akunu.bench.runner import ModelFacts, Result
+from akunu.bench.runner import Result
+from akunu.loading.facts import ModelFacts
 
 from .fakes import CPU, GPU
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from akunu.base.errors import AkunuError
 from akunu.bench.params import BenchParams, Case, list_cases
-from akunu.bench.runner import CHAIN, LoadedModel, ModelFacts, model_facts, run_cases, run_test
-from akunu.bench.synthetic import SyntheticModel
-from akunu.errors import AkunuError
+from akunu.bench.runner import CHAIN, LoadedModel, run_cases, run_test
+from akunu.loading.facts import ModelFacts, model_facts
+from akunu.loading.synthetic import SyntheticModel
 
 from .fakes import CPU, FakeEngine
 
@@ -97,7 +98,7 @@ def test_each_run_begins_at_the_depth():
 @pytest.mark.parametrize("depth", [0, 8, 33])
 def test_an_engine_that_caches_earlier_texts_computes_each_run(depth):
     """The real one, on the embedded model."""
-    from akunu.bench.loader import load_case
+    from akunu.bench.cases import load_case
 
     test = case(models="ember", n_pg=(40, 3), n_depth=depth, n_threads=1)
     loaded = load_case(test, depth + 48)

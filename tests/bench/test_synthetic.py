@@ -10,12 +10,12 @@ import gguf.quants
 import numpy as np
 import pytest
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.bench.gguf_file import LAYOUTS, random_blocks, write_gguf
-from akunu.bench.shapes import SHAPES
-from akunu.bench.synthetic import SyntheticModel, llama3_divisors
-from akunu.config import resolve
-from akunu.errors import InvalidArgumentError
-from akunu.filetypes import FILE_TYPES, block_of
+from akunu.describe.config import resolve
+from akunu.describe.filetypes import FILE_TYPES, block_of
+from akunu.loading.shapes import SHAPES
+from akunu.loading.synthetic import SyntheticModel, llama3_divisors
 
 # Parameters as their publishers state them, in millions; an embedding that is also the output counts once.
 PUBLISHED = {

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+from akunu.base.errors import AkunuError
 from akunu.chat import ChatTemplate
-from akunu.errors import AkunuError
 
 from .shapes import CONVERSATIONS, NOW, RENDERINGS, TEMPLATES, template
 

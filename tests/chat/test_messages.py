@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from akunu.base.errors import InvalidArgumentError, TemplateError
 from akunu.chat import FORMATS, ChatTemplate
-from akunu.errors import InvalidArgumentError, TemplateError
 
 from .models import text, tokenizer
 

@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, merged, message_of
-from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.families import FAMILIES, PLAIN
+from akunu.chat.family import Family
 from akunu.chat.parser import OutputParser
 
 from .answers import ANSWERS, MALFORMED, TOOLS, Answer, Call
+from .parsers import parser_of
 
 BY_NAME = {family.name: family for family in (*FAMILIES, PLAIN)}
 PIECES = [
@@ -50,7 +52,7 @@ def calls(message: dict[str, Any]) -> list[Call]:
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_what_each_family_writes_is_read(answer: Answer, whole: bool) -> None:
-    message = message_of(parsed(BY_NAME[answer.family].parser(TOOLS, whole=whole), [answer.text]))
+    message = message_of(parsed(parser_of(BY_NAME[answer.family], TOOLS, whole=whole), [answer.text]))
     assert calls(message) == list(answer.calls)
     assert message.get("reasoning_content", "") == answer.reasoning
     assert (message["content"] or "") == answer.content
@@ -60,8 +62,8 @@ def test_what_each_family_writes_is_read(answer: Answer, whole: bool) -> None:
 @pytest.mark.parametrize(("name", "text"), [answer[:2] for answer in ANSWERS] + MALFORMED)
 def test_one_character_at_a_time_gives_the_same_as_all_at_once(name: str, text: str, whole: bool) -> None:
     family = BY_NAME[name]
-    assert parsed(family.parser(TOOLS, whole=whole), text) == parsed(
-        family.parser(TOOLS, whole=whole), [text]
+    assert parsed(parser_of(family, TOOLS, whole=whole), text) == parsed(
+        parser_of(family, TOOLS, whole=whole), [text]
     )
 
 
@@ -75,8 +77,8 @@ def test_one_character_at_a_time_gives_the_same_as_all_at_once(name: str, text: 
 def test_no_text_is_an_error_and_no_cut_makes_a_difference(
     family: Family, text: str, places: list[int], thinking: bool, whole: bool
 ) -> None:
-    deltas = parsed(family.parser(TOOLS, thinking, whole=whole), cut(text, places))
-    assert deltas == parsed(family.parser(TOOLS, thinking, whole=whole), [text])
+    deltas = parsed(parser_of(family, TOOLS, thinking, whole=whole), cut(text, places))
+    assert deltas == parsed(parser_of(family, TOOLS, thinking, whole=whole), [text])
     if whole:
         calls(message_of(deltas))  # their arguments are JSON
 
@@ -93,7 +95,9 @@ def test_a_stream_says_what_the_whole_says_but_for_arguments_that_break_off(
     start, end = sorted(place % (len(answer.text) + 1) for place in places)
     text = answer.text[:start] + piece + answer.text[end:]
     family = BY_NAME[answer.family]
-    streamed, whole = (message_of(parsed(family.parser(TOOLS, whole=each), [text])) for each in (False, True))
+    streamed, whole = (
+        message_of(parsed(parser_of(family, TOOLS, whole=each), [text])) for each in (False, True)
+    )
     try:
         calls(streamed)
     except ValueError:
@@ -103,29 +107,29 @@ def test_a_stream_says_what_the_whole_says_but_for_arguments_that_break_off(
 
 @pytest.mark.parametrize(("name", "text"), MALFORMED)
 def test_a_malformed_call_is_content_as_it_was_written(name: str, text: str) -> None:
-    assert parsed(BY_NAME[name].parser(TOOLS), [text]) == [Content(text)]
+    assert parsed(parser_of(BY_NAME[name], TOOLS), [text]) == [Content(text)]
 
 
 def test_a_call_that_breaks_off_in_its_arguments_stays_as_far_as_it_came() -> None:
     text = 'So: <tool_call>{"name": "weather", "arguments": {"city": "Paris", oops}}</tool_call>'
-    assert parsed(BY_NAME["hermes"].parser(TOOLS), [text]) == [
+    assert parsed(parser_of(BY_NAME["hermes"], TOOLS), [text]) == [
         Content("So:"),
         ToolCall(0, "0", "weather"),
         ToolArguments(0, '{"city": "Paris", '),
         Content("oops}}</tool_call>"),
     ]
-    assert parsed(BY_NAME["hermes"].parser(TOOLS, whole=True), [text]) == [Content(text)]
+    assert parsed(parser_of(BY_NAME["hermes"], TOOLS, whole=True), [text]) == [Content(text)]
 
 
 def test_a_good_call_after_a_bad_one_is_read() -> None:
     text = '<tool_call>{"nam <tool_call>{"name": "now", "arguments": {}}</tool_call>'
-    message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS, whole=True), [text]))
+    message = message_of(parsed(parser_of(BY_NAME["hermes"], TOOLS, whole=True), [text]))
     assert message["content"] == '<tool_call>{"nam'
     assert calls(message) == [("now", {})]
 
 
 def test_a_call_is_named_before_its_arguments_are_complete() -> None:
-    parser = BY_NAME["hermes"].parser(TOOLS)
+    parser = parser_of(BY_NAME["hermes"], TOOLS)
     (call, arguments) = parser.feed('<tool_call>{"name": "weather", "arguments": {"city": "Par')
     assert isinstance(call, ToolCall) and (call.index, call.name) == (0, "weather")
     assert arguments == ToolArguments(0, '{"city": "Par')
@@ -133,7 +137,7 @@ def test_a_call_is_named_before_its_arguments_are_complete() -> None:
 
 
 def test_text_is_given_as_soon_as_it_can_be_no_mark() -> None:
-    parser = BY_NAME["hermes"].parser(TOOLS)
+    parser = parser_of(BY_NAME["hermes"], TOOLS)
     assert parser.feed("See <tool") == [Content("See")]
     assert parser.feed("box> ") == [Content(" <toolbox>")]
     assert parser.end() == [Content(" ")]
@@ -144,13 +148,13 @@ def test_reasoning_that_the_prompt_has_opened_is_reasoning() -> None:
     assert family.opens_reasoning("<|im_start|>assistant\n<think>\n")
     assert not family.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n")
     text = "Hm.\n</think>\n\nHello!"
-    assert parsed(family.parser(TOOLS, True), [text]) == [Reasoning("Hm."), Content("Hello!")]
-    assert parsed(family.parser(TOOLS, True), ["Hm, "]) == [Reasoning("Hm, ")]
+    assert parsed(parser_of(family, TOOLS, True), [text]) == [Reasoning("Hm."), Content("Hello!")]
+    assert parsed(parser_of(family, TOOLS, True), ["Hm, "]) == [Reasoning("Hm, ")]
 
 
 def test_without_tools_what_looks_like_a_call_is_content() -> None:
     for answer in ANSWERS:
-        message = message_of(parsed(BY_NAME[answer.family].parser(), [answer.text]))
+        message = message_of(parsed(parser_of(BY_NAME[answer.family]), [answer.text]))
         assert "tool_calls" not in message
         assert message.get("reasoning_content", "") == answer.reasoning
         assert not answer.calls or message["content"]
@@ -158,13 +162,13 @@ def test_without_tools_what_looks_like_a_call_is_content() -> None:
 
 def test_ids_of_calls_differ_and_are_of_the_form_that_the_family_takes() -> None:
     text = "[TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]now[ARGS]{}"
-    ids = [d.id for d in BY_NAME["mistral"].parser(TOOLS).feed(text) if isinstance(d, ToolCall)]
+    ids = [d.id for d in parser_of(BY_NAME["mistral"], TOOLS).feed(text) if isinstance(d, ToolCall)]
     assert len(set(ids)) == 2 and all(len(i) == 9 and i.isalnum() for i in ids)
 
 
 def test_strings_are_json_whatever_the_model_puts_into_them() -> None:
     text = '{"name": "weather", "arguments": {"city": "a\tb\nc\\d\\\'\\u00e9\\u12\\x41", "days": True,}}'
-    message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS), "<tool_call>" + text))
+    message = message_of(parsed(parser_of(BY_NAME["hermes"], TOOLS), "<tool_call>" + text))
     assert calls(message) == [("weather", {"city": "a\tb\nc\\d'\u00e9\\u12A", "days": True})]
 
 
@@ -185,7 +189,7 @@ def test_half_a_surrogate_pair_is_no_character(written: str, read: str) -> None:
     for form, whole in itertools.product((arguments, json.dumps(arguments)), (False, True)):
         text = f'<tool_call>{{"name": "w{written}", "arguments": {form}}}'
         for pieces in ([text], text):
-            message = message_of(parsed(BY_NAME["hermes"].parser(TOOLS, whole=whole), pieces))
+            message = message_of(parsed(parser_of(BY_NAME["hermes"], TOOLS, whole=whole), pieces))
             assert calls(message) == [("w" + read, {"city": read})]
             json.dumps(message).encode()
             (call,) = message["tool_calls"]
@@ -205,7 +209,7 @@ def test_a_number_may_have_any_number_of_digits(name: str, text: str) -> None:
     parameters = {"type": "object", "properties": {"either": either}}
     tools = [{"type": "function", "function": {"name": "weather", "parameters": parameters}}]
     digits = "1" * 5000
-    message = message_of(parsed(BY_NAME[name].parser(tools), [text % digits]))
+    message = message_of(parsed(parser_of(BY_NAME[name], tools), [text % digits]))
     if name == "hermes":
         assert message["content"] == text % digits
     else:
@@ -227,7 +231,9 @@ def test_the_type_of_an_untyped_value_is_that_of_the_schema_wherever_it_says_so(
     parameters = {"properties": properties, "$defs": {"texts": texts, "number": {"type": "integer"}}}
     tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
     text = "".join(f"<parameter={name}>\n1\n</parameter>\n" for name in properties)
-    message = message_of(parsed(BY_NAME["qwen coder"].parser(tools), [f"<function=act>\n{text}</function>"]))
+    message = message_of(
+        parsed(parser_of(BY_NAME["qwen coder"], tools), [f"<function=act>\n{text}</function>"])
+    )
     numbers = dict.fromkeys(("number", "itself", "nowhere"), 1)
     assert calls(message) == [("act", dict.fromkeys(properties, "1") | numbers)]
 
@@ -236,7 +242,7 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
     """As steps of the interpreter, not as time: twice the text, about twice the steps."""
 
     def steps(n: int) -> int:
-        parser = BY_NAME["hermes"].parser(TOOLS)
+        parser = parser_of(BY_NAME["hermes"], TOOLS)
         count = 0
 
         def tracer(*_: object) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from akunu.base.errors import InvalidArgumentError, TemplateError
 from akunu.chat import FORMATS, ChatTemplate
 from akunu.chat.limits import RenderLimits
-from akunu.errors import InvalidArgumentError, TemplateError
 
 from .models import controls, text, tokenizer
 

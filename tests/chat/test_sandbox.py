@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from akunu.base.errors import TemplateError
 from akunu.chat import ChatTemplate
 from akunu.chat.limits import RenderLimits
-from akunu.errors import TemplateError
 
 from .models import text, tokenizer
 
@@ -141,7 +141,7 @@ def test_memory_stays_small_under_the_real_limits(seconds: int) -> None:
         "import resource, tests.chat.test_sandbox as t\n"
         "from akunu.chat import ChatTemplate\n"
         "from akunu.chat.limits import RenderLimits\n"
-        "from akunu.errors import TemplateError\n"
+        "from akunu.base.errors import TemplateError\n"
         f"limits = RenderLimits(seconds={seconds})\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 600 * 2**20,) * 2)\n"

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from akunu.base.errors import AkunuError
 from akunu.chat import template as template_module
 from akunu.chat.deltas import message_of
 from akunu.chat.families import FAMILIES, PLAIN
-from akunu.errors import AkunuError
 
 from .models import text
+from .parsers import parser_of
 from .shapes import (
     ASK,
     CALL_ID,
@@ -121,7 +122,7 @@ def test_the_next_turn_begins_with_the_prompt_and_the_answer(name: str) -> None:
     found = template(name)
     prompt = text(found.render([SYSTEM, HI]))
     written = ANSWERS.get(name, "Hello!")
-    message = message_of(found.family.parser().feed(written))
+    message = message_of(parser_of(found.family).feed(written))
     later = text(found.render([SYSTEM, HI, message, ASK]))
     lost = LOSE_THE_END_OF_THE_PROMPT.get(name, "")
     assert prompt.endswith(lost)
@@ -136,7 +137,7 @@ def test_what_follows_a_call_begins_with_the_prompt_and_the_call(name: str) -> N
     found = template(name)
     variables = {"enable_thinking": True} if name == "gemma-4" else None
     prompt = text(found.render([ASK], tools=[WEATHER], variables=variables))
-    parser = found.family.parser([WEATHER], found.family.opens_reasoning(prompt), whole=True)
+    parser = parser_of(found.family, [WEATHER], found.family.opens_reasoning(prompt), whole=True)
     message = message_of([*parser.feed(CALLS[name]), *parser.end()])
     (call,) = message["tool_calls"]
     assert call["function"]["name"] == "weather"

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.chat.deltas import message_of
-from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.families import FAMILIES, PLAIN
+from akunu.chat.family import Family
 from akunu.chat.tools import NO_PARAMETERS
-from akunu.errors import InvalidArgumentError
 
 from .answers import TOOLS
+from .parsers import parser_of
 
 WEATHER = TOOLS[0]["function"]["parameters"]
 JSON = [family for family in FAMILIES if family.form and family.form.arguments is None]
@@ -34,7 +36,7 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
             assert each.schema == (WEATHER if name == "weather" else NO_PARAMETERS)
         else:
             assert each.grammar and each.schema is None
-        parser = family.parser(TOOLS, whole=True)
+        parser = parser_of(family, TOOLS, whole=True)
         message = message_of([*parser.feed(each.begin + empty + each.end), *parser.end()])
         (call,) = message["tool_calls"]
         assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == (name, {})
@@ -49,7 +51,7 @@ def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str
     empty = "" if family.name in ("qwen coder", "lfm 2") else "{}"
     text = space.join(each.begin + empty + each.end for each in (*tag.tags, tag.tags[0]))
     for whole in (False, True):
-        parser = family.parser(TOOLS, whole=whole)
+        parser = parser_of(family, TOOLS, whole=whole)
         message = message_of([*parser.feed(text), *parser.end()])
         assert [call["function"]["name"] for call in message["tool_calls"]] == ["weather", "now", "weather"]
         assert message["content"] is None

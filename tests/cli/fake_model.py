@@ -11,9 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+from akunu.api.results import Completion, Stats
+from akunu.base.errors import ContextLengthError, TemplateError
 from akunu.chat import Content, Delta, Reasoning
-from akunu.errors import ContextLengthError, TemplateError
-from akunu.generation import Completion, Stats
 
 
 class FakeStream:

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from akunu.api.results import Stats
 from akunu.cli.console import stats_text
-from akunu.generation import Stats
 
 
 def test_prints_only_the_continuation_in_a_pipe(akunu_cli):

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from akunu import _core
+from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.loader import open_engine
-from akunu.bench.shapes import SHAPES
-from akunu.bench.synthetic import SyntheticModel
 from akunu.cli import main
 from akunu.cli.cost_model import Machine, predict
-from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
-from akunu.filetypes import FILE_TYPES
+from akunu.describe.filetypes import FILE_TYPES
+from akunu.loading.engines import open_engine
+from akunu.loading.shapes import SHAPES
+from akunu.loading.synthetic import SyntheticModel
 from formats import gguf_bytes
 
 CHIP = "M4 Max"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from akunu.base.memory import bytes_text
 from akunu.cli.console import bar, count_text, seconds_text
 from akunu.cli.costs import costs, mean_peaks
-from akunu.memory import bytes_text
 
 PEAKS = {"read_bytes_per_second": 10.0, "f32_flops": 100.0, "int8_ops": 400.0}
 

@@ -15,8 +15,8 @@ import akunu
 from akunu import _core
 from akunu.bench import main as bench_main
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
 from akunu.cli import main
+from akunu.loading.synthetic import SyntheticModel
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import akunu
-from akunu.errors import ContextLengthError, ModelFileError, UnsupportedError
+from akunu.base.errors import ContextLengthError, ModelFileError, UnsupportedError
 
 from .fake_model import FakeStream
 

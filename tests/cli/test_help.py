@@ -19,7 +19,7 @@ HEAVY = (
     "huggingface_hub",
     "gguf",
     "akunu._core",
-    "akunu.model",
+    "akunu.api.model",
     "akunu.bench",
     "akunu.server",
     "msgspec",
@@ -47,13 +47,13 @@ def test_help_of_a_command_loads_only_that_command():
     modules = imported("from akunu.cli import main; main(['complete', '--help'])")
     assert "akunu.cli.commands.complete" in modules
     assert modules.isdisjoint(
-        {"akunu.cli.commands.chat", "akunu.cli.commands.inspect", "numpy", "akunu._core", "akunu.model"}
+        {"akunu.cli.commands.chat", "akunu.cli.commands.inspect", "numpy", "akunu._core", "akunu.api.model"}
     )
 
 
 def test_help_of_akunu_bench_loads_no_engine():
     modules = imported("from akunu.bench import main; main(['--help'])")
-    assert modules.isdisjoint({"numpy", "akunu._core", "akunu.model", "rich", "gguf"})
+    assert modules.isdisjoint({"numpy", "akunu._core", "akunu.api.model", "rich", "gguf"})
 
 
 @pytest.mark.parametrize("name", COMMANDS)

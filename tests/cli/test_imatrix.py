@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import akunu
 from akunu import ImportanceMatrix, _core
-from akunu.loading import load
+from akunu.loading.load import load
 
 
 def test_a_matrix_is_measured_and_used(akunu_cli, tmp_path, monkeypatch):

@@ -258,7 +258,7 @@ def test_a_base_model_gets_the_advice_to_complete(akunu_cli, model):
 
 
 def test_a_cut_off_answer_says_why(akunu_cli, model, monkeypatch):
-    from akunu.generation import Completion, Stats
+    from akunu.api.results import Completion, Stats
 
     stats = Stats(5, 2, 3, 0.25, 0.5, 2.0, 6.0, 1.5)
     completion = Completion("a", [0], None, "length", stats, seed=1, message={})

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from akunu import progress
+from akunu.base import progress
 from akunu.cli import console, main
 from akunu.cli.answers import write_answer
 from akunu.cli.commands import inspect
@@ -135,7 +135,7 @@ def test_why_a_model_cannot_run_is_shown_without_control_characters(monkeypatch,
     file = SimpleNamespace(paths=[f"x{EVIL}"], version=3, metadata={}, tensors=[])
     monkeypatch.setattr(inspect, "_config", lambda _file: ({}, f"architecture {EVIL}"))
     monkeypatch.setattr("akunu._core.GgufFile", lambda _path: file)
-    monkeypatch.setattr("akunu.loading.find_model", lambda name: name)
+    monkeypatch.setattr("akunu.loading.finding.find_model", lambda name: name)
     assert main(["inspect", "x"]) == 0
     out = capsys.readouterr().out
     assert f"file        x{SHOWN}" in out

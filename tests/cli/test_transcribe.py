@@ -19,10 +19,10 @@ import pytest
 import soundfile
 
 import akunu
+from akunu.base.errors import ModelFileError
 from akunu.cli.commands import transcribe
 from akunu.cli.console import visible
 from akunu.cli.recorder import LiveLine, recorded
-from akunu.errors import ModelFileError
 from akunu.speech.whisper_model import WhisperModel
 from speech import tiny
 from speech.babble import Babble
@@ -144,14 +144,15 @@ def test_wrong_usage_is_known_before_a_model_is_loaded(
 
 
 def test_without_the_shipped_model_it_says_so(akunu_cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from akunu import loading
+    from akunu.loading.finding import BUILT_IN
+    from akunu.loading.load import load
 
-    monkeypatch.setattr(akunu, "load", loading.load)
-    monkeypatch.setitem(loading.BUILT_IN, "ember-speech", "nowhere.bin")
+    monkeypatch.setattr(akunu, "load", load)
+    monkeypatch.setitem(BUILT_IN, "ember-speech", "nowhere.bin")
     ran = akunu_cli("transcribe", "x.wav")
     assert ran.status == 1 and "the built-in model 'ember-speech' is missing" in ran.err
     with pytest.raises(ModelFileError, match="name another"):
-        loading.load("ember-speech")
+        load("ember-speech")
 
 
 @pytest.mark.usefixtures("no_collection")

@@ -144,7 +144,7 @@ def test_what_no_browser_says_is_no_origin(origin, akunu_cli):
 
 def test_an_error_of_a_model_names_the_option(akunu_cli, monkeypatch):
     import akunu
-    from akunu.loading import load
+    from akunu.loading.load import load
 
     monkeypatch.setattr(akunu, "load", load)
     assert akunu_cli("complete", "x", "-m", "").err.startswith(
@@ -158,7 +158,7 @@ def test_an_error_of_a_model_names_the_option(akunu_cli, monkeypatch):
 
 def test_a_setting_that_a_model_does_not_have_names_the_option(akunu_cli, monkeypatch, tmp_path):
     import akunu
-    from akunu.loading import load
+    from akunu.loading.load import load
 
     monkeypatch.setattr(akunu, "load", load)
     ran = akunu_cli("complete", "x", "-m", "ember-speech", "-c", "9")

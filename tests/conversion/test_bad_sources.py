@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import AkunuError, ModelFileError
+from akunu.base.errors import AkunuError, ModelFileError
 from api.test_folder import BAD, write_tokenizer
 from models import folders, tiny
 

@@ -16,8 +16,8 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.filetypes import FILE_TYPES
+from akunu.base.errors import AkunuError, InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.describe.filetypes import FILE_TYPES
 from models import folders, tiny
 from models.test_engine import nmse, open_engine
 

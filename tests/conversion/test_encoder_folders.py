@@ -13,7 +13,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from encoders import gguf_file, tiny, wordpiece
 from encoders.test_reference import floats, nmse, opened, vectors
 from tokenizer.test_unigram import trained as trained

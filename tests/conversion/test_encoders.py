@@ -14,8 +14,8 @@ import tokenizers
 
 import akunu
 from akunu import _core
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
-from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from encoders import tiny, wordpiece
 from encoders.test_reference import floats, nmse, opened, vectors

@@ -9,8 +9,8 @@ import pytest
 import tokenizers
 
 from akunu import _core
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.hf import tokenizer_from_folder
 from tokenizer.vocabularies import (

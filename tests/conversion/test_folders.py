@@ -11,10 +11,10 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.config import resolve
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.read_back import refuse_difference
-from akunu.errors import UnsupportedError
-from akunu.folder import ModelFolder
+from akunu.describe.config import resolve
+from akunu.files.folder import ModelFolder
 from models import folders, tiny
 from models.test_engine import greedy, nmse, open_engine
 

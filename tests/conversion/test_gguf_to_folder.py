@@ -13,7 +13,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from models import convert, folders, tiny
 from models.test_engine import greedy, nmse, open_engine
 from models.test_folder import open_folder
@@ -173,9 +173,9 @@ def rewritten(name: str, path: Path, **keys: object) -> Path:
         (
             "llama",
             {"attention__scale": 0.25},
-            r"attn_scale: found 0\.25, which config\.json of a llama model",
+            r"attention.scale: found 0\.25, which config\.json of a llama model",
         ),
-        ("llama", {"rope__dimension_count": 32}, "rope_dim: found 32"),
+        ("llama", {"rope__dimension_count": 32}, r"rope_sets\[0\].inv_freq: found"),
         ("gemma", {"attention__sliding_window": 16}, "attention.window: found"),
         (
             "phi3",

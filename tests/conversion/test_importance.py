@@ -13,10 +13,9 @@ import pytest
 
 import akunu
 from akunu import ImportanceMatrix, _core
-from akunu.conversion.importance import text_windows
-from akunu.conversion.importance_file import is_importance_file
-from akunu.errors import InvalidArgumentError, ModelFileError
-from akunu.filetypes import FILE_TYPES, tensor_dtype
+from akunu.base.errors import InvalidArgumentError, ModelFileError
+from akunu.describe.filetypes import FILE_TYPES, tensor_dtype
+from akunu.files.importance import is_importance_file, text_windows
 from models import convert, reference, tiny
 from models.reference import Reference
 from models.test_engine import open_engine

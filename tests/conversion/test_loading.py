@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import InvalidArgumentError, ModelFileError
+from akunu.base.errors import InvalidArgumentError, ModelFileError
 from models import folders, tiny
 from models.test_engine import nmse
 

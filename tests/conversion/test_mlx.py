@@ -13,9 +13,9 @@ import pytest
 
 import akunu
 from akunu import _core
+from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.conversion.to_mlx import GROUP, affine_quantize
-from akunu.errors import InvalidArgumentError, ModelFileError
-from akunu.filetypes import MLX_TYPES
+from akunu.describe.filetypes import MLX_TYPES
 from models import folders, tiny
 
 BITS = tuple(kind.bits for kind in MLX_TYPES.values() if kind.bits)

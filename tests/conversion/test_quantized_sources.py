@@ -9,8 +9,8 @@ import pytest
 
 import akunu
 from akunu import _core
+from akunu.base.errors import ModelFileError
 from akunu.conversion.part_file import digest_of
-from akunu.errors import ModelFileError
 from formats import mlx_planes
 from models import folders, tiny
 from models.test_fp8_folder import FORMS, coded, written

@@ -11,9 +11,9 @@ import pytest
 import tokenizers
 
 from akunu import _core
-from akunu.conversion.gguf_bytes import header, stored_metadata
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
-from akunu.errors import UnsupportedError
+from akunu.files.gguf_bytes import header, stored_metadata
 from akunu.tokenizer import Tokenizer
 from tokenizer.test_hf import CORPUS, KINDS, opened, trained, write
 

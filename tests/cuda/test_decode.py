@@ -89,7 +89,7 @@ from pathlib import Path
 
 import numpy as np
 from akunu import _core
-from akunu.config import resolve
+from akunu.describe.config import resolve
 from models import tiny
 
 golden = tiny.golden("llama_bias")

@@ -10,7 +10,7 @@ import export
 import pytest
 
 from akunu.bench.gguf_file import write_gguf
-from akunu.bench.synthetic import SyntheticModel
+from akunu.loading.synthetic import SyntheticModel
 
 
 def test_only_an_ember_file_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from akunu._core import GgufFile
-from akunu.config import ModelConfig, TensorInfo
-from akunu.errors import AkunuError, ModelFileError
-from akunu.model_files import gguf_spec
-from akunu.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.base.errors import AkunuError, ModelFileError
+from akunu.describe.config import ModelConfig, TensorInfo
+from akunu.describe.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.files.model_files import gguf_spec
 from models.source import Tensor
 
 from . import gguf_file, tiny

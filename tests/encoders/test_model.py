@@ -13,13 +13,8 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.encoders.model import EmbeddingModel
-from akunu.errors import (
-    AkunuError,
-    ContextLengthError,
-    InvalidArgumentError,
-    UnsupportedError,
-)
 
 from . import tiny, wordpiece
 from .test_reference import floats, nmse, opened, same

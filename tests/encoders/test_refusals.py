@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 
 from . import tiny, wordpiece
 from .test_reference import opened

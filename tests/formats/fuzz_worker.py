@@ -20,7 +20,7 @@ import gguf_bytes as raw
 import numpy as np
 
 from akunu import _core
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 
 Counts = dict[str, dict[str, int]]
 MEMORY_SLACK = 256 << 20  # what all cases together may add to the process

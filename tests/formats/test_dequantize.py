@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 
 WEIGHT_TYPES = [row for row in _core.dtypes() if row["is_weight"] and row["id"] < 0x1000]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import InvalidArgumentError, ModelFileError
+from akunu.base.errors import InvalidArgumentError, ModelFileError
 
 from . import gguf_bytes as raw
 

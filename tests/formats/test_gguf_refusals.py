@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from akunu import _core
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 
 from . import gguf_bytes as raw
 from .gguf_bytes import ARRAY, BOOL, F32, I32, STRING, U8, U16, U32, U64, Tensor, pair, string, u32, u64

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 
 Floats = npt.NDArray[np.float32]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 
 from .safetensors_bytes import entry, file, raw
 

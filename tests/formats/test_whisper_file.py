@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 from tokenizer.vocabularies import data_file
 
 from . import whisper_bytes as raw

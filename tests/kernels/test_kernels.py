@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 
 from .builders.common import FIXED
 from .cases import (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.errors import DeviceError, InvalidArgumentError, UnsupportedError
+from akunu.base.errors import DeviceError, InvalidArgumentError, UnsupportedError
 
 from .cases import case
 from .devices import Target, lab, targets, unsupported

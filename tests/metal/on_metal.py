@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from akunu import _core, loading
+from akunu import _core
+from akunu.loading import load as loading
 
 
 def has_metal() -> bool:

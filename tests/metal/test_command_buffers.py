@@ -14,7 +14,7 @@ from on_metal import require_metal, some
 from tiny_model import begun, open_metal
 
 from akunu import _core
-from akunu.errors import DeviceError, InvalidArgumentError
+from akunu.base.errors import DeviceError, InvalidArgumentError
 from metal_emulator.control import Control
 from metal_emulator.harness import in_sanitizer
 from models import llama2c

@@ -14,7 +14,7 @@ import pytest
 from on_metal import require_metal
 
 from akunu import _core
-from akunu.config import resolve
+from akunu.describe.config import resolve
 from metal_emulator.build import ROOT
 from metal_emulator.control import Control
 from models import llama2c

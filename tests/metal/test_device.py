@@ -14,7 +14,7 @@ from on_metal import require_metal
 from tiny_model import begun, open_metal
 
 from akunu import _core
-from akunu.errors import DeviceError
+from akunu.base.errors import DeviceError
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process
 from models import llama2c

@@ -13,7 +13,7 @@ import pytest
 from on_metal import metal_engines, some
 
 from akunu import _core
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from kernels import runner
 from kernels.cases import case
 from kernels.devices import Target, lab

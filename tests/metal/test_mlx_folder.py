@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from on_metal import require_metal
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from formats import mlx_planes
 from models import folders, tiny
 from models.test_engine import greedy, nmse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from akunu import _core
-from akunu.config import resolve
+from akunu.describe.config import resolve
 from models import llama2c
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import RopeStyle
-from akunu.blocks import Attention, Block, FeedForward, RopeSet
-from akunu.config import ModelConfig
+from akunu.describe.architectures import RopeStyle
+from akunu.describe.blocks import Attention, Block, FeedForward, RopeSet
+from akunu.describe.config import ModelConfig
 
 __all__ = ["changed", "plain"]
 

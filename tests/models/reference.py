@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from akunu.blocks import Attention, Block, Experts, FeedForward, RopeSet
-from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.describe.blocks import Attention, Block, Experts, FeedForward, RopeSet
+from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 
 from .source import ReaderSource
 
@@ -31,7 +31,7 @@ class Reference:
     path
         A GGUF file.
     context
-        As in `akunu.config.resolve`.
+        As in `akunu.describe.config.resolve`.
     resolve
         Another function in its place.
     """

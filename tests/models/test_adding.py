@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import pytest
 
-from akunu import architectures, config
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
+from akunu.describe import architectures, config
 
 from . import tiny
 from .reference import Reference

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.config import ModelSpec, TensorRef, resolve
-from akunu.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
+from akunu.base.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
+from akunu.describe.config import ModelSpec, TensorRef, resolve
 
 from . import configs, tiny
 from .test_engine import open_engine

@@ -1,4 +1,4 @@
-"""`akunu.config.resolve`: what it finds in every architecture, and what it refuses."""
+"""`akunu.describe.config.resolve`: what it finds in every architecture, and what it refuses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.config import ModelConfig, ModelSpec, TensorRef, resolve
-from akunu.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
+from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
+from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .source import Tensor

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
-from akunu.config import resolve
+from akunu.describe.config import resolve
 from kernels.builders.common import FIXED
 
 from . import llama2c, quant, tiny

@@ -12,9 +12,9 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.blocks import Experts
-from akunu.config import resolve
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import Experts
+from akunu.describe.config import resolve
 
 from . import convert, folders, quant, tiny
 from .reference import Reference
@@ -233,7 +233,7 @@ def test_layers_without_experts_are_those_that_the_configuration_names(tmp_path:
 
 
 def open_folder_config(path: Path):  # type: ignore[no-untyped-def]
-    from akunu.folder import ModelFolder
+    from akunu.files.folder import ModelFolder
 
     return ModelFolder(path).spec(tiny.CONTEXT).config
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
-from akunu.config import ModelSpec, TensorRef, resolve
-from akunu.errors import ModelFileError
+from akunu.base.errors import ModelFileError
+from akunu.describe.config import ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 
 import akunu
-from akunu.errors import ModelFileError, UnsupportedError
-from akunu.folder import ModelFolder
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.files.folder import ModelFolder
 from formats import safetensors_bytes
 from formats.mlx_planes import E4M3, nearest
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu import _core, model_files
+from akunu import _core
 from akunu._core import PAGE
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
+from akunu.files import model_files
 
 from . import hybrid, tiny
 from .test_engine import greedy, nmse

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.blocks import Attention, Block, FeedForward, RopeSet
-from akunu.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.describe.blocks import Attention, Block, FeedForward, RopeSet
+from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .reference import Reference
@@ -82,7 +82,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.config.resolve` would give if an architecture had such layers."""
+    """What `akunu.describe.config.resolve` would give if an architecture had such layers."""
     plain = resolve(source, context=context, ignored=("mixed.*",))
     tensors = {name: ref for name, ref in plain.tensors.items() if not name.startswith("layers.")}
     for name, (rows, *cols) in shapes().items():

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from akunu.errors import ModelFileError, UnsupportedError
-from akunu.folder import ModelFolder
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.files.folder import ModelFolder
 from formats import mlx_planes
 
 from . import folders, tiny

@@ -23,8 +23,8 @@ import pytest
 
 from akunu import _core
 from akunu._core import PAGE
-from akunu.config import ModelSpec, resolve
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
+from akunu.describe.config import ModelSpec, resolve
 from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles

@@ -43,7 +43,7 @@ Weights = dict[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, eq=False)
 class Tiny:
-    """One tiny model. Field names are those of `akunu.config.ModelConfig` where the meaning is the same.
+    """One tiny model. Field names are those of `ModelConfig` where the meaning is the same.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu import _core
-from akunu.config import ModelSpec, TensorRef, resolve
+from akunu.describe.config import ModelSpec, TensorRef, resolve
 from models import configs, convert, tiny
 
 from .reference import Settings, allowed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.errors import ContextLengthError
+from akunu.base.errors import ContextLengthError
 
 from .engines import open_file, run, start, synthetic, write_tiny
 from .reference import Settings

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from akunu import _core
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 
 from .engines import run, start, synthetic
 from .reference import Settings

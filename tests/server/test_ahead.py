@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.server import ModelSpec, app
 from akunu.server.ahead import Ahead
 from akunu.server.models import Registry

@@ -14,7 +14,7 @@ import numpy as np
 import openai
 import pytest
 
-from akunu.loading import FoundModel
+from akunu.loading.finding import FoundModel
 from akunu.server import ModelSpec, Settings
 from akunu.server import ahead as server_ahead
 from akunu.speech.whisper_model import WhisperModel

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.server.listening import listen
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:,"}}

@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from akunu import AkunuError, InvalidArgumentError, _core, loading
-from akunu.loading import FoundModel
+from akunu import AkunuError, InvalidArgumentError, _core
+from akunu.loading import finding
+from akunu.loading.finding import FoundModel
 from akunu.server.catalog import from_name, from_place
 from akunu.server.fitting import fitted
 from akunu.server.models import Registry
@@ -138,9 +139,9 @@ def test_what_is_wrong_in_a_file_is_named_by_its_place(text, message, tmp_path):
 
 def test_a_model_is_found_and_its_file_read_once(monkeypatch):
     found, read = [], []
-    find, open_file = loading.find_model, _core.GgufFile
+    find, open_file = finding.find_model, _core.GgufFile
     monkeypatch.setattr(
-        loading, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
+        finding, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
     )
     monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
     preload(from_name("ember", context=512, threads=1))

@@ -17,7 +17,7 @@ import httpx
 import openai
 import pytest
 
-from akunu.errors import InvalidArgumentError, ModelFileError
+from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.server import Keys, ModelSpec, Settings
 from akunu.server.errors import ApiError
 from akunu.server.limits import RateLimit

@@ -8,7 +8,7 @@ import time
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from akunu.generation import Piece
+from akunu.api.results import Piece
 from akunu.server import Settings
 from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Registry

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from akunu._core import WhisperFile
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.speech.config import ALIGNMENT_HEADS, WhisperConfig
 from tokenizer.vocabularies import data_file
 

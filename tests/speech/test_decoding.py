@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from akunu.errors import ContextLengthError
+from akunu.base.errors import ContextLengthError
 from akunu.speech.beams import beam_search
 from akunu.speech.decoding import best, compression_ratio, decode_window
 from akunu.speech.options import TranscriptionOptions

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from akunu.errors import (
+from akunu.base.errors import (
     ContextLengthError,
     DeviceError,
     InvalidArgumentError,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.audio import VadOptions, load_audio, speech_spans
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.gate import SpeechGate, cut_at_silence
 from akunu.speech.segments import Segment, Word
 from akunu.speech.whisper_model import WhisperModel

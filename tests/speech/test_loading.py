@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.errors import InvalidArgumentError, ModelFileError, TokenizerError, UnsupportedError
-from akunu.hub_files import choose
+from akunu.base.errors import InvalidArgumentError, ModelFileError, TokenizerError, UnsupportedError
+from akunu.hub.files import choose
 from akunu.speech.decoding import decode_window, language_probabilities
 from akunu.speech.files import open_speech
 from akunu.speech.options import TranscriptionOptions

@@ -129,7 +129,7 @@ def test_three_hours_through_the_model_that_comes_along_take_little_memory() -> 
 import resource, numpy as np
 import akunu
 from akunu.audio import load_audio
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 model = akunu.load("ember-speech", threads=1)
 speech = load_audio(find_model("ember-speech").with_suffix(".ogg"))
 options = {"batch_size": 2, "beam_size": 1, "temperature": 0}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from akunu._core import WhisperFile
-from akunu.bench.speech import SHAPES
+from akunu.loading.synthetic_speech import SHAPES
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig
 from akunu.speech.decoding import decode_window, language_probabilities

@@ -13,7 +13,7 @@ import pytest
 
 from akunu import _core
 from akunu.audio import load_audio, log_mel
-from akunu.loading import find_model
+from akunu.loading.finding import find_model
 from akunu.speech.alignment import POSITIONS_PER_SECOND, TimedWord, align_words
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig

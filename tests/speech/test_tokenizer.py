@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from akunu._core import WhisperFile
-from akunu.errors import InvalidArgumentError, TokenizerError
+from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.speech.languages import LANGUAGES, language_code
 from akunu.speech.special import SpecialTokens
 from akunu.speech.tokenizer import WhisperTokenizer

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from akunu.audio import audio_blocks, log_mel
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.segments import Segment

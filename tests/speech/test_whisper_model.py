@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from akunu import AkunuError, AudioError, InvalidArgumentError, UnsupportedError
-from akunu.model import Model
+from akunu.api.model import Model
 from akunu.speech.options import TranscriptionArguments, TranscriptionOptions
 from akunu.speech.whisper_model import WhisperModel
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.segments import Segment, Word
 from akunu.speech.writers import FORMATS, written
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import akunu
 from akunu import _core
-from akunu.loading import find_model
-from akunu.model import Model
+from akunu.api.model import Model
+from akunu.loading.finding import find_model
 from akunu.tokenizer import Tokenizer
 from models.llama2c import shared_data
 from sampling.engines import synthetic

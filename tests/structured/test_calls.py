@@ -11,8 +11,10 @@ import pytest
 
 from akunu import InvalidArgumentError
 from akunu.chat.deltas import message_of
-from akunu.chat.families import FAMILIES, Family
+from akunu.chat.families import FAMILIES
+from akunu.chat.family import Family
 from akunu.structured.structure import structure_of
+from chat.parsers import parser_of
 
 from .models import ember
 from .test_tags import write
@@ -61,7 +63,7 @@ def check(family: Family, seed: int) -> bool:
     text, state = write(family.tool_tag(tools, "act", parallel=False), "", rng)
     if not state.finished:
         return False
-    parser = family.parser(tools, whole=True)
+    parser = parser_of(family, tools, whole=True)
     message = message_of([*parser.feed(text), *parser.end()])
     (call,) = message["tool_calls"]
     jsonschema.validate(json.loads(call["function"]["arguments"]), schema)
@@ -125,7 +127,7 @@ def test_parameters_have_names_of_any_script_and_what_a_tag_can_hold(family: Fam
         text, state = write(family.tool_tag(tools, "act"), "", np.random.default_rng(1))
         assert state.finished
         for pieces in ([text], text):
-            parser = family.parser(tools)
+            parser = parser_of(family, tools)
             message = message_of([*(d for piece in pieces for d in parser.feed(piece)), *parser.end()])
             (call,) = message["tool_calls"]
             assert list(json.loads(call["function"]["arguments"])) == [name]
@@ -148,6 +150,6 @@ def test_a_text_of_a_call_may_have_anything_but_its_mark(family: Family) -> None
     state = ember()._forms.constraint(structure_of({"structural_tag": tag}))
     state.advance(ember()._forms._view.encode(script))
     assert state.finished
-    parser = family.parser(tools, whole=True)
+    parser = parser_of(family, tools, whole=True)
     (call,) = message_of([*parser.feed(script), *parser.end()])["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == {"text": "\n<b>{1}</b>"}

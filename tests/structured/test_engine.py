@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from akunu.errors import ContextLengthError, InvalidArgumentError
+from akunu.base.errors import ContextLengthError, InvalidArgumentError
 from sampling.engines import synthetic
 
 PROMPT = [3, 1, 4, 1, 5]

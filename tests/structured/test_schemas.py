@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from akunu import InvalidArgumentError
-from akunu.model import Model
+from akunu.api.model import Model
 from akunu.structured.structure import structure_of
 
 from .corpus import SCHEMAS

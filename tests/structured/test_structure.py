@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from akunu import InvalidArgumentError, StructuralTag, Tag
-from akunu.options import Sampling, resolve
+from akunu.api.options import resolve
+from akunu.describe.sampling import Sampling
 from akunu.structured.structure import Structure
 
 TAG = Tag("<call>", {"type": "object"}, "</call>")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from akunu import AkunuError, InvalidArgumentError, StructuralTag, Tag, UnsupportedError
-from akunu.model import Model
+from akunu.api.model import Model
 from akunu.scheduling import Sequence, planning
 from akunu.scheduling.drafts import Proposal
 from akunu.structured.vocabulary import VocabularyView

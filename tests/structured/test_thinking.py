@@ -10,8 +10,10 @@ import pytest
 
 from akunu import InvalidArgumentError
 from akunu.chat import ChatTemplate
-from akunu.chat.families import FAMILIES, PLAIN, Family
+from akunu.chat.families import FAMILIES, PLAIN
+from akunu.chat.family import Family
 from akunu.structured.thinking import Thinking
+from chat.parsers import parser_of
 
 from .models import ember
 
@@ -75,7 +77,7 @@ def test_after_the_closing_comes_the_form_that_was_asked_for(thinker):
 
 @pytest.mark.parametrize("effort", ["minimal", "low", "medium", "high"])
 def test_an_effort_that_the_template_does_not_know_is_a_budget(thinker, effort):
-    from akunu.chat.options import prepare
+    from akunu.api.chat_options import prepare
     from akunu.chat.switches import EFFORTS
 
     reading = prepare(thinker.chat_template, MESSAGES, {"reasoning_effort": effort})[2]
@@ -111,7 +113,7 @@ def test_what_closes_reasoning_is_read_as_its_end(family: Family):
         state.advance([token])
     assert state.mask() is None and not state.forced() and state.ahead == float("inf")
     said = b"".join(view.pieces[i] for i in [*text, *closing]).replace(b"\xff", b"").decode()
-    parser = family.parser(thinking=False)
+    parser = parser_of(family, thinking=False)
     message = [*parser.feed(said + "Hello"), *parser.end()]
     kinds = {type(delta).__name__: delta.text for delta in message}
     assert kinds["Content"] == "Hello"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer import StreamingDetokenizer, Tokenizer
 
 from .vocabularies import USER_DEFINED, byte_level, real, spm

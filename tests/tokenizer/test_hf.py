@@ -10,7 +10,7 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from akunu.errors import ModelFileError, TokenizerError, UnsupportedError
+from akunu.base.errors import ModelFileError, TokenizerError, UnsupportedError
 from akunu.tokenizer import Segment, Tokenizer
 from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.hf import tokenizer_from_folder

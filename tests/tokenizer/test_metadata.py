@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
+from akunu.base.errors import AkunuError, InvalidArgumentError, TokenizerError, UnsupportedError
 from akunu.tokenizer import Tokenizer
 
 from .vocabularies import (

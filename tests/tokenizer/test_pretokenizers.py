@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.pretokenizers import PRE_TOKENIZERS, pre_tokenizer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer import Segment, Tokenizer, TokenType
 
 from .vocabularies import BYTES, CONTROL, NORMAL, SPECIALS, UNKNOWN, USER_DEFINED, byte_level, metadata, real

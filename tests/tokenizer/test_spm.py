@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.pieces import SPACE, cutting_pattern
 from akunu.tokenizer.vocabulary import TokenType

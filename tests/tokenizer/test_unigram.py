@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.unigram import Charsmap, Unigram

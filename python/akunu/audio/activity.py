@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from akunu._core import LogMelStream
 from akunu.audio.pcm import SAMPLE_RATE, Samples
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = [
     "OURS",

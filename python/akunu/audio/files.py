@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.audio.pcm import Samples, check_rate, from_array
-from akunu.errors import AudioError, InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import soundfile

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from akunu._core import LogMelStream
 from akunu.audio.pcm import SAMPLE_RATE
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = ["FRAMES_PER_SECOND", "LogMelStream", "log_mel", "normalize_log_mel"]
 

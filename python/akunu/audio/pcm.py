@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.errors import AudioError, InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 
 __all__ = ["MAX_CHANNELS", "SAMPLE_RATE", "Samples", "check_rate", "from_array", "from_bytes"]
 

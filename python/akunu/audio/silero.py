@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from akunu.audio.activity import Detector
 from akunu.audio.pcm import SAMPLE_RATE, Samples
-from akunu.errors import AkunuError, ModelFileError, UnsupportedError
-from akunu.options import as_path
+from akunu.base.arguments import as_path
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 
 __all__ = ["silero_detector"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from akunu.audio.files import Recording
 from akunu.audio.pcm import SAMPLE_RATE, Samples, check_rate, from_array, from_bytes
 from akunu.audio.resample import resampled
-from akunu.errors import AudioError, InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 
 __all__ = ["AudioSource", "audio_blocks", "audio_seconds", "load_audio"]
 

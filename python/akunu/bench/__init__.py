@@ -1,8 +1,8 @@
 """`akunu-bench`: llama-bench's tests, options and output formats on Akunu's engine.
 
-The parts: `shapes` (sizes of published models, as data), `synthetic` (a model with random weights of such a
-shape), `gguf_file` (the same written as a file), `params` (options into a list of tests), `runner` (runs
-one), `report` (prints them), `command` (the command line).
+The parts: `params` (options into a list of tests), `cases` (loads a test's model), `runner` (runs one),
+`report` (prints them), `speech` (times of a speech model), `gguf_file` (a model of random weights as a file),
+`command` (the command line).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 import click
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.bench.params import (
     DEFAULTS,
     BenchParams,
@@ -19,13 +20,12 @@ from akunu.bench.params import (
     parse_ints,
     parse_pair,
 )
-from akunu.bench.shapes import SHAPES
 from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import refuse_others, refuse_unused
 from akunu.cli.values import MODELS, Integer, Number, PathName
-from akunu.errors import InvalidArgumentError
-from akunu.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.loading.shapes import SHAPES
 
 if TYPE_CHECKING:
     from akunu.bench.report import Printer
@@ -373,7 +373,7 @@ def run(args: Sequence[str] | None = None) -> int:
 
 
 def _check_synthetic(name: str) -> None:
-    from akunu.bench.synthetic import SyntheticModel
+    from akunu.loading.synthetic import SyntheticModel
 
     try:
         SyntheticModel(name)
@@ -383,7 +383,8 @@ def _check_synthetic(name: str) -> None:
 
 def _check(params: BenchParams) -> None:
     """Refuse combinations, before a model is looked for."""
-    from akunu.bench.loader import check_gpu_layers, find_device
+    from akunu.bench.cases import check_gpu_layers
+    from akunu.loading.engines import find_device
 
     if any(k != v for k in params.type_k for v in params.type_v):
         raise click.UsageError(
@@ -396,7 +397,7 @@ def _check(params: BenchParams) -> None:
 
 def _check_sizes(cases: Sequence[Case]) -> None:
     """Refuse numbers that no engine takes, before the first test has run for nothing."""
-    from akunu.loading import SIZE, THREADS
+    from akunu.loading.options import SIZE, THREADS
 
     for case in cases:
         THREADS.check("-t", case.n_threads)
@@ -406,7 +407,7 @@ def _check_sizes(cases: Sequence[Case]) -> None:
 
 def _with_threads(params: BenchParams) -> BenchParams:
     """The default number of threads spelt out, since the table shows it."""
-    from akunu.bench.loader import find_device
+    from akunu.loading.engines import find_device
 
     default = find_device("cpu")["threads"]
     return replace(params, n_threads=tuple(n or default for n in params.n_threads))
@@ -414,7 +415,7 @@ def _with_threads(params: BenchParams) -> BenchParams:
 
 def _with_rows(case: Case) -> Case:
     """The same for the rows of a prefill, which are the device's."""
-    from akunu.bench.loader import find_device
+    from akunu.loading.engines import find_device
 
     return case if case.n_ubatch else replace(case, n_ubatch=find_device(case.device)["prompt_rows"])
 
@@ -428,10 +429,11 @@ def _run(
     progress: bool,
     outputs: Sequence[tuple[str, TextIO]],
 ) -> None:
-    from akunu import __version__
-    from akunu.bench.loader import find_device, load_case
+    from akunu.base.version import __version__
+    from akunu.bench.cases import load_case
     from akunu.bench.report import make_printer
     from akunu.bench.runner import run_cases
+    from akunu.loading.engines import find_device
 
     backend = find_device(given.devices[0])["backend"]
     printers: list[Printer] = [
@@ -469,8 +471,8 @@ def _is_speech_shape(name: str) -> bool:
 
 def _is_speech(name: str) -> bool:
     """Whether a model is one of speech; one that has no shape is found, before anything is measured."""
-    from akunu.bench.loader import is_synthetic
-    from akunu.loading import find_model
+    from akunu.loading.engines import is_synthetic
+    from akunu.loading.finding import find_model
     from akunu.speech.recognition import is_speech
 
     return _is_speech_shape(name) or (not is_synthetic(name) and is_speech(find_model(name)))
@@ -480,9 +482,10 @@ def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) 
     """A table of milliseconds: of the encoder for a window of 30 s, of the decoder for a token."""
     import tempfile
 
-    from akunu.bench.speech import measure, write_random
+    from akunu.bench.speech import measure
     from akunu.cli.console import print_table
-    from akunu.loading import find_model
+    from akunu.loading.finding import find_model
+    from akunu.loading.synthetic_speech import write_random
     from akunu.speech.engine import load_engine
     from akunu.speech.files import open_speech
 
@@ -513,15 +516,15 @@ def _run_speech(names: Sequence[str], threads: Sequence[int], repetitions: int) 
 
 def _write(name: str, path: Path, seed: int) -> None:
     if _is_speech_shape(name):
-        from akunu.bench.speech import write_random
+        from akunu.loading.synthetic_speech import write_random
 
         write_random(name, path, seed=seed)
         click.echo(f"{path}: {path.stat().st_size / 2**20:.2f} MiB", err=True)
         return
+    from akunu.base.progress import reporter
+    from akunu.base.whole_file import whole_path
     from akunu.bench.gguf_file import write_gguf
-    from akunu.bench.synthetic import SyntheticModel
-    from akunu.progress import reporter
-    from akunu.whole_file import whole_path
+    from akunu.loading.synthetic import SyntheticModel
 
     with whole_path(path) as part, reporter(True, f"Writing {path.name}") as report:
         size = write_gguf(SyntheticModel(name), part, seed=seed, progress=report)

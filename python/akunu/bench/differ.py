@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Final
 import click
 import numpy as np
 
-from akunu.bench.loader import open_engine
+from akunu.base.errors import InvalidArgumentError
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.values import Integer
-from akunu.errors import InvalidArgumentError
+from akunu.loading.engines import open_engine
 
 if TYPE_CHECKING:
     import numpy.typing as npt

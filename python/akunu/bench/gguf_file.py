@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.bench.synthetic import SyntheticModel, SyntheticTensor
-from akunu.filetypes import block_of
+from akunu.describe.filetypes import block_of
+from akunu.loading.synthetic import SyntheticModel, SyntheticTensor
 
 __all__ = ["LAYOUTS", "BlockLayout", "random_blocks", "write_gguf"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = ["DEFAULTS", "BenchParams", "Case", "list_cases", "parse_ints", "parse_pair"]
 

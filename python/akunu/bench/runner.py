@@ -9,43 +9,29 @@ run of each kind warms up.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from akunu.base.errors import AkunuError
 from akunu.bench.params import Case
-from akunu.errors import AkunuError
-from akunu.filetypes import FILE_TYPE_NAMES
+from akunu.loading.facts import ModelFacts
 
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine
 
-__all__ = ["LoadedModel", "ModelFacts", "Result", "model_facts", "run_cases", "run_test"]
+__all__ = ["LoadedModel", "Result", "run_cases", "run_test"]
 
 CHAIN = 64
 """Tokens decoded per submission, about what streaming asks for at full speed."""
 
 Ids = npt.NDArray[np.uint32]
 Log = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class ModelFacts:
-    """What the table says about a model: `type` as "qwen3 0.6B Q4_0", bytes and number of its weights.
-
-    `load_mode` is "mmap" for a file and "none" for weights that were made up.
-    """
-
-    filename: str
-    type: str
-    size: int
-    n_params: int
-    load_mode: str = "mmap"
 
 
 @dataclass(frozen=True)
@@ -64,36 +50,6 @@ class Result:
         """Tokens per second of each repetition."""
         tokens = self.case.n_prompt + self.case.n_gen
         return [1e9 * tokens / ns for ns in self.samples_ns]
-
-
-class Tensor(Protocol):
-    """What counts of a tensor: see `akunu._core.TensorEntry`."""
-
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def nbytes(self) -> int: ...
-
-
-def model_facts(
-    filename: str, metadata: Mapping[str, object], tensors: Sequence[Tensor], load_mode: str = "mmap"
-) -> ModelFacts:
-    """Describe a model the way llama-bench does: architecture, size, file type."""
-    n_params = sum(int(np.prod(tensor.shape, dtype=np.int64)) for tensor in tensors)
-    label = metadata.get("general.size_label")
-    label = " ".join(label.split()) if isinstance(label, str) else ""  # one line of a table
-    if not label:
-        label = f"{n_params / 1e9:.1f}B" if n_params >= 1e9 else f"{n_params / 1e6:.3g}M"
-    file_type = metadata.get("general.file_type")
-    kind = FILE_TYPE_NAMES.get(file_type) if isinstance(file_type, int) else None
-    if file_type is None:  # a folder does not say
-        types = {tensor.dtype for tensor in tensors if len(tensor.shape) > 1}
-        kind = types.pop().upper() if len(types) == 1 else None
-    architecture = metadata.get("general.architecture", "?")
-    size = sum(tensor.nbytes for tensor in tensors)
-    return ModelFacts(filename, f"{architecture} {label} {kind or 'mixed'}", size, n_params, load_mode)
 
 
 class LoadedModel:

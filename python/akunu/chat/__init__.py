@@ -11,7 +11,7 @@ and calls, ``parser`` reads an answer as it comes, by a layout and the forms in 
 from __future__ import annotations
 
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
-from akunu.chat.families import Family
+from akunu.chat.family import Family
 from akunu.chat.formats import FORMATS
 from akunu.chat.parser import OutputParser
 from akunu.chat.template import ChatTemplate

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.structured.json_schema import schema_text
 
 __all__ = ["Grammar", "gemma_arguments", "python_arguments", "tagged_arguments"]

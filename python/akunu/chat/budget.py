@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from jinja2.utils import Namespace
 
+from akunu.base.errors import TemplateError
 from akunu.chat.limits import RenderLimits
-from akunu.errors import TemplateError
 
 __all__ = ["Budget"]
 

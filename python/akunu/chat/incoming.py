@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TypeVar
 
-from akunu.stopping import beginning
+from akunu.base.stopping import beginning
 
 __all__ = ["SPACE", "Incoming", "Malformed", "Steps"]
 

@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
-from akunu.chat.calls import named_call
-from akunu.chat.deltas import Content, Reasoning
+from akunu.chat.calls import Calls, Form, named_call
+from akunu.chat.deltas import Content, Delta, Reasoning
 from akunu.chat.incoming import Malformed, Steps
 
-if TYPE_CHECKING:
-    from akunu.chat.parser import OutputParser
-
-__all__ = ["channels", "in_order"]
+__all__ = ["Answer", "channels", "in_order"]
 
 
-def in_order(answer: OutputParser) -> Steps[None]:
+class Marking(Protocol):
+    """How an answer's parts are marked."""
+
+    @property
+    def form(self) -> Form | None:
+        """How calls of tools are written, if there are some."""
+
+    @property
+    def reasoning(self) -> tuple[str, str]:
+        """What reasoning begins and ends with."""
+
+
+class Answer(Calls, Protocol):
+    """Reads an answer, part by part: see `OutputParser`."""
+
+    thinking: bool
+
+    @property
+    def family(self) -> Marking:
+        """The marks of the model."""
+
+    def text(self, kind: type[Content] | type[Reasoning], marks: Sequence[str]) -> Steps[str]:
+        """Give text as `kind` up to one of `marks`, which is taken and returned; "" at the end."""
+
+    def next(self, *marks: str) -> Steps[str]:
+        """The one of `marks` that comes next, after white space at most; then both are taken."""
+
+    def give(self, delta: Delta) -> None:
+        """Give a delta that stands for no text."""
+
+    def calls(self, mark: str, reading: Steps[None]) -> Steps[None]:
+        """Read what follows the mark of a call; what is none is content."""
+
+
+def in_order(answer: Answer) -> Steps[None]:
     """Reasoning between its marks, then content, with calls in it."""
     source = answer.source
     begin, end = answer.family.reasoning
@@ -41,7 +73,7 @@ _ENDS: Final = ("<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>")
 _RECIPIENT: Final = re.compile(r"\bto=(?:functions\.)?([\w.:/-]+)")
 
 
-def channels(answer: OutputParser) -> Steps[None]:
+def channels(answer: Answer) -> Steps[None]:
     """Messages with a header each, which names a channel and perhaps a function: Harmony, of gpt-oss."""
     source = answer.source
     given: set[type] = set()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer.special import TextIndex
 
 __all__ = ["ROLES", "Marks", "Places", "unused_character"]

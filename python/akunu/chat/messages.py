@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.chat.limits import RenderLimits
-from akunu.errors import InvalidArgumentError
 
 __all__ = ["Reader", "message_list"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, merged
+from akunu.chat.family import Family
 from akunu.chat.incoming import Incoming, Malformed, Steps
 from akunu.chat.tools import Tools
-
-if TYPE_CHECKING:
-    from akunu.chat.families import Family
 
 __all__ = ["OutputParser"]
 

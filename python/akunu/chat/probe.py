@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
+from akunu.base.errors import InvalidArgumentError, TemplateError
 from akunu.chat.marks import ROLES
-from akunu.errors import InvalidArgumentError, TemplateError
 
 __all__ = ["Probe"]
 

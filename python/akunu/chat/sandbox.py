@@ -29,9 +29,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, pass_context
 from jinja2.visitor import NodeTransformer
 
+from akunu.base.errors import TemplateError
 from akunu.chat.budget import Budget
 from akunu.chat.limits import RenderLimits
-from akunu.errors import TemplateError
 
 __all__ = ["compile_template", "render"]
 

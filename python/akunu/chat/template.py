@@ -13,14 +13,15 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final
 
-from akunu.chat.families import Family, family_of
+from akunu.base.errors import InvalidArgumentError, TemplateError
+from akunu.chat.families import family_of
+from akunu.chat.family import Family
 from akunu.chat.formats import FORMATS
 from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
 from akunu.chat.messages import Reader
 from akunu.chat.probe import Probe
 from akunu.chat.switches import switches
-from akunu.errors import InvalidArgumentError, TemplateError
 from akunu.tokenizer import Segment, Tokenizer
 
 __all__ = ["ChatTemplate"]

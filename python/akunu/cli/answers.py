@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from akunu.cli.console import TextWriter
 
 if TYPE_CHECKING:
-    from akunu.generation import Completion
-    from akunu.streams import Stream
+    from akunu.api.results import Completion
+    from akunu.api.streams import Stream
 
 __all__ = ["why_cut_off", "write_answer"]
 

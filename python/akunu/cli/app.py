@@ -18,8 +18,8 @@ from typing import Any
 
 import click
 
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.cli.console import colour, os_error_text, visible
-from akunu.errors import AkunuError, InvalidArgumentError
 
 __all__ = [
     "CONTEXT_SETTINGS",
@@ -258,7 +258,7 @@ class LazyVersion(click.Option):
     @staticmethod
     def _show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
         if wanted and not context.resilient_parsing:
-            from akunu import __version__
+            from akunu.base.version import __version__
 
             click.echo(f"{context.find_root().info_name} {__version__}")
             context.exit()

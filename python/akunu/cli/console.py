@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.cli.wrapping import WordWrap
-from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
-    from akunu.generation import Stats
+    from akunu.api.results import Stats
 
 __all__ = [
     "TextWriter",

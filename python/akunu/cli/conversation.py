@@ -10,14 +10,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from akunu.base.errors import AkunuError, ContextLengthError
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.console import note, os_error_text, stats_text
 from akunu.cli.files import read_text
-from akunu.errors import AkunuError, ContextLengthError
 
 if TYPE_CHECKING:
-    from akunu.generation import Completion
-    from akunu.model import Model
+    from akunu.api.model import Model
+    from akunu.api.results import Completion
 
 __all__ = ["OVERFLOWS", "Conversation", "command_names"]
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from akunu.base.errors import AkunuError
 from akunu.cli.console import decoding_text, os_error_text, read_bounded, stdin_text
-from akunu.errors import AkunuError
 
 __all__ = ["STDIN", "has_stdin", "read_lines", "read_named", "read_text", "with_context"]
 

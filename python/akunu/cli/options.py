@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from akunu.cli.app import typed_name
-from akunu.cli.values import MODEL, Integer, Number, PathName, as_integer, as_number
-from akunu.filetypes import KV_DTYPES
+from akunu.cli.values import DEFAULT_MODEL, MODEL, Integer, Number, PathName, as_integer, as_number
+from akunu.describe.filetypes import KV_DTYPES
 
 if TYPE_CHECKING:
-    from akunu.model import Model
+    from akunu.api.model import Model
 
 __all__ = [
-    "DEFAULT_MODEL",
-    "DEFAULT_SPEECH_MODEL",
     "GENERATION_OPTIONS",
     "MODEL_HELP",
     "device_options",
@@ -35,11 +33,6 @@ __all__ = [
     "writing_options",
 ]
 
-DEFAULT_MODEL = "ember"
-"""The model that comes with Akunu."""
-
-DEFAULT_SPEECH_MODEL = "ember-speech"
-"""The speech model that comes with Akunu."""
 
 _ANY_VOCABULARY = 1 << 31  # which ids there are is known when the model is loaded
 
@@ -233,7 +226,8 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
     InvalidArgumentError
         One is out of range: better known before a model is fetched and loaded.
     """
-    from akunu.options import Sampling, resolve
+    from akunu.api.options import resolve
+    from akunu.describe.sampling import Sampling
 
     names = (
         "max_tokens",

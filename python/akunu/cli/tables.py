@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
+from akunu.base.hub_name import model_name
 from akunu.cli.options import refuse_unused
 from akunu.cli.phases import ROWS, TableOptions, table_options
-from akunu.hub_name import model_name
 
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, Memory
@@ -71,8 +71,8 @@ class OpenTable:
 
 def is_random(model: str) -> bool:
     """Whether a model's name is SHAPE:TYPE, random weights of a published shape."""
-    from akunu.bench.loader import is_synthetic
-    from akunu.bench.speech import is_speech_shape
+    from akunu.loading.engines import is_synthetic
+    from akunu.loading.synthetic_speech import is_speech_shape
 
     return is_synthetic(model) or is_speech_shape(model)
 
@@ -99,8 +99,8 @@ def open_table(
     click.UsageError
         The model has no such table.
     """
-    from akunu.bench.speech import is_speech_shape
-    from akunu.model_files import open_model
+    from akunu.files.model_files import open_model
+    from akunu.loading.synthetic_speech import is_speech_shape
     from akunu.speech.recognition import is_speech
 
     if is_speech_shape(model):
@@ -126,12 +126,13 @@ def find_or_explain(model: str) -> Path:
     Raises
     ------
     ModelFileError, UnsupportedError
-        As of `akunu.loading.find_model`.
+        As of `akunu.loading.finding.find_model`.
     """
-    from akunu.bench import shapes, speech
-    from akunu.errors import ModelFileError
-    from akunu.filetypes import FILE_TYPES
-    from akunu.loading import find_model
+    from akunu.base.errors import ModelFileError
+    from akunu.describe.filetypes import FILE_TYPES
+    from akunu.loading import shapes
+    from akunu.loading import synthetic_speech as speech
+    from akunu.loading.finding import find_model
 
     try:
         return find_model(model)
@@ -163,7 +164,7 @@ def _chosen(asked: TableOptions, model: str, kind: str, phases: tuple[str, ...])
 
 
 def _decoder(model: str, asked: TableOptions, options: Mapping[str, Any], predicts: bool) -> _Opened:
-    from akunu.bench.loader import open_unmanaged
+    from akunu.loading.engines import open_unmanaged
 
     asked = _chosen(asked, Path(model).name, "writes texts", _WRITES)
     phase, rows, position = asked.phase or "", asked.rows or ROWS[asked.phase or ""], asked.position
@@ -196,10 +197,10 @@ def _decoder(model: str, asked: TableOptions, options: Mapping[str, Any], predic
 
 
 def _encoder(path: Path, asked: TableOptions, options: Mapping[str, Any]) -> _Opened:
-    from akunu.bench.runner import model_facts
+    from akunu.base.progress import reporter
     from akunu.encoders.loading import open_encoder
-    from akunu.model_files import open_model
-    from akunu.progress import reporter
+    from akunu.files.model_files import open_model
+    from akunu.loading.facts import model_facts
 
     asked = _chosen(asked, model_name(path), "makes vectors", ("encode",))
     refuse_unused(["kv_dtype"], "a KV cache, and a model that makes vectors has none")
@@ -239,7 +240,7 @@ def _encoder(path: Path, asked: TableOptions, options: Mapping[str, Any]) -> _Op
 
 
 def _speech(model: str, path: Path | None, asked: TableOptions, options: Mapping[str, Any]) -> _Opened:
-    from akunu.bench.speech import SHAPES
+    from akunu.loading.synthetic_speech import SHAPES
     from akunu.speech.engine import load_engine, synthetic_engine
     from akunu.speech.files import open_speech
 
@@ -281,6 +282,6 @@ def _speech(model: str, path: Path | None, asked: TableOptions, options: Mapping
 
 
 def _device(wanted: str) -> str:
-    from akunu.bench.loader import find_device
+    from akunu.loading.engines import find_device
 
     return wanted if wanted.startswith("plan:") else find_device(wanted)["id"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from akunu.base.errors import InvalidArgumentError, TemplateError
+from akunu.base.hub_name import model_name
 from akunu.cli.files import read_text
 from akunu.cli.values import FULL
-from akunu.errors import InvalidArgumentError, TemplateError
-from akunu.hub_name import model_name
 
 if TYPE_CHECKING:
-    from akunu.model import Model
+    from akunu.api.model import Model
 
 __all__ = ["template_options", "use_template"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from akunu.base.errors import AkunuError
+from akunu.base.whole_file import whole_file
 from akunu.cli.app import print_error
 from akunu.cli.console import colour, is_terminal, visible
-from akunu.errors import AkunuError
-from akunu.whole_file import whole_file
 
 if TYPE_CHECKING:
     from akunu.speech.segments import Segment

@@ -11,7 +11,24 @@ from typing import Any, Final, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["FILE", "FULL", "MODEL", "MODELS", "Integer", "Number", "PathName", "as_integer", "as_number"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "DEFAULT_SPEECH_MODEL",
+    "FILE",
+    "FULL",
+    "MODEL",
+    "MODELS",
+    "Integer",
+    "Number",
+    "PathName",
+    "as_integer",
+    "as_number",
+]
+
+DEFAULT_MODEL = "ember"
+"""The model that comes with Akunu."""
+DEFAULT_SPEECH_MODEL = "ember-speech"
+"""The speech model that comes with Akunu."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -87,8 +104,7 @@ class ModelName(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from akunu.cli.options import DEFAULT_MODEL, DEFAULT_SPEECH_MODEL
-        from akunu.hub_cache import cached_models
+        from akunu.hub.cache import cached_models
 
         # Without the file in a repository: shells take a colon for the beginning of another word.
         fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())

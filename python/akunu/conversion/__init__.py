@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from akunu.conversion.importance import ImportanceMatrix
-from akunu.errors import InvalidArgumentError, UnsupportedError
-from akunu.filetypes import FILE_TYPES, MLX_TYPES
-from akunu.hub_name import model_name
-from akunu.options import as_path
-from akunu.progress import Progress, reporter
+from akunu.base.arguments import as_path
+from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.base.hub_name import model_name
+from akunu.base.progress import Progress, reporter
+from akunu.describe.filetypes import FILE_TYPES, MLX_TYPES
+from akunu.files.importance import ImportanceMatrix
 
-__all__ = ["convert"]
+__all__ = ["convert", "importance_of"]
 
 
 def convert(
@@ -36,10 +36,10 @@ def convert(
         is whole. Beside it lies a hidden one until then, from which a conversion that was stopped goes on
         when it is started again.
     type
-        A file type: "q4_k_m", "q8_0", "f16", … (`akunu.filetypes.FILE_TYPES`). Most matrices have the type of
-        its name; those that matter more have more bits. Or a type of a folder: "mlx-4bit" and its like with
-        2, 3, 5, 6 and 8 bits, in groups of 64; "mlx-f16", "mlx-bf16" and "mlx-f32", which Transformers loads
-        too.
+        A file type: "q4_k_m", "q8_0", "f16", … (`akunu.describe.filetypes.FILE_TYPES`). Most matrices have
+        the type of its name; those that matter more have more bits. Or a type of a folder: "mlx-4bit" and its
+        like with 2, 3, 5, 6 and 8 bits, in groups of 64; "mlx-f16", "mlx-bf16" and "mlx-f32", which
+        Transformers loads too.
     imatrix
         What an error in each column of the weights counts: of `Model.importance_matrix`, or a file of
         llama.cpp's `llama-imatrix`, or a text, for which the model is run first.
@@ -69,12 +69,13 @@ def convert(
     >>> import akunu
     >>> akunu.convert("ember", "ember-q4.gguf", "q4_k_m")  # doctest: +SKIP
     """
-    from akunu.blocks import Experts
-    from akunu.conversion.importance import importance_of
+    from akunu.conversion import importance_of
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
-    from akunu.loading import THREADS, find_model
-    from akunu.model_files import open_model
+    from akunu.describe.blocks import Experts
+    from akunu.files.model_files import open_model
+    from akunu.loading.finding import find_model
+    from akunu.loading.options import THREADS
     from akunu.speech.recognition import is_speech
 
     if imatrix is not None and type in MLX_TYPES:
@@ -121,3 +122,34 @@ def _checked_out(path: Path, type: str, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise InvalidArgumentError(f"out: {path} exists; overwrite=True (--overwrite) replaces it")
     return path
+
+
+def importance_of(
+    imatrix: ImportanceMatrix | str | os.PathLike[str] | None,
+    model: Path,
+    threads: int | None,
+    progress: bool | Progress,
+) -> ImportanceMatrix | None:
+    """The matrix that `akunu.convert` was given: itself, in a file, or of a text that `model` is run over."""
+    if imatrix is None or isinstance(imatrix, ImportanceMatrix):
+        return imatrix
+    from akunu.files.importance import is_importance_file
+
+    path = as_path("imatrix", imatrix).expanduser()
+    if is_importance_file(path):
+        return ImportanceMatrix.read(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(
+            f"imatrix: {path} is neither UTF-8 text nor an importance matrix: {error}"
+        ) from error
+    if not text:
+        raise InvalidArgumentError(f"imatrix: {path} is empty")
+    from akunu.loading.load import load
+
+    with (
+        load(model, device="cpu", context=None, threads=threads, parallel=1, progress=progress) as loaded,
+        reporter(progress, "Measuring", unit="count") as report,
+    ):
+        return loaded.importance_matrix(text, name=path.name, progress=report)

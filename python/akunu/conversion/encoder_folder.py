@@ -1,7 +1,7 @@
 """What a folder says of a model that makes vectors and comes as GGUF: names, configuration, modules.
 
-The inverse of `akunu.encoders.resolve`, by the same tables; `akunu.conversion.folder_config` compares what
-the new configuration says with what the file says.
+The inverse of `akunu.describe.encoder_config`, by the same tables; `akunu.conversion.folder_config` compares
+what the new configuration says with what the file says.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import json
 from pathlib import Path
 from typing import Final
 
-from akunu.architectures import CONFIG_KEYS, TensorRule
-from akunu.config import GgufNumbers, ModelSpec
-from akunu.conversion.encoder_metadata import head_layers, whole_window
+from akunu.base.errors import UnsupportedError
+from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.folder_config import folder_config, folder_model_type, plain
-from akunu.encoders.modules import Dense, Modules
-from akunu.encoders.resolve import ACTIVATIONS
-from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HfEncoder
-from akunu.errors import UnsupportedError
-from akunu.model_files import GgufModel
+from akunu.describe.architectures import CONFIG_KEYS, TensorRule
+from akunu.describe.config import GgufNumbers, ModelSpec
+from akunu.describe.encoder_config import ACTIVATIONS
+from akunu.describe.encoder_modules import Dense, Modules
+from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HfEncoder
+from akunu.describe.file_tensors import head_layers
+from akunu.files.model_files import GgufModel
 
 __all__ = ["DENSE_FOLDERS", "module_files", "modules_of", "tensor_name", "vectors_config"]
 

@@ -1,7 +1,7 @@
 """What a GGUF file says of a model that makes vectors: names of its tensors, and keys of its pooling.
 
-The inverse of `akunu.encoders.resolve`. Names and conventions are llama.cpp's; what its reader has no key for
-is refused.
+The inverse of `akunu.describe.encoder_config`. Names and conventions are llama.cpp's; what its reader has no
+key for is refused.
 """
 
 from __future__ import annotations
@@ -9,58 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from akunu.architectures import ARCHITECTURES, TensorRule
-from akunu.config import EncoderConfig, ModelConfig, ModelSpec, local_by_period
-from akunu.encoders.modules import DENSE
-from akunu.encoders.resolve import ACTIVATIONS, POOLING_TYPES, RANK
-from akunu.encoders.rows import ENCODERS, HF_ENCODERS, HeadRule
-from akunu.errors import UnsupportedError
-from akunu.hf_config import HfNumbers, HfRotary
+from akunu.base.errors import UnsupportedError
+from akunu.describe.architectures import ARCHITECTURES
+from akunu.describe.config import EncoderConfig, ModelConfig, ModelSpec, local_by_period
+from akunu.describe.encoder_config import ACTIVATIONS, POOLING_TYPES, RANK
+from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
+from akunu.describe.file_tensors import DENSE_NAMES, head_layers
+from akunu.describe.hf_config import HfNumbers, HfRotary
 
-__all__ = ["encoder_layers", "head_layers", "model_rules", "pooling", "whole_window"]
+__all__ = ["encoder_layers", "pooling", "whole_window"]
 
 Metadata = dict[str, object]
 
-_DENSE: Final = ("dense_2", "dense_3")
 _POOLING_IDS: Final = {name: number for number, name in POOLING_TYPES.items()}
-
-
-def model_rules(spec: ModelSpec) -> tuple[TensorRule, ...]:
-    """The tensors that files have for a model of this kind."""
-    config = spec.config
-    row = ENCODERS.get(config.arch)
-    rules = row.rules if row is not None else ARCHITECTURES[config.arch].rules
-    if config.encoder is None:
-        return rules
-    return (*rules, *(rule for i, layer in enumerate(head_layers(spec)) for rule in _head_rules(i, layer)))
-
-
-def head_layers(spec: ModelSpec) -> tuple[HeadRule, ...]:
-    """The layers behind the pooling, by their names in files."""
-    config = spec.config
-    if config.encoder is None or not config.encoder.head:
-        return ()
-    row = ENCODERS.get(config.arch)
-    if row is not None:
-        return row.head[len(row.head) - len(config.encoder.head) :]
-    if config.encoder.task == "rank":
-        return (HeadRule("cls.output", "score"),)
-    return tuple(HeadRule(name, f"{DENSE}{i}.linear") for i, name in enumerate(_DENSE))
-
-
-def _head_rules(i: int, layer: HeadRule) -> list[TensorRule]:
-    canonical = f"head.{i}"
-    rules = [
-        TensorRule(f"{layer.source}.weight", f"{layer.hf}.weight", ((canonical, "rows"),), "cols"),
-        TensorRule(f"{layer.source}.bias", f"{layer.hf}.bias", ((f"{canonical}_bias", "rows"),)),
-    ]
-    if layer.norm is not None:
-        names = zip(*((f"{name}.weight", f"{name}.bias") for name in layer.norm), strict=True)
-        parts = (f"{canonical}_norm", f"{canonical}_norm_bias")
-        rules += [
-            TensorRule(source, hf, ((part, "rows"),)) for (source, hf), part in zip(names, parts, strict=True)
-        ]
-    return rules
 
 
 def encoder_layers(hf: Mapping[str, object], config: ModelConfig) -> Metadata:
@@ -138,13 +99,18 @@ def _dense(encoder: EncoderConfig, spec: ModelSpec) -> Metadata:
     plain = not any(
         activation or f"head.{i}_bias" in spec.tensors for i, (_, activation) in enumerate(encoder.head)
     )
-    if config.arch != "gemma-embedding" or len(sizes) != len(_DENSE) or sizes[-1] != config.dim or not plain:
+    if (
+        config.arch != "gemma-embedding"
+        or len(sizes) != len(DENSE_NAMES)
+        or sizes[-1] != config.dim
+        or not plain
+    ):
         raise UnsupportedError(
             "modules.json: GGUF has dense layers for EmbeddingGemma alone, two without biases and "
             f"activations, the second as wide as the model; found {len(sizes)}, with {sizes} elements, "
             f"behind a {config.arch} of {config.dim}"
         )
     found: Metadata = {}
-    for name, n_in, n_out in zip(_DENSE, (config.dim, sizes[0]), sizes, strict=True):
+    for name, n_in, n_out in zip(DENSE_NAMES, (config.dim, sizes[0]), sizes, strict=True):
         found |= {f"{name}_feat_in": n_in, f"{name}_feat_out": n_out}
     return found

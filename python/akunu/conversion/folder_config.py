@@ -1,7 +1,8 @@
 """What a folder's `config.json` and `generation_config.json` say of a model that comes as GGUF.
 
-The inverse of `akunu.hf_config.resolve_hf`, by the same tables. What that reads in the new configuration is
-compared with what the file says, number by number: what Hugging Face's files cannot say is refused.
+The inverse of `akunu.describe.hf_config.resolve_hf`, by the same tables. What that reads in the new
+configuration is compared with what the file says, number by number: what Hugging Face's files cannot say is
+refused.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, CONFIG_KEYS, ROPE_TENSORS
-from akunu.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES
-from akunu.conversion.plan import Shape
 from akunu.conversion.read_back import close, refuse_difference
-from akunu.encoders.modules import Modules
-from akunu.encoders.resolve import SEEING_ALL, resolve_hf_vectors
-from akunu.errors import UnsupportedError
-from akunu.folder import SAMPLING
-from akunu.hf_config import resolve_hf
-from akunu.hf_models import ACTIVATIONS, HF_MODELS, HfModel
-from akunu.model_files import GgufModel
-from akunu.rotary import inverse_frequencies, longrope_scale, yarn_scale
+from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, ROPE_TENSORS
+from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
+from akunu.describe.encoder_modules import Modules
+from akunu.describe.file_tensors import Shape
+from akunu.describe.hf_config import resolve_hf
+from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HfModel
+from akunu.describe.rotary import inverse_frequencies, longrope_scale, yarn_scale
+from akunu.describe.sampling import SAMPLING
+from akunu.files.model_files import GgufModel
 from akunu.tokenizer import Tokenizer
 
 __all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_model_type", "plain"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from akunu.config import ModelSpec
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_folder import (
     DENSE_FOLDERS,
     module_files,
@@ -25,16 +25,17 @@ from akunu.conversion.folder_config import (
     folder_model_type,
 )
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.conversion.plan import PlannedTensor, adjacent_pairs, model_tensors, rotated_heads
+from akunu.conversion.plan import PlannedTensor, adjacent_pairs, rotated_heads
 from akunu.conversion.source_rows import Source
-from akunu.encoders.modules import DENSE
-from akunu.encoders.rows import ENCODERS
-from akunu.errors import UnsupportedError
-from akunu.filetypes import MlxType
-from akunu.folder import MODEL_FILES, ModelFolder
-from akunu.model_files import GgufModel, ModelFiles
-from akunu.quantized import Matrix, join_planes, with_planes
-from akunu.tensor_map import TensorRef, by_name
+from akunu.describe.config import ModelSpec
+from akunu.describe.encoder_modules import DENSE
+from akunu.describe.encoder_rows import ENCODERS
+from akunu.describe.file_tensors import model_tensors
+from akunu.describe.filetypes import MlxType
+from akunu.describe.quantized import Matrix, join_planes, with_planes
+from akunu.describe.tensor_map import TensorRef, by_name
+from akunu.files.folder import MODEL_FILES, ModelFolder
+from akunu.files.model_files import GgufModel, ModelFiles
 
 __all__ = ["FolderPlan", "plan_folder"]
 

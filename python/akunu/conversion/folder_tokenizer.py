@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.tokenizer_metadata import NAMED, SAMPLES
-from akunu.errors import UnsupportedError
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.bytelevel import splits
 from akunu.tokenizer.pieces import SPACE

@@ -1,7 +1,8 @@
 """What a GGUF file says of a model that comes as a folder: its configuration under GGUF's keys.
 
-The inverse of `akunu.config.resolve`: what that reads here is what `akunu.hf_config.resolve_hf` reads in the
-folder, and both describe the same model. Names and conventions are llama.cpp's converter's.
+The inverse of `akunu.describe.config.resolve`: what that reads here is what
+`akunu.describe.hf_config.resolve_hf` reads in the folder, and both describe the same model. Names and
+conventions are llama.cpp's converter's.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, CONFIG_KEYS
-from akunu.config import ModelConfig, ModelSpec, local_by_period
+from akunu.base.errors import UnsupportedError
+from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
-from akunu.encoders.rows import ENCODERS
-from akunu.errors import UnsupportedError
-from akunu.folder import ModelFolder
-from akunu.hf_config import rotary_parameters
-from akunu.hub_name import model_name
-from akunu.rotary import inverse_frequencies, yarn_scale
+from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS
+from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
+from akunu.describe.encoder_rows import ENCODERS
+from akunu.describe.hf_config import rotary_parameters
+from akunu.describe.rotary import inverse_frequencies, yarn_scale
+from akunu.files.folder import ModelFolder
 
 __all__ = ["SIZES", "model_metadata"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 
 __all__ = ["PartFile", "digest_of", "stamps"]
 

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from akunu.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
-from akunu.config import ModelConfig, ModelSpec
-from akunu.conversion.encoder_metadata import model_rules
-from akunu.conversion.gguf_bytes import stored_metadata
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.hf_metadata import model_metadata
-from akunu.conversion.importance import ImportanceMatrix
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
-from akunu.errors import UnsupportedError
-from akunu.filetypes import FILE_TYPES, tensor_dtype
-from akunu.folder import ModelFolder
-from akunu.model_files import ModelFiles, gguf_spec
-from akunu.tensor_map import TensorRef
+from akunu.describe.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
+from akunu.describe.config import ModelConfig, ModelSpec
+from akunu.describe.file_tensors import Shape, matrix_type, model_tensors
+from akunu.describe.filetypes import FILE_TYPES
+from akunu.describe.tensor_map import TensorRef
+from akunu.files.folder import ModelFolder
+from akunu.files.gguf_bytes import stored_metadata
+from akunu.files.importance import ImportanceMatrix
+from akunu.files.model_files import ModelFiles, gguf_spec
 from akunu.tokenizer import Tokenizer
 
-__all__ = [
-    "Plan",
-    "PlannedTensor",
-    "Shape",
-    "adjacent_pairs",
-    "model_tensors",
-    "plan_gguf",
-    "quantized_types",
-    "rotated_heads",
-]
+__all__ = ["Plan", "PlannedTensor", "adjacent_pairs", "plan_gguf", "rotated_heads"]
 
 _QUANTIZATION_VERSION = 2
 """Of the layouts of blocks; GGUF's readers refuse others."""
 
 _SPLIT = "split."
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,31 +123,6 @@ def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
     return tokenizer.pair_separators, min(max(config.kinds, 1), 1 + tokenizer.pair_kinds)
 
 
-def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
-    """The type of each matrix of a model in a file of this type, by canonical name."""
-    found: dict[str, str] = {}
-    for rule, layer, ref, _ in model_tensors(spec):
-        if ref.n_cols:
-            dtype = _matrix_type(rule.source.replace("{n}", str(layer)), ref.n_cols, file_type, spec)
-            prefix = f"layers.{layer}." if "{n}" in rule.source else ""
-            found |= dict.fromkeys((prefix + name for name, _ in rule.parts), dtype)
-    return found
-
-
-def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef, Shape]]:
-    """What a model has of its architecture's tensors: rule, layer, place of the first rows, shape."""
-    rules = model_rules(spec)
-    for in_layers in (False, True):
-        for layer in range(spec.config.n_layers if in_layers else 1):
-            prefix = f"layers.{layer}." if in_layers else ""
-            for rule in rules:
-                refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
-                ref = refs[0]
-                if ("{n}" in rule.source) is in_layers and ref is not None:
-                    rows = sum(part.n_rows for part in refs if part is not None)
-                    yield rule, layer, ref, (rows, ref.n_cols) if ref.n_cols else (rows,)
-
-
 def rotated_heads(rule: TensorRule, spec: ModelSpec) -> int:
     """How many heads have rows in a tensor whose order says what rotates together; 0: it says nothing."""
     row = ARCHITECTURES.get(spec.config.arch)  # encoders have none
@@ -173,30 +137,11 @@ def adjacent_pairs(n_rows: int, heads: int) -> npt.NDArray[np.intp]:
     return np.arange(n_rows).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
 
 
-def _matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
-    """The type that the mix has for a matrix of this name in GGUF."""
-    config = spec.config
-    layer, stem = 0, name.removesuffix(".weight")
-    if stem.startswith("blk."):
-        _, number, stem = stem.split(".", 2)
-        layer = int(number)
-    return tensor_dtype(
-        file_type,
-        stem,
-        layer=layer,
-        n_layers=config.n_layers,
-        cols=n_cols,
-        gqa=config.n_heads // config.n_kv_heads,
-        tied="output" not in spec.tensors,
-        weighted=weighted,
-    )
-
-
 def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec, weighted: bool) -> PlannedTensor:
     """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
     if len(tensor.shape) != 2 or tensor.source is None:
         return tensor
-    return replace(tensor, dtype=_matrix_type(tensor.name, tensor.shape[1], file_type, spec, weighted))
+    return replace(tensor, dtype=matrix_type(tensor.name, tensor.shape[1], file_type, spec, weighted))
 
 
 def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

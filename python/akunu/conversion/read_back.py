@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from akunu.config import ModelConfig
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
+from akunu.describe.config import ModelConfig
 
 __all__ = ["close", "refuse_difference"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import TensorFiles
-from akunu.errors import ModelFileError
-from akunu.tensor_map import TensorRef, rows_of
+from akunu.base.errors import ModelFileError
+from akunu.describe.tensor_map import TensorRef, rows_of
 
 __all__ = ["Source", "SourceRows"]
 

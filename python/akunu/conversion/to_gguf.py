@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.conversion.gguf_bytes import TensorPlace, header, padded
-from akunu.conversion.importance import ImportanceMatrix
+from akunu.base.progress import Report
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
 from akunu.conversion.source_rows import Source
-from akunu.filetypes import block_of
-from akunu.model_files import ModelFiles
-from akunu.progress import Report
+from akunu.describe.filetypes import block_of
+from akunu.files.gguf_bytes import TensorPlace, header, padded
+from akunu.files.importance import ImportanceMatrix
+from akunu.files.model_files import ModelFiles
 
 __all__ = ["write_gguf"]
 

@@ -18,13 +18,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from akunu.base.progress import Report
 from akunu.conversion.folder_plan import FolderPlan, plan_folder
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import PlannedTensor
 from akunu.conversion.source_rows import Source
-from akunu.filetypes import MlxType, block_of
-from akunu.model_files import ModelFiles
-from akunu.progress import Report
+from akunu.describe.filetypes import MlxType, block_of
+from akunu.files.model_files import ModelFiles
 
 __all__ = ["GROUP", "affine_quantize", "write_mlx"]
 

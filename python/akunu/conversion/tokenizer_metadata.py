@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from akunu.errors import UnsupportedError
-from akunu.json_file import read_object, read_optional
+from akunu.base.errors import UnsupportedError
+from akunu.base.json_file import read_object, read_optional
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.hf import LIMIT
 from akunu.tokenizer.pieces import SPACE

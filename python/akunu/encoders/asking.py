@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
+from akunu.base.errors import TemplateError, UnsupportedError
 from akunu.chat.limits import RenderLimits
-from akunu.errors import TemplateError, UnsupportedError
 from akunu.tokenizer import Segment
 
 __all__ = ["ENDING", "check_template", "question"]

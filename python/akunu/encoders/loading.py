@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from akunu import _core
-from akunu.config import ModelSpec
+from akunu.base.errors import UnsupportedError
+from akunu.describe.config import ModelSpec
+from akunu.describe.encoder_config import as_yes_no
 from akunu.encoders.asking import check_template
 from akunu.encoders.model import EmbeddingModel
-from akunu.encoders.resolve import as_yes_no
-from akunu.errors import UnsupportedError
-from akunu.model_files import ModelFiles
+from akunu.files.model_files import ModelFiles
 from akunu.tokenizer import Tokenizer
 
 __all__ = ["as_reranker", "load_encoder", "open_encoder"]

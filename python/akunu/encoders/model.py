@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Encoder, Engine
-from akunu.config import EncoderConfig, ModelConfig
+from akunu.api.model import Model
+from akunu.api.tokenizing import Prompt
+from akunu.base.arguments import Limit
+from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
+from akunu.base.progress import check_callback
+from akunu.describe.config import EncoderConfig, ModelConfig
+from akunu.describe.encoder_modules import Modules
 from akunu.encoders.asking import ENDING, question
-from akunu.encoders.modules import Modules
-from akunu.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
-from akunu.model import Model
-from akunu.options import Limit
-from akunu.progress import check_callback
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Tokenizer
-from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingModel", "Output"]
 

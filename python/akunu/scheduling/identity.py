@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-import akunu
 from akunu import _core
+from akunu.base.version import __version__
 
 if TYPE_CHECKING:
     from akunu._core import Engine, TensorFiles
-    from akunu.config import ModelSpec
+    from akunu.describe.config import ModelSpec
 
 __all__ = ["identity"]
 
@@ -50,7 +50,7 @@ def identity(
     """
     found = blake2b(digest_size=32)
     parts = [
-        akunu.__version__,
+        __version__,
         engine.device,
         engine.isa,
         engine.kv_dtype,

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from akunu._core import PAGE
-from akunu.errors import InvalidArgumentError
-from akunu.whole_file import PART, whole_file
+from akunu.base.errors import InvalidArgumentError
+from akunu.base.whole_file import PART, whole_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt

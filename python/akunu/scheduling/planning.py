@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from akunu._core import MAX_CHAIN, PAGE
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
 from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts

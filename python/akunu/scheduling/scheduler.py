@@ -18,9 +18,9 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from akunu.errors import AkunuError, BusyError, InvalidArgumentError
-from akunu.interrupts import allowed, check, held, wait
+from akunu.base.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
+from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.planning import Part, Plan, Planner
 from akunu.scheduling.sequence import Sequence
 

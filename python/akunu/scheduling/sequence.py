@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
 
 if TYPE_CHECKING:

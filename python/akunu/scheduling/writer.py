@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import KNOTS, StepCosts
 
 if TYPE_CHECKING:

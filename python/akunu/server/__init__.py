@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from akunu.lazy_names import lazy_names
+from akunu.base.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from akunu.server.app import create_app

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from akunu.loading import FoundModel, load
+from akunu.loading.finding import FoundModel
+from akunu.loading.load import load
 from akunu.server.catalog import ModelSpec
 from akunu.server.fitting import fitted
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from akunu.options import MAX_PRIORITY
+from akunu.api.options import MAX_PRIORITY
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.generation import Completion
+from akunu.api.results import Completion
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.server.ahead import Ahead
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from akunu.errors import InvalidArgumentError
-from akunu.json_file import read_text
+from akunu.base.errors import InvalidArgumentError
+from akunu.base.json_file import read_text
 
 __all__ = ["Keys", "presented_key"]
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.server.limits import queue_place, too_long
 from akunu.server.models import Entry, shutting_down
 from akunu.server.texts import Asked, Server

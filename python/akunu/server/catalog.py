@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from akunu.errors import InvalidArgumentError
-from akunu.hub_name import model_name
-from akunu.json_file import read_text
-from akunu.loading import DEFAULT_CACHE_SIZE, check_settings
-from akunu.options import as_path
-from akunu.placement import present
+from akunu.base.arguments import as_path
+from akunu.base.errors import InvalidArgumentError
+from akunu.base.hub_name import model_name
+from akunu.base.json_file import read_text
+from akunu.loading.options import DEFAULT_CACHE_SIZE, check_settings
+from akunu.loading.placement import present
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
@@ -122,7 +122,7 @@ def from_place(place: Path, **shared: Any) -> list[ModelSpec]:
 
 
 def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
-    from akunu.folder import is_model_folder
+    from akunu.files.folder import is_model_folder
 
     specs = []
     for entry in sorted(folder.iterdir()):

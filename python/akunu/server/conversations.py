@@ -7,14 +7,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from akunu.api.chat_options import ChatOptions, prepare
+from akunu.api.model import Model
+from akunu.api.results import Completion, Piece
+from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
-from akunu.chat.options import ChatOptions, prepare
-from akunu.generation import Completion, Piece
-from akunu.model import Model
 from akunu.server.settings import VOLATILE_LINES
 from akunu.server.texts import Asked, Server, Text, texts, together
-from akunu.streams import AsyncStream
 
 __all__ = ["FinishReason", "Step", "Turn", "answers", "finish_reason", "prepared", "prompt_ids"]
 

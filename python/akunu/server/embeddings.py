@@ -10,8 +10,9 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.api.tokenizing import Prompt
+from akunu.base.errors import InvalidArgumentError
 from akunu.encoders.model import EmbeddingModel
-from akunu.errors import InvalidArgumentError
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
@@ -19,7 +20,6 @@ from akunu.server.kinds import EMBEDDING
 from akunu.server.replies import json_response
 from akunu.server.sse import unless_gone
 from akunu.server.texts import Asked, Server
-from akunu.tokenizing import Prompt
 
 __all__ = ["EmbeddingRequest", "embeddings"]
 

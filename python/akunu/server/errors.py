@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
-from akunu.errors import (
+from akunu.base.errors import (
     AkunuError,
     AudioError,
     BusyError,

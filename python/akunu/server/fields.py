@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import ClientDisconnect, Request
 
-from akunu.options import MAX_PRIORITY
+from akunu.api.options import MAX_PRIORITY
 from akunu.server.errors import ApiError
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from akunu.errors import InvalidArgumentError
-from akunu.loading import FoundModel
+from akunu.base.errors import InvalidArgumentError
+from akunu.loading.finding import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.kinds import EMBEDDING, RERANKER, SPEECH, TEXT, Kind
 from akunu.speech.recognition import is_speech

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from akunu.memory import Memory
+    from akunu.base.memory import Memory
     from akunu.scheduling import ModelStats
 
 __all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of"]
@@ -69,8 +69,8 @@ def _makes_vectors(model: object, task: str) -> bool:
 
 
 def _writes_text(model: object) -> bool:
+    from akunu.api.model import Model
     from akunu.encoders.model import EmbeddingModel
-    from akunu.model import Model
 
     return isinstance(model, Model) and not isinstance(model, EmbeddingModel)
 

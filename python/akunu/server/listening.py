@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 
 __all__ = ["listen"]
 

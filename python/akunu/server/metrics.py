@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.generation import Completion, Piece
+from akunu.api.results import Completion, Piece
 from akunu.server.models import Registry
 
 __all__ = ["Meters", "TextMeter", "metrics"]

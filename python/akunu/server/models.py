@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from akunu.errors import AkunuError, DeviceError, InvalidArgumentError
+from akunu.base.errors import AkunuError, DeviceError, InvalidArgumentError
 from akunu.server.ahead import Ahead, find_model, load_model
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError

@@ -11,8 +11,8 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.api.results import Completion
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
-from akunu.generation import Completion
 from akunu.server.conversations import Turn, answers
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, SamplingFields, read_fields

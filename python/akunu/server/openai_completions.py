@@ -13,8 +13,9 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.generation import Completion, Piece
-from akunu.model import Model
+from akunu.api.model import Model
+from akunu.api.results import Completion, Piece
+from akunu.api.streams import AsyncStream
 from akunu.server.conversations import finish_reason
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import SamplingFields, read_fields
@@ -23,7 +24,6 @@ from akunu.server.openai_fields import ResponseFormat
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server, Text, texts, together
-from akunu.streams import AsyncStream
 
 __all__ = ["CompletionRequest", "completions"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.generation import Completion
+from akunu.api.results import Completion
 from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import answers, prompt_ids
 from akunu.server.errors import ApiError

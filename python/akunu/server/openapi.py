@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-import akunu
+from akunu.base.version import __version__
 from akunu.server.replies import json_response
 
 if TYPE_CHECKING:
-    from akunu.server.routes import Endpoint
+    from akunu.server.endpoint import Endpoint
 
 __all__ = ["document"]
 
@@ -45,7 +45,7 @@ def document(endpoints: Sequence[Endpoint]) -> Response:
     return json_response(
         {
             "openapi": "3.1.0",
-            "info": {"title": "Akunu", "version": akunu.__version__},
+            "info": {"title": "Akunu", "version": __version__},
             "paths": paths,
             "components": {"schemas": schemas},
         }

@@ -9,14 +9,14 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-import akunu
-from akunu.generation import Completion, Piece
-from akunu.model import Model
+from akunu.api.model import Model
+from akunu.api.results import Completion, Piece
+from akunu.base.version import __version__
 from akunu.server.errors import ApiError
 
 __all__ = ["FINGERPRINT", "json_response", "new_id", "openai_usage", "page", "token_entries"]
 
-FINGERPRINT: Final = f"akunu-{akunu.__version__}"
+FINGERPRINT: Final = f"akunu-{__version__}"
 """What made an answer, in OpenAI's `system_fingerprint`."""
 
 

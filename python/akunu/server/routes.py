@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -13,7 +11,7 @@ from akunu.server.admin import ModelName, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.embeddings import EmbeddingRequest, embeddings
-from akunu.server.fields import Fields
+from akunu.server.endpoint import Endpoint
 from akunu.server.health import health, ready
 from akunu.server.metrics import metrics
 from akunu.server.model_list import ModelsQuery, list_models, one_model
@@ -45,22 +43,7 @@ from akunu.server.tokens import (
     tokenize,
 )
 
-__all__ = ["ENDPOINTS", "Endpoint"]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A path and a method."""
-
-    method: str
-    path: str
-    handler: Callable[[Request], Awaitable[Response]]
-    what: str
-    body: type[Fields] | None = None
-    media: str = "application/json"
-    """The type of the body."""
-    query: type[Fields] | None = None
-    """The parameters in the address."""
+__all__ = ["ENDPOINTS"]
 
 
 async def _openapi(request: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.server.errors import ApiError
 from akunu.server.texts import Server
 

@@ -11,16 +11,16 @@ from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
-from akunu.errors import AkunuError
-from akunu.generation import Completion, Piece
-from akunu.model import Model
+from akunu.api.model import Model
+from akunu.api.results import Completion, Piece
+from akunu.api.streams import AsyncStream
+from akunu.base.errors import AkunuError
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
-from akunu.streams import AsyncStream
 
 __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.speech.model import Mel, SpeechModel
 from akunu.speech.rules import TokenRules
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from akunu.errors import ModelFileError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 
 __all__ = ["ALIGNMENT_HEADS", "Head", "WhisperConfig"]
 

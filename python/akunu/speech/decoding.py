@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from akunu.errors import ContextLengthError
+from akunu.base.errors import ContextLengthError
 from akunu.speech.batching import Begin, Work, applies
 from akunu.speech.beams import beam_search
 from akunu.speech.languages import LANGUAGES

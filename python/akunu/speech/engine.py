@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
+from akunu.describe.tensor_map import TensorInfo, by_name
 from akunu.speech.config import WhisperConfig
 from akunu.speech.model import Logits
 from akunu.speech.rules import RuleTable, TokenRules
 from akunu.speech.tensors import Layout, aligned_heads, sound_stack, synthetic_tensors, text_stack
-from akunu.tensor_map import TensorInfo, by_name
 
 if TYPE_CHECKING:
     from akunu import _core

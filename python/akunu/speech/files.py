@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from akunu.errors import ModelFileError, TokenizerError, UnsupportedError
-from akunu.hub_name import model_name
-from akunu.json_file import read_object
+from akunu.base.errors import ModelFileError, TokenizerError, UnsupportedError
+from akunu.base.hub_name import model_name
+from akunu.base.json_file import read_object
 from akunu.speech.config import WhisperConfig
 from akunu.speech.tokenizer import WhisperTokenizer
 
@@ -114,7 +114,7 @@ def open_speech(path: Path) -> SpeechFiles:
 
 
 def _folder(path: Path) -> SpeechFiles:
-    from akunu.folder import ModelFolder
+    from akunu.files.folder import ModelFolder
 
     if not any(path.glob("*.safetensors")) and (path / "weights.npz").exists():
         raise UnsupportedError(

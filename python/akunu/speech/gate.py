@@ -13,7 +13,7 @@ import numpy as np
 from akunu.audio import SAMPLE_RATE, VadOptions
 from akunu.audio.activity import OURS, Detector, spans_and_silence
 from akunu.audio.pcm import Samples
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.segments import Segment, Word
 
 __all__ = ["SpeechGate", "cut_at_silence"]

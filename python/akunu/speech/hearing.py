@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from akunu.audio import silero_detector
 from akunu.audio.activity import OURS
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher, CancelledWork, Task, Work
 from akunu.speech.languages import language_code
 from akunu.speech.options import TranscriptionOptions

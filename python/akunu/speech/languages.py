@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = ["LANGUAGES", "UNSPACED", "language_code"]
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from akunu.progress import Progress, reporter
+from akunu.base.progress import Progress, reporter
 from akunu.speech.engine import load_engine
 from akunu.speech.files import open_speech
 from akunu.speech.whisper_model import WhisperModel

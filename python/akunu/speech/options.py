@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
-from akunu.errors import InvalidArgumentError
-from akunu.options import FLOAT32_MAX, as_path
+from akunu.base.arguments import FLOAT32_MAX, as_path
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.forms import FORMS
 from akunu.structured.structure import Structure, structure_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from akunu.json_file import read_object
+from akunu.base.json_file import read_object
 
 __all__ = ["is_speech"]
 

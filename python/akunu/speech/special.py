@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.speech.languages import LANGUAGES
 
 __all__ = ["TIMESTAMPS", "SpecialTokens"]

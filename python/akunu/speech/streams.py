@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Generic, Protocol, Self, TypeVar
 
-from akunu.async_items import AsyncItems
+from akunu.api.async_items import AsyncItems
 from akunu.speech.segments import Segment
 from akunu.speech.transcript import Transcription
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from akunu.architectures import TensorRule
-from akunu.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
-from akunu.quantized import join_planes, with_planes
+from akunu.describe.architectures import TensorRule
+from akunu.describe.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
+from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
 from akunu.speech.config import Head, WhisperConfig
-from akunu.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
 
 __all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]
 
@@ -25,7 +25,7 @@ _TAPS: Final = 3
 class Stack:
     """A stack as `akunu._core.Speech` takes it.
 
-    `config` has the names of `akunu.config.ModelConfig`, and `audio` where it hears.
+    `config` has the names of `akunu.describe.config.ModelConfig`, and `audio` where it hears.
     """
 
     config: Mapping[str, object]

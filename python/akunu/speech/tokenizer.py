@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from akunu.errors import InvalidArgumentError, TokenizerError
+from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.speech.languages import UNSPACED, language_code
 from akunu.speech.special import TIMESTAMPS, SpecialTokens
 from akunu.tokenizer import Tokenizer, TokenType

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher, Encode, Work
 from akunu.speech.decoding import WindowText, decode_window, is_silent, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence

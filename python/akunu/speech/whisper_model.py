@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Never, Protocol, Self, TypeVar, Unpack
 
-from akunu.async_items import AsyncItems
+from akunu.api.async_items import AsyncItems
+from akunu.api.signatures import spelled_out
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
 from akunu.audio.source import audio_seconds
-from akunu.errors import AkunuError, InvalidArgumentError, UnsupportedError
-from akunu.memory import Memory
-from akunu.progress import check_callback
+from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.base.memory import Memory
+from akunu.base.progress import check_callback
 from akunu.scheduling import ModelStats
-from akunu.signatures import spelled_out
 from akunu.speech.batching import Batcher
 from akunu.speech.config import WhisperConfig
 from akunu.speech.forms import FORMS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-from akunu.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
 from akunu.structured.json_schema import schema_text

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from llguidance import LLMatcher
 
-from akunu.errors import AkunuError
+from akunu.base.errors import AkunuError
 from akunu.structured.vocabulary import TokenMask, VocabularyView
 
 __all__ = ["Constraint", "Form", "TaggedText", "Watch"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.structured.tags import StructuralTag
 
 __all__ = ["ARGUMENTS", "Kind", "Structure", "structure_of"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from akunu.errors import InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 
 __all__ = ["StructuralTag", "Tag"]
 

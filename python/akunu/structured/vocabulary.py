@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from llguidance import LLTokenizer, TokenizerWrapper
 
-from akunu.errors import TokenizerError, UnsupportedError
+from akunu.base.errors import TokenizerError, UnsupportedError
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from akunu._core import ByteMerges
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer.pretokenizers import PreTokenizer
 from akunu.tokenizer.vocabulary import CONTROL_TYPES, Vocabulary, strings
 

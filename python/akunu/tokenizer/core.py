@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from akunu._core import bytes_of
-from akunu.errors import InvalidArgumentError, TokenizerError
+from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
 from akunu.tokenizer.detokenizer import StreamingDetokenizer
 from akunu.tokenizer.pieces import SPACE
@@ -173,7 +173,7 @@ class Tokenizer:
             As `from_metadata`.
         """
         from akunu._core import GgufFile
-        from akunu.options import as_path
+        from akunu.base.arguments import as_path
 
         return cls.from_metadata(GgufFile(os.fspath(as_path("path", path))).metadata)
 

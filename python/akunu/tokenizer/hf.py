@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from akunu.errors import TokenizerError, UnsupportedError, errors_of
-from akunu.json_file import read_object, read_optional
+from akunu.base.errors import TokenizerError, UnsupportedError, errors_of
+from akunu.base.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary

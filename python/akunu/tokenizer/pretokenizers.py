@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from akunu.errors import UnsupportedError
+from akunu.base.errors import UnsupportedError
 
 __all__ = ["PRE_TOKENIZERS", "PreTokenizer", "pre_tokenizer"]
 

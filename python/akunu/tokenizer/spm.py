@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer.pieces import SPACE, PieceCache, cutting_pattern
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
 

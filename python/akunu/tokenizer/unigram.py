@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer.pieces import SPACE, PieceCache, cutting_pattern
 from akunu.tokenizer.spm import MERGED_TYPES, fuse
 from akunu.tokenizer.vocabulary import Vocabulary

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from akunu.errors import TokenizerError, UnsupportedError
+from akunu.base.errors import TokenizerError, UnsupportedError
 
 __all__ = ["ADDED_TYPES", "CONTROL_TYPES", "TokenType", "Vocabulary", "strings"]
 

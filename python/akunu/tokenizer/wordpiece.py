@@ -6,7 +6,7 @@ bare and ``##`` + text. The vocabulary is turned back for the `tokenizers` model
 
 from __future__ import annotations
 
-from akunu.errors import TokenizerError
+from akunu.base.errors import TokenizerError
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.vocabulary import CONTROL_TYPES, Vocabulary
 from akunu.tokenizer.words import KnownWords

@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.errors import AkunuError
+from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
 from akunu.cli.console import note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
-from akunu.cli.options import (
-    DEFAULT_MODEL,
-    generation_arguments,
-    generation_options,
-    given,
-    load_model,
-    model_options,
-)
+from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
 from akunu.cli.template import template_options, use_template
-from akunu.cli.values import MODEL
-from akunu.errors import AkunuError
-from akunu.memory import bytes_text
+from akunu.cli.values import DEFAULT_MODEL, MODEL
 
 if TYPE_CHECKING:
-    from akunu.model import Model
+    from akunu.api.model import Model
 
 __all__ = ["command"]
 

@@ -15,7 +15,7 @@ from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 
 if TYPE_CHECKING:
-    from akunu.generation import Completion
+    from akunu.api.results import Completion
 
 __all__ = ["command"]
 

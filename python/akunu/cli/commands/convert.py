@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
+from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
 from akunu.cli.values import MODEL, PathName
-from akunu.filetypes import FILE_TYPES, MLX_TYPES
-from akunu.memory import bytes_text
+from akunu.describe.filetypes import FILE_TYPES, MLX_TYPES
 
 __all__ = ["command"]
 
@@ -76,8 +76,8 @@ def command(
       akunu convert model-f16.gguf my-folder --type mlx-f16
     """
     from akunu import convert
-    from akunu.errors import InvalidArgumentError, UnsupportedError
-    from akunu.loading import FoundModel
+    from akunu.base.errors import InvalidArgumentError, UnsupportedError
+    from akunu.loading.finding import FoundModel
     from akunu.speech.recognition import is_speech
 
     text = None if check is None else read_text(check)
@@ -101,7 +101,7 @@ def command(
 
 def _print_check(models: Mapping[str, str], text: str, threads: int | None) -> None:
     import akunu
-    from akunu.progress import reporter
+    from akunu.base.progress import reporter
 
     rows = []
     for name, path in models.items():

@@ -6,9 +6,9 @@ import json
 
 import click
 
+from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import print_table
-from akunu.memory import bytes_text
 
 __all__ = ["command"]
 

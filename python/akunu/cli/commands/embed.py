@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.whole_file import whole_file
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.files import read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer, PathName
-from akunu.whole_file import whole_file
 
 if TYPE_CHECKING:
     from akunu.encoders.model import Output
@@ -77,7 +77,7 @@ def command(
     """
     if layout == "npy" and output is None and sys.stdout.isatty():
         raise click.BadParameter("npy is not for a terminal: name a file by --output", param_hint="--format")
-    from akunu.progress import reporter
+    from akunu.base.progress import reporter
 
     texts = read_lines(files)
     with (

@@ -44,7 +44,7 @@ def command(model: str, text: Path, out: Path, parse_special: bool, device: str,
       akunu imatrix my-folder conversations.txt my-imatrix.gguf --parse-special
     """
     import akunu
-    from akunu.progress import reporter
+    from akunu.base.progress import reporter
 
     content = read_text(text)
     start = time.perf_counter()

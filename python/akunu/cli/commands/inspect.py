@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.errors import AkunuError
+from akunu.base.memory import Memory, bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import count_text, print_table, visible
 from akunu.cli.cost_model import Machine, Prediction, predict
@@ -20,13 +22,11 @@ from akunu.cli.options import loading_options, refuse_unused
 from akunu.cli.phases import PHASE_OPTIONS, TableOptions, phase_options
 from akunu.cli.tables import find_or_explain, is_random, open_table
 from akunu.cli.values import MODEL
-from akunu.errors import AkunuError
-from akunu.memory import Memory, bytes_text
 
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, TensorEntry
-    from akunu.model_files import ModelFiles
-    from akunu.quantized import Weight
+    from akunu.describe.quantized import Weight
+    from akunu.files.model_files import ModelFiles
     from akunu.speech.files import SpeechFiles
 
 __all__ = ["command"]
@@ -79,8 +79,8 @@ def command(
     if chip is not None:
         refuse_unused(("device", "threads"), "a device that is here: --chip plans for one that need not be")
         values["device"] = f"plan:{chip}"
-    from akunu.loading import find_model
-    from akunu.model_files import open_model
+    from akunu.files.model_files import open_model
+    from akunu.loading.finding import find_model
     from akunu.speech.recognition import is_speech
 
     random = plan and is_random(model)

@@ -19,11 +19,11 @@ from typing import Final
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.programs import PROGRAMS, Target
 from akunu.cli.values import MODEL, Integer
-from akunu.errors import AkunuError
 
 __all__ = ["command"]
 
@@ -117,7 +117,7 @@ def _started(model: str, context: int | None, key: str) -> Iterator[str]:
 
     What it says goes to a file: the terminal is the program's.
     """
-    from akunu.loading import find_model
+    from akunu.loading.finding import find_model
 
     find_model(model)  # fetched here, where its progress is seen
     with socket.socket() as free:

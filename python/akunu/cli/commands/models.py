@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command, Group
 from akunu.cli.console import note, print_table
-from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
-    from akunu.hub import CachedModel
+    from akunu.hub.download import CachedModel
 
 __all__ = ["command"]
 
@@ -71,8 +71,8 @@ def fetch_command(names: tuple[str, ...]) -> None:
       akunu models fetch Qwen/Qwen3-0.6B-GGUF:Q8_0
       akunu models fetch openai/whisper-small Qwen/Qwen3-0.6B
     """
-    from akunu import hub_name
-    from akunu.hub import fetch
+    from akunu.base import hub_name
+    from akunu.hub.download import fetch
 
     wanted = [hub_name.parse(name) for name in names]
     for name, found in zip(names, wanted, strict=True):
@@ -98,8 +98,8 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
       akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
       akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
     """
-    from akunu.hub import remove_cached
-    from akunu.hub_cache import cached_files
+    from akunu.hub.cache import cached_files
+    from akunu.hub.download import remove_cached
 
     for name in names:
         cached_files(name)  # known before anything is asked or removed
@@ -113,7 +113,7 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from akunu.hub import cached_models
+    from akunu.hub.download import cached_models
 
     found = cached_models()
     if as_json:

@@ -56,7 +56,7 @@ def command(
     ((_, text),) = read_named([str(file)])
     if limit is not None:
         text = text[:limit]
-    from akunu.progress import reporter
+    from akunu.base.progress import reporter
 
     with load_model({"model": model, **values}) as loaded:
         if window is not None and window > loaded.context:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
@@ -15,7 +16,6 @@ from akunu.cli.options import loading_options
 from akunu.cli.phases import TableOptions, phase_options
 from akunu.cli.tables import OpenTable, open_table
 from akunu.cli.values import MODEL, Integer
-from akunu.memory import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ def command(
       akunu profile ember-speech --phase decode
     """
     from akunu import _core
-    from akunu.bench.loader import find_device
+    from akunu.loading.engines import find_device
 
     asked = TableOptions(phase, rows, texts, position)
     is_cpu = find_device(values["device"])["backend"] == "CPU"

@@ -42,7 +42,7 @@ def command(
       akunu rerank ./ms-marco-minilm "what do cats eat" docs.txt
       akunu rerank ./qwen3-reranker "what do cats eat" docs.txt --top 3 --json
     """
-    from akunu.progress import reporter
+    from akunu.base.progress import reporter
 
     texts = read_lines(files)
     loading = {"model": model, "task": "rerank", **values}

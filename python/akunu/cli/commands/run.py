@@ -15,19 +15,13 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.forms import form_arguments, form_options
-from akunu.cli.options import (
-    DEFAULT_MODEL,
-    generation_arguments,
-    generation_options,
-    load_model,
-    model_options,
-)
+from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.cli.template import template_options, use_template
-from akunu.cli.values import FILE
+from akunu.cli.values import DEFAULT_MODEL, FILE
 
 if TYPE_CHECKING:
-    from akunu.chatting import Messages
-    from akunu.model import Model
+    from akunu.api.chatting import Messages
+    from akunu.api.model import Model
 
 __all__ = ["command"]
 

@@ -10,15 +10,8 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.options import (
-    DEFAULT_MODEL,
-    given,
-    loading_options,
-    refuse_unused,
-    writing_arguments,
-    writing_options,
-)
-from akunu.cli.values import FULL, MODEL, Integer, Number, PathName, as_integer
+from akunu.cli.options import given, loading_options, refuse_unused, writing_arguments, writing_options
+from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer
 
 if TYPE_CHECKING:
     from akunu.server import ModelSpec, Settings
@@ -217,7 +210,7 @@ def command(**values: Any) -> None:
         _deploy(models, settings, values)
         return
 
-    from akunu.interrupts import held
+    from akunu.scheduling.interrupts import held
     from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
 
@@ -262,7 +255,7 @@ def _replicas(value: str) -> tuple[int, int]:
 
 
 def _deploy(models: list[ModelSpec], settings: Settings, values: dict[str, Any]) -> None:
-    from akunu.errors import AkunuError
+    from akunu.base.errors import AkunuError
 
     try:
         import ray

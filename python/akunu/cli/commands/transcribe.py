@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import is_terminal, note
 from akunu.cli.forms import form_arguments, spoken_form_options
-from akunu.cli.options import DEFAULT_SPEECH_MODEL, device_options, refuse_others, refuse_unused
+from akunu.cli.options import device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
-from akunu.cli.values import FILE, MODEL, Integer, Number, PathName
-from akunu.errors import AkunuError
+from akunu.cli.values import DEFAULT_SPEECH_MODEL, FILE, MODEL, Integer, Number, PathName
 
 if TYPE_CHECKING:
     from akunu.speech.whisper_model import TranscriptionProgress, WhisperModel

@@ -1,0 +1,1 @@
+"""Loaded models that write text, and what is asked of them."""

@@ -1,0 +1,136 @@
+"""The arguments of a chat: what is asked of the template, and of the generation that follows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from akunu.api.options import GenerationOptions, check_names
+from akunu.api.reading import Reading
+from akunu.base.arguments import Limit, flag
+from akunu.base.errors import InvalidArgumentError
+from akunu.chat.switches import effort_budget, thinking_variables
+from akunu.chat.template import ChatTemplate
+from akunu.chat.tools import Tools
+from akunu.structured.structure import ARGUMENTS, structure_of
+from akunu.structured.tags import StructuralTag, Tag
+
+__all__ = ["ChatOptions", "prepare"]
+
+
+class ChatOptions(GenerationOptions, total=False):
+    """Keyword arguments of `Model.chat`, `stream_chat` and their asynchronous twins.
+
+    They are those of `GenerationOptions`, and these; one that is absent or None takes its default.
+
+    Attributes
+    ----------
+    tools : Sequence[Mapping[str, Any]] | None
+        Functions that the model may call, as in OpenAI's API, for templates that know them.
+    tool_choice : str | None
+        "auto": the model decides; "none": as if there were no tools; "required": it calls at least one; a
+        function's name: it calls that one, once. What it has to call fits the function's schema.
+    parallel_tool_calls : bool | None
+        False: at most one call. By default, as many as the model likes.
+    thinking : bool | None
+        Let a model that can think before it answers do so, or not; None: as its template has it.
+    reasoning_effort : str | None
+        How much it thinks: "low", "medium" or "high" where the template knows these words, else a
+        `thinking_budget` (`akunu.chat.switches.EFFORTS`), or as much as it likes ("high", "xhigh", "max");
+        "none" is `thinking=False`.
+    thinking_budget : int | None
+        Most tokens of reasoning; when they are used up, the reasoning is closed and the answer goes on.
+    template_variables : Mapping[str, Any] | None
+        More variables for the template.
+    """
+
+    tools: Sequence[Mapping[str, Any]] | None
+    tool_choice: str | None
+    parallel_tool_calls: bool | None
+    thinking: bool | None
+    reasoning_effort: str | None
+    thinking_budget: int | None
+    template_variables: Mapping[str, Any] | None
+
+
+def prepare(
+    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions
+) -> tuple[list[int], GenerationOptions, Reading]:
+    """The prompt's ids, the arguments of the generation, and how the answer is read.
+
+    Raises
+    ------
+    InvalidArgumentError, TemplateError
+        The messages or an argument are wrong, or the template cannot do what is asked.
+    """
+    check_names(options, ChatOptions)
+    rest: dict[str, Any] = dict(options)
+    tools = rest.pop("tools", None) or None
+    choice = rest.pop("tool_choice", None)
+    choice = "auto" if choice is None else choice
+    parallel = flag("parallel_tool_calls", rest.pop("parallel_tool_calls", None), default=True)
+    sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
+    variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
+    tokens = rest.pop("thinking_budget", None)
+    if tokens is None:
+        tokens = effort_budget(sources, effort)
+    elif not template.reasons:
+        raise InvalidArgumentError("thinking_budget: models with this chat template do not think first")
+    else:
+        tokens = Limit(int, 0, math.inf).check("thinking_budget", tokens)
+    given = rest.pop("template_variables", None)
+    if given is not None:
+        variables = {**variables, **given} if isinstance(given, Mapping) else given  # refused by `render`
+    if choice == "none":
+        tools, choice = None, "auto"
+    segments = template.render(messages, tools=tools, variables=variables)
+    if choice != "auto":
+        _check_choice(choice, tools)
+    family = template.family
+    thinks = family.opens_reasoning("".join(segment.text for segment in segments))
+    calls = family.tool_tag(tools, choice, parallel) if tools else None
+    if calls is not None and rest.get("structural_tag") is not None:
+        raise InvalidArgumentError(
+            "structural_tag: what is asked of the calls of tools makes one of its own; give one of them"
+        )
+    tag = calls or rest.get("structural_tag")
+    if choice == "auto" and (thinks or family.opening or (tools and family.form)):
+        # The answer's form holds where its content begins, or the answer is a call.
+        content = _content_tag(rest, family.opening)
+        if content is not None:
+            called = calls or (family.tool_tag(tools, parallel=False) if tools and family.form else None)
+            tag = StructuralTag((*(called.tags if called else ()), content), required=True, parallel=False)
+    if isinstance(tag, StructuralTag) and thinks and tag.after is None:
+        tag = replace(tag, after=family.reasoning[1])
+    if tag is not None:
+        rest["structural_tag"] = tag
+    elif any(rest.get(name) for name in ARGUMENTS):
+        thinks = False  # an expression or a grammar holds from the start
+        tokens = None
+    budget = None if tokens is None else family.thinking_budget(tokens, thinks)
+    reading = Reading(family, tools, thinks, template.visible_ids, budget)
+    generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
+    return template.encode_segments(segments), generation, reading
+
+
+def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
+    """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
+    form = structure_of(options)
+    if form is None or form.kind not in ("schema", "json"):
+        return None
+    del options[form.kind]
+    schema = {"type": "object"} if form.kind == "json" else json.loads(form.text)
+    return Tag(opening, schema, "", name=form.kind)
+
+
+def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:
+    known = Tools(tools)
+    if not known:
+        raise InvalidArgumentError(f"tool_choice: found {choice!r}, but there are no tools to choose from")
+    if choice != "required" and not (isinstance(choice, str) and choice in known):
+        raise InvalidArgumentError(
+            f"tool_choice: found {choice!r}, expected auto, none, required, or one of {', '.join(known)}"
+        )

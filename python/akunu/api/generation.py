@@ -1,0 +1,222 @@
+"""One generation: the text that comes of a sequence's tokens, and where it ends.
+
+`generate`, `stream`, `chat` and `stream_chat` all run this loop. The scheduler computes tokens, for this text
+and others together; this module decides where the text ends and which tokens the caller has seen.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Generator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from akunu.api.results import Completion, FinishReason, Piece, Stats, TokenLogprob
+from akunu.base.stopping import StopMatcher
+from akunu.scheduling import Sequence
+from akunu.tokenizer import StreamingDetokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from akunu._core import Chunk
+    from akunu.api.options import Request
+    from akunu.scheduling import Scheduler, Written
+    from akunu.structured.constraint import Constraint
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["Generation"]
+
+
+class Generation:
+    """A text that follows one prompt; `pieces` may be iterated once.
+
+    After the iteration ends, in whatever way (end, stop text, limit, cancel, closed early, an exception in
+    the engine or a KeyboardInterrupt), the KV cache holds the prompt and the tokens that the caller has
+    seen, possibly without the last of them: that one is computed when it becomes input.
+
+    Parameters
+    ----------
+    scheduler
+        Runs it, with others.
+    tokenizer
+        Turns ids into text; None for a model without vocabulary, whose text is then empty.
+    prompt
+        Token ids of the prompt [n], n >= 1.
+    request
+        Checked arguments.
+    visible
+        Ids of control tokens that are to be seen in the text.
+    constraint
+        Of the form that the text is to have.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        tokenizer: Tokenizer | None,
+        prompt: npt.NDArray[np.uint32],
+        request: Request,
+        visible: frozenset[int] = frozenset(),
+        constraint: Constraint | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._request = request
+        self._sequence = Sequence(
+            prompt,
+            dict(
+                asdict(request.sampling),
+                logit_bias=request.logit_bias,
+                seed=request.seed,
+                logprobs=-1 if request.logprobs is None else request.logprobs,
+                end_ids=tuple(sorted(tokenizer.end_of_generation_ids)) if tokenizer else (),
+            ),
+            math.inf if request.max_tokens is None else request.max_tokens,
+            request.wait_timeout,
+            request.speculative,
+            constraint=constraint,
+            priority=request.priority,
+        )
+        trims = constraint is None or not constraint.exact
+        self._detokenizer = (
+            StreamingDetokenizer(tokenizer, after=prompt[-1:].tolist(), visible=visible, trims=trims)
+            if tokenizer
+            else None
+        )
+        self._matcher = StopMatcher(request.stop)
+        self._ids: list[int] = []
+        self._logprobs: list[TokenLogprob] = []
+        self._length = 0  # characters of all tokens
+        self._ends: list[int] = []  # the same, up to and with each token
+        self._text: list[str] = []
+        self._released = 0  # characters the caller has
+        self._given = 0  # tokens the caller has
+        self._finish_reason: FinishReason | None = None
+
+    def cancel(self) -> None:
+        """End as soon as possible, from any thread. The text so far is kept."""
+        self._scheduler.cancel(self._sequence)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._sequence.cancelled
+
+    @property
+    def running(self) -> bool:
+        """Whether it has begun and not ended."""
+        return self._sequence.slot is not None
+
+    def pieces(self) -> Generator[Piece, None, None]:
+        """Run, and yield the text as it becomes certain. No piece ends in half a character."""
+        self._scheduler.submit(self._sequence)
+        try:
+            try:
+                yield from self._run()
+            finally:
+                self._end()
+        except BaseException:  # maybe a handler's, before that was done: nobody else would do it
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        """Give the slot back. The KV cache ends where the caller's knowledge ends."""
+        self._scheduler.end(self._sequence, keep=len(self._sequence.prompt) + self._seen())
+
+    def completion(self) -> Completion:
+        """The result so far; a run that has not ended counts as cancelled."""
+        seen, sequence, text = self._seen(), self._sequence, "".join(self._text)
+        prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
+        return Completion(
+            text=text,
+            ids=self._ids[:seen],
+            logprobs=None if self._request.logprobs is None else self._logprobs[:seen],
+            finish_reason=self._finish_reason or "cancelled",
+            stats=Stats(
+                prompt_tokens=len(sequence.prompt),
+                cached_tokens=sequence.cached_tokens,
+                generated_tokens=seen,
+                time_to_first_token=sequence.first_token_seconds,
+                prefill_seconds=sequence.prefill_seconds,
+                decode_seconds=sequence.decode_seconds,
+                prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),
+                decode_tokens_per_second=_rate(len(sequence.tokens) - 1, sequence.decode_seconds),
+                drafted_tokens=sequence.drafted,
+                accepted_tokens=sequence.accepted,
+            ),
+            seed=self._request.seed,
+            stop=self._matcher.matched,
+            message={"role": "assistant", "content": text},
+        )
+
+    def _run(self) -> Generator[Piece, None, None]:
+        while True:
+            chunk = self._scheduler.next(self._sequence)
+            piece = self._accept(chunk) if chunk is not None else ""
+            reason = self._reason_to_end(chunk)
+            if reason and not self._matcher.matched:
+                piece += self._tail()
+            # Set before the yield: closed there, the caller has all of the text.
+            self._finish_reason = "stop" if self._matcher.matched else reason
+            self._text.append(piece)
+            self._released += len(piece)
+            tokens = slice(self._given, self._seen())
+            if piece or (self._ids[tokens] and (self._finish_reason or not self._detokenizer)):
+                self._given = tokens.stop
+                logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
+                yield Piece(piece, self._ids[tokens], logprobs)
+            if self._finish_reason:
+                return
+
+    def _accept(self, chunk: Chunk | Written) -> str:
+        """Record the tokens of a chunk; returns the text that is certain now."""
+        texts = []
+        for i, token in enumerate(chunk.ids[:-1] if chunk.ended else chunk.ids):
+            self._ids.append(token)
+            if self._request.logprobs is not None:
+                top = tuple(chunk.top_logprobs[i]) if chunk.top_logprobs else ()
+                self._logprobs.append(TokenLogprob(token, chunk.logprobs[i], top))
+            texts.append(self._feed(token))
+            if self._matcher.matched:
+                break
+        return "".join(texts)
+
+    def _feed(self, token: int) -> str:
+        """Count the text of a token; returns what the stop texts let through."""
+        if self._detokenizer is None:
+            self._ends.append(0)
+            return ""
+        text = self._detokenizer.push(token)
+        self._length += len(text)
+        # A token that leaves a character unfinished is not seen before that character is.
+        self._ends.append(self._length + (self._detokenizer.pending > 0))
+        return self._matcher.push(text)
+
+    def _tail(self) -> str:
+        """What was held back, when the text is over: unfinished characters and the start of a stop text."""
+        text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
+        return text if self._matcher.matched else text + self._matcher.flush()
+
+    def _reason_to_end(self, chunk: Chunk | Written | None) -> FinishReason | None:
+        """`chunk` is the last that was taken; None when no more come."""
+        if chunk is None:
+            return "cancelled"
+        if chunk.ended:
+            return "stop"
+        if len(self._ids) >= self._sequence.limit:
+            return "length"
+        if self._sequence.cancelled:
+            return "cancelled"
+        return "length" if self._sequence.ended and not self._sequence.ready else None
+
+    def _seen(self) -> int:
+        """How many tokens the caller has seen: all of them, or those wholly in the text that was released."""
+        if self._finish_reason and not self._matcher.matched:
+            return len(self._ids)
+        return bisect_right(self._ends, self._released)
+
+
+def _rate(tokens: int, seconds: float) -> float:
+    return tokens / seconds if seconds > 0 else 0.0

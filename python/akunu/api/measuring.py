@@ -1,0 +1,198 @@
+"""What a model says of itself: logits, times of its commands, how well it knows a text."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu._core import Engine
+from akunu.api.perplexity import perplexity
+from akunu.api.tokenizing import Tokenizing
+from akunu.base.arguments import Limit
+from akunu.base.progress import check_callback
+from akunu.files.importance import ImportanceMatrix
+from akunu.scheduling.interrupts import check
+
+__all__ = ["Measuring"]
+
+_MOST_RUNS: Final = 1 << 20
+"""Of one table."""
+
+
+class Measuring(Tokenizing):
+    """What a `Model` measures, each in one turn between two steps of its generations."""
+
+    _engine: Engine
+
+    @property
+    @abstractmethod
+    def context(self) -> int:
+        """Most tokens of prompt and generated text together."""
+
+    @abstractmethod
+    def _turn(self, tokens: int) -> AbstractContextManager[None]:
+        """The engine for one call, between two steps of the generations, with room for so many tokens."""
+
+    def _text_ids(
+        self, text: str, *, parse_special: bool = False
+    ) -> tuple[list[int], npt.NDArray[np.uint32]]:
+        """What each window of a text begins with, and the text's tokens."""
+        tokenizer = self.tokenizer
+        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
+        return prefix, self._checked_ids(ids)
+
+    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+        """Logits after each of `ids`, in a fresh run.
+
+        Parameters
+        ----------
+        ids
+            Token ids [n], at least one, at most the context.
+
+        Returns
+        -------
+        ndarray
+            float32 [n, vocab_size]; row i is for the token that follows `ids[i]`.
+
+        Raises
+        ------
+        InvalidArgumentError, ContextLengthError
+            For ids that are not in the vocabulary, or too many.
+        """
+        checked = self._prompt_ids(self._checked_ids(ids))
+        with self._turn(len(checked)):
+            return self._engine.logits(checked)
+
+    def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
+        """Run the dispatch table of one token, between two steps of what else runs, and time its commands.
+
+        Parameters
+        ----------
+        position
+            Tokens before that one, less than the context.
+        repeats
+            Runs, at least one; the median counts.
+
+        Returns
+        -------
+        list of dict
+            For each command its `label`, `op`, `kernel`, `bytes`, `flops`, `seconds`, ….
+        """
+        before = Limit(int, 0, self.context - 1).check("position", position)
+        runs = Limit(int, 1, _MOST_RUNS).check("repeats", repeats)
+        with self._turn(before + 1):
+            return [dict(command) for command in self._engine.profile("decode", 1, before, runs)]
+
+    def perplexity(
+        self,
+        text: str,
+        *,
+        context: int | None = None,
+        stride: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> float:
+        """How surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
+
+        Every token is scored once, by the window of `context` tokens that ends at most `stride` tokens after
+        it; so it sees at least `context - stride` tokens before it, except at the beginning of the text. Each
+        window begins with the BOS token if the model wants one. BOS itself, and without it the first token of
+        the text, are not scored. A text that fits the context is one window. (llama.cpp's default figure is
+        another one: it scores only the second half of each window of 512.)
+
+        Parameters
+        ----------
+        text
+            At least two tokens of it.
+        context
+            Tokens in a window; None: the model's context.
+        stride
+            Tokens by which the window moves, less than are in it; None: half a window.
+        progress
+            Called as `progress(tokens_scored, tokens)` after each window.
+
+        Returns
+        -------
+        float
+            At least 1; the vocabulary's size for a model that knows nothing.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The text or a window has no token that can be scored, or a size is out of range.
+        """
+        prefix, ids = self._text_ids(text)
+        check_callback(progress)
+        size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
+
+        def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
+            check()  # a signal between two windows has ended neither
+            return self._engine.nll(window, first)
+
+        with self._turn(size):
+            return perplexity(
+                nll,
+                ids,
+                prefix=prefix,
+                context=size,
+                stride=stride,
+                progress=progress,
+            )
+
+    def importance_matrix(
+        self,
+        text: str,
+        *,
+        name: str = "text",
+        parse_special: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ImportanceMatrix:
+        """How much an error in each column of the weights counts, for `akunu.convert`.
+
+        The text is run in windows of 512 tokens, or what the context holds, and each begins with the BOS
+        token if the model wants one.
+
+        Parameters
+        ----------
+        text
+            Of the kind that the model is for; some ten thousand tokens are plenty.
+        name
+            What a file says of where it is from.
+        parse_special
+            The text has special tokens, such as conversations in the form of the model's chat template.
+        progress
+            Called as `progress(windows_done, windows)`.
+
+        Returns
+        -------
+        ImportanceMatrix
+            The mean square of each input of each matrix in the layers.
+
+        Raises
+        ------
+        UnsupportedError
+            The model is on an Apple GPU.
+        InvalidArgumentError
+            `progress` is no function, or the text has no tokens.
+        """
+        from akunu.files import importance
+
+        check_callback(progress)
+        prefix, ids = self._text_ids(text, parse_special=parse_special)
+        window = min(importance.WINDOW, self.context)
+        windows = importance.text_windows(ids, prefix, window)
+
+        def report(done: int) -> None:
+            check()  # a signal between two windows has ended neither
+            if progress is not None:
+                progress(done, len(windows))
+
+        with self._turn(window):
+            squares = self._engine.input_squares(windows, report)
+        tokens = sum(len(one) for one in windows)
+        return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))

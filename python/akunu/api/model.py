@@ -1,0 +1,562 @@
+"""A loaded model: text in, text out.
+
+`Model` starts generations; the loop itself is `akunu.api.generation`, the arguments are `akunu.api.options`.
+Chats, token ids and measurements are in the classes that it is made of.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, Self, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu._core import PAGE, Engine
+from akunu.api.chatting import Chatting
+from akunu.api.generation import Generation
+from akunu.api.measuring import Measuring
+from akunu.api.options import GenerationOptions, resolve
+from akunu.api.reading import Reading
+from akunu.api.results import BatchError, Completion
+from akunu.api.signatures import spelled_out
+from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
+from akunu.api.tokenizing import Prompt
+from akunu.base.arguments import Limit
+from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
+from akunu.base.memory import Memory
+from akunu.base.progress import Progress, check_progress, reporter
+from akunu.chat import ChatTemplate
+from akunu.describe.config import ModelConfig
+from akunu.describe.sampling import Sampling
+from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.interrupts import held
+from akunu.scheduling.page_files import PageFiles
+from akunu.scheduling.writer import Writer
+from akunu.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from akunu.structured.compiler import Compiler
+
+__all__ = ["Model"]
+
+MAX_TEXTS: Final = 256
+"""Texts of one prompt."""
+_TEMPLATE_KEY: Final = "tokenizer.chat_template"
+
+
+class Model(Chatting, Measuring):
+    """A model, as `akunu.load` returns it.
+
+    Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
+    others wait in the order in which they came. None of them changes the text of another.
+
+    The KV cache keeps earlier prompts and their continuations as long as it has room, so a prompt that begins
+    like any of them (a conversation, a system prompt) only runs what is new, without a change to the text.
+
+    A model belongs to the process that loaded it. In a process forked from that one its use is an error.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Tokenizer | None,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
+        page_files: PageFiles | None = None,
+        draft: Engine | None = None,
+    ) -> None:
+        self._config = config
+        self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
+        self._path = path
+        name = metadata.get("general.name")
+        self._name = name if isinstance(name, str) and name else path.stem
+        self._context = engine.context
+        self._device, self._memory_left = engine.device, engine.memory_left
+        self._engine = engine
+        self._tokenizer = tokenizer
+        # Not all of the metadata: its token list alone can take tens of megabytes.
+        self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
+        self._template: ChatTemplate | None = None
+        writer = None
+        if draft is not None:
+            sizes = [Memory(**e.memory) for e in (draft, engine)]
+            smaller, larger = (size.weights + size.weights_mapped for size in sizes)
+            writer = Writer(draft, config.vocab_size, smaller / larger)
+        self._draft = draft
+        self._scheduler = Scheduler(engine, page_files, writer)
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._closed = False
+        self._process = os.getpid()
+
+    @property
+    def config(self) -> ModelConfig:
+        """Architecture and sizes."""
+        return self._config
+
+    @property
+    def sampling(self) -> Sampling:
+        """Defaults of the sampling arguments: the model file's recommendations, and Akunu's for the rest."""
+        return self._sampling
+
+    @property
+    def path(self) -> Path:
+        """The file it was loaded from."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """`general.name` of the file, else the file's name."""
+        return self._name
+
+    @property
+    def context(self) -> int:
+        """Most tokens of prompt and generated text together."""
+        return self._context
+
+    @property
+    def device(self) -> str:
+        """Name of the device that the model runs on."""
+        return self._device
+
+    @property
+    def memory_left(self) -> int | None:
+        """Bytes of the device's own memory that were free once the model was loaded; None where it shares the
+        machine's."""
+        return self._memory_left
+
+    # -- generating ------------------------------------------------------------------------------------------
+
+    @overload
+    def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    def generate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
+    @spelled_out
+    def generate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
+        """Continue a prompt.
+
+        Parameters
+        ----------
+        prompt
+            Text, to which the tokenizer adds what the model expects (such as a BOS token), or token ids,
+            which are taken as they are. Text that looks like a control token is not one.
+        n
+            Texts to write, at most 256, as a list; the prompt is run once. Text i has the seed `seed + i`
+            (modulo 2**64), so it is that of a call of its own with that seed.
+        **options
+            See `akunu.GenerationOptions`. What is not given comes from `sampling`.
+
+        Returns
+        -------
+        Completion
+            Text, ids, log-probabilities, the reason to end, and statistics. With `n`, a list of `n` of them.
+
+        Raises
+        ------
+        InvalidArgumentError
+            For an argument that is unknown or out of range, or an empty prompt.
+        ContextLengthError
+            If the prompt does not fit the context.
+        BusyError
+            If other generations did not end within `wait_timeout`.
+        KeyboardInterrupt
+            On Ctrl-C, within one chain of tokens; the model stays usable.
+
+        Examples
+        --------
+        >>> result = model.generate("The capital of France is", max_tokens=8, temperature=0)  # doctest: +SKIP
+        >>> result.text, result.finish_reason  # doctest: +SKIP
+        """
+        if n is None:
+            return completed(self.stream(prompt, **options))
+        return self._completed_all([self.stream(prompt, **one) for one in self._seeded(n, options)])
+
+    @spelled_out
+    def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
+        """Continue a prompt, and give the text piece by piece.
+
+        Raises what `generate` does; arguments are checked at once, the model runs when the first piece is
+        read.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Returns
+        -------
+        Stream
+            An iterator of `Piece`, a `str` with its token ids, that also holds the `completion`.
+        """
+        return self._start(prompt, options)
+
+    @overload
+    async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
+    ) -> list[Completion]: ...
+    @spelled_out
+    async def agenerate(
+        self, prompt: Prompt, *, n: int | None = None, **options: Unpack[GenerationOptions]
+    ) -> Completion | list[Completion]:
+        """Continue a prompt, for asyncio: `generate` that leaves the event loop free.
+
+        When its task is cancelled, the generation ends and the model is free for others.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        n
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Examples
+        --------
+        >>> result = await model.agenerate("The capital of France is")  # doctest: +SKIP
+        """
+        if n is None:
+            return await acompleted(self.astream(prompt, **options))
+        return await acompleted_all([self.astream(prompt, **one) for one in self._seeded(n, options)])
+
+    @spelled_out
+    def astream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> AsyncStream:
+        """Continue a prompt, piece by piece, for asyncio.
+
+        Raises what `generate` does; arguments are checked at once.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`.
+        **options
+            See `akunu.GenerationOptions`.
+
+        Returns
+        -------
+        AsyncStream
+            For `async for`; also an asynchronous context manager.
+
+        Examples
+        --------
+        >>> async for piece in model.astream("Once upon a time"):  # doctest: +SKIP
+        ...     print(piece, end="", flush=True)
+        """
+        return AsyncStream(self.stream(prompt, **options))
+
+    @spelled_out
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        progress: bool | Progress = True,
+        **options: Unpack[GenerationOptions],
+    ) -> list[Completion]:
+        """Continue many prompts, as many of them together as the model runs at a time.
+
+        Parameters
+        ----------
+        prompts
+            Each as in `generate`.
+        progress
+            True: a bar on a terminal or in a notebook; False: nothing; or a function called as
+            `progress(done, prompts)` after each text. An exception that it raises ends the batch.
+        **options
+            See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
+
+        Returns
+        -------
+        list of Completion
+            One for each prompt, in their order.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument or a prompt is not one; before anything runs.
+        BatchError
+            A text failed, such as one whose prompt does not fit the context. The others are written first:
+            the error has them.
+        KeyboardInterrupt
+            As in `generate`; all are then cancelled.
+
+        Examples
+        --------
+        >>> [str(c) for c in model.generate_batch(["One", "Two"], max_tokens=5)]  # doctest: +SKIP
+        """
+        self._check_open()
+        check_progress(progress)
+        streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
+        with reporter(progress, "Generating", unit="count") as report:
+            futures = self._run_all(streams, lambda done, _: report and report(done, len(streams)))
+        errors: dict[int, Exception] = {}
+        completions = list[Completion | None]()
+        for i, future in enumerate(futures):
+            error = future.exception()
+            if isinstance(error, Exception):
+                errors[i] = error
+            completions.append(None if error else future.result())
+        if errors:
+            raise BatchError(completions, errors) from errors[min(errors)]
+        return [completion for completion in completions if completion is not None]
+
+    def _ids_of_all(self, prompts: Sequence[Prompt]) -> list[npt.NDArray[np.uint32]]:
+        """Token ids of each prompt; a message names the one that has none."""
+        if isinstance(prompts, str):
+            raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
+        if not isinstance(prompts, Iterable) or isinstance(prompts, bytes | Mapping):
+            raise InvalidArgumentError(f"prompts: expected a list of prompts, got {type(prompts).__name__}")
+        found = []
+        for i, prompt in enumerate(prompts):
+            try:
+                found.append(self._prompt_ids(prompt))
+            except AkunuError as error:
+                raise type(error)(f"prompts[{i}]: {error}") from error
+        return found
+
+    def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]:
+        """The results of all; when one fails, the others are cancelled."""
+        return [future.result() for future in self._run_all(streams, lambda _, future: future.result())]
+
+    def _run_all(
+        self, streams: Sequence[Stream], each: Callable[[int, Future[Completion]], object]
+    ) -> list[Future[Completion]]:
+        """Run all to their ends, as many together as there are slots.
+
+        `each` gets how many have ended and the last of them; an exception that it raises cancels the others.
+        """
+        ended: SimpleQueue[Future[Completion]] = SimpleQueue()
+        with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
+            try:
+                # What a handler raises in the midst of a future would leave its lock to nobody.
+                with held:
+                    futures = [pool.submit(completed, stream) for stream in streams]
+                    for future in futures:
+                        future.add_done_callback(ended.put)
+                for done in range(1, len(futures) + 1):
+                    each(done, ended.get())
+            except BaseException:
+                for stream in streams:
+                    stream.cancel()
+                raise
+        return futures
+
+    def cancel(self) -> None:
+        """End the generations that are running, from any thread; those that wait are not touched.
+
+        A cancelled `generate` returns the text so far with the finish reason `cancelled`; a cancelled stream
+        ends after the piece that is being made. Does nothing when nothing runs.
+        """
+        for stream in list(self._streams):
+            if stream.running:
+                stream.cancel()
+
+    @cached_property
+    def _forms(self) -> Compiler:
+        from akunu.structured.compiler import Compiler
+
+        return Compiler(self.tokenizer, self.config.vocab_size)
+
+    def prepare_forms(self) -> None:
+        """Do now what the first text that has a form (`schema`, …) would otherwise wait for.
+
+        It takes 0.3 to 0.5 s for a vocabulary of 150,000 tokens, in which no other thread of Python's runs.
+
+        Raises
+        ------
+        TokenizerError, UnsupportedError
+            There is no vocabulary, or it has no token that ends a text: texts of this model have no form.
+        """
+        self._check_open()
+        self._forms.prepare()
+
+    def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
+        """The options of each of `n` texts of one prompt."""
+        count = Limit(int, 1, MAX_TEXTS).check("n", n)
+        seed = resolve(options, self.sampling, self.config.vocab_size).seed
+        return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
+
+    def _start(self, prompt: Prompt, options: GenerationOptions, reading: Reading | None = None) -> Stream:
+        self._check_open()
+        ids = self._prompt_ids(prompt)
+        request = resolve(options, self.sampling, self.config.vocab_size)
+        constraint = None if request.structure is None else self._forms.constraint(request.structure)
+        if reading is not None and reading.budget is not None:
+            constraint = self._forms.thinking(reading.budget, constraint)
+        visible = reading.visible if reading else frozenset[int]()
+        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
+        stream = Stream(self, generation, reading)
+        self._streams.add(stream)
+        return stream
+
+    # -- vectors ---------------------------------------------------------------------------------------------
+
+    def embed(
+        self,
+        texts: str | Sequence[Prompt],
+        *,
+        prompt: str | None = None,
+        dimensions: int | None = None,
+        normalize: bool = True,
+        truncate: bool = False,
+        output: Literal["float32", "int8", "binary"] = "float32",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> npt.NDArray[Any]:
+        """Vectors of texts, of an embedding model: see `akunu.encoders.model.EmbeddingModel.embed`."""
+        raise UnsupportedError(f"{self.name} writes text; load an embedding model to make vectors")
+
+    def rerank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        *,
+        instruction: str | None = None,
+        raw: bool = False,
+        truncate: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[float]:
+        """Scores of documents, if this is a reranker: see `akunu.encoders.model.EmbeddingModel.rerank`."""
+        raise UnsupportedError(f"{self.name} writes text; load a reranker to score documents")
+
+    def transcribe(self, audio: Any, **options: Any) -> Any:
+        """What is said in a recording, of a speech model: see `akunu.WhisperModel.transcribe`."""
+        raise UnsupportedError(f"{self.name} reads text; load a Whisper model to transcribe speech")
+
+    # -- looking inside --------------------------------------------------------------------------------------
+
+    def stats(self) -> ModelStats:
+        """Counts of what runs, waits, is cached, and was done since the model was loaded."""
+        self._check_open()
+        return self._scheduler.stats
+
+    @property
+    def memory(self) -> Memory:
+        """Bytes that the model uses, by purpose, and the one that drafts for it."""
+        self._check_open()
+        own = Memory(**self._engine.memory)
+        return own if self._draft is None else own + Memory(**self._draft.memory)
+
+    def pin(self, prompt: Prompt) -> int:
+        """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
+
+        What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
+        beginning that must be there also after a while without it. It is run now if it is not in the cache.
+
+        Parameters
+        ----------
+        prompt
+            As in `generate`; of a conversation, what `chat_template.encode` gives.
+
+        Returns
+        -------
+        int
+            Tokens that are kept: those of whole pages, of 32 tokens.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The cache (`kv_memory`) would have no room left for a text that fills the context.
+        UnsupportedError
+            The model keeps a state of each text besides its pages.
+
+        Examples
+        --------
+        >>> rules = [{"role": "system", "content": "Answer briefly."}]
+        >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
+        >>> model.pin(ids)  # doctest: +SKIP
+        """
+        ids = self._whole_pages(prompt)
+        while ids.size and not self._scheduler.pin(ids):
+            if self.generate(ids, max_tokens=0).finish_reason == "cancelled":
+                raise AkunuError("pin: the run of the prompt was cancelled")
+        return len(ids)
+
+    def unpin(self, prompt: Prompt) -> None:
+        """Let what `pin` keeps of a prompt go when its memory is needed.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It is not pinned.
+        """
+        if (ids := self._whole_pages(prompt)).size:
+            self._scheduler.unpin(ids)
+
+    def _whole_pages(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
+        self._check_open()
+        ids = self._prompt_ids(prompt)
+        return ids[: len(ids) // PAGE * PAGE]
+
+    def flush(self) -> None:
+        """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
+
+        `close` does that too. Without either, what was not written yet when the process ends is run again.
+        """
+        self._check_open()
+        self._scheduler.flush()
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Free the model's memory; may be called twice. Running generations are cancelled and waited for."""
+        self._closed = True
+        if not self._forked():  # there, the memory goes with the last reference
+            self._scheduler.close()
+
+    def _forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        """Before any lock is taken: in a forked child, the thread that held it is not there to release it."""
+        if self._forked():
+            raise AkunuError(
+                f"the model {self.name} was loaded in the process {self._process}, from which this one was "
+                "forked; load it in this process, or start the process by the method 'spawn'"
+            )
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self._closed:
+            raise AkunuError(f"the model {self.name} is closed; load it again")
+
+    @contextmanager
+    def _turn(self, tokens: int) -> Iterator[None]:
+        """The engine for one call, between two steps of the generations, with room for so many tokens."""
+        self._check_open()
+        with self._scheduler.exclusive(tokens):
+            yield
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            f"the model {self.name} cannot be copied or pickled: it belongs to the process that loaded it; "
+            "load it in each process"
+        )
+
+    def __repr__(self) -> str:
+        state = " closed" if self._closed else ""
+        return f"<akunu.Model {self.name} ({self.config.arch}), context {self.context}{state}>"

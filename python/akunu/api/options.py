@@ -1,0 +1,212 @@
+"""The arguments of a generation: their defaults, where a model file may set them, and their limits.
+
+This is the only place that knows what a valid argument is; the engine receives numbers that were checked
+here. What each sampling setting does is defined in docs/sampling.md.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypedDict, cast
+
+from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
+from akunu.base.arguments import FLOAT32_MAX, Limit, flag
+from akunu.base.errors import InvalidArgumentError
+from akunu.describe.sampling import SAMPLING_LIMITS, Sampling
+from akunu.structured.structure import Structure, structure_of
+from akunu.structured.tags import StructuralTag
+
+__all__ = ["MAX_PRIORITY", "GenerationOptions", "Request", "check_names", "resolve"]
+
+MAX_PRIORITY: Final = 8
+_MAX_U64: Final = (1 << 64) - 1
+
+
+class GenerationOptions(TypedDict, total=False):
+    """Keyword arguments of `Model.generate`, `stream`, `chat`, `stream_chat` and their asynchronous twins.
+
+    An argument that is absent or None takes the model's default (`Model.sampling`).
+
+    Attributes
+    ----------
+    max_tokens : int | None
+        Most tokens to generate; None: until the context is full; 0: only evaluate the prompt.
+    temperature : float | None
+        Divides the logits; 0 is greedy decoding.
+    top_k : int | None
+        Keep the `top_k` most likely tokens; 0 or -1: off.
+    top_p : float | None
+        Keep the fewest most likely tokens whose probabilities sum to at least `top_p`, in (0, 1]; 1: off.
+    min_p : float | None
+        Drop tokens less likely than `min_p` times the most likely one, in [0, 1]; 0: off.
+    typical_p : float | None
+        Locally typical sampling's mass, in (0, 1]; 1: off.
+    repeat_penalty : float | None
+        Divides positive logits of recent tokens and multiplies negative ones, > 0; 1: off.
+    presence_penalty : float | None
+        Subtracted once from the logit of each recent token; 0: off.
+    frequency_penalty : float | None
+        Subtracted from a logit for each recent occurrence of its token; 0: off.
+    penalty_window : int | None
+        How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off.
+    logit_bias : Mapping[int, float] | None
+        Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries.
+    seed : int | None
+        Seed of the random numbers, 0 <= seed < 2**64; None draws one, reported in `Completion.seed`.
+    stop : str | Sequence[str] | None
+        Texts that end the generation; they are not part of the result.
+    logprobs : int | None
+        None: no log-probabilities; 0: those of the tokens chosen; n <= 20: also the n most likely ones.
+    wait_timeout : float | None
+        Most seconds to wait for the generations before this one; None: as long as it takes.
+    priority : int | None
+        Of those that wait, a text with a higher one goes first, ahead of up to 64 a step of it that came
+        before. From -8 to 8; None: 0.
+    speculative : bool | None
+        Whether tokens that followed the same tokens before, in this text or in others that run, are drafted
+        and verified several at a time, where that is faster. The text does not depend on it. None: True.
+    schema : Mapping[str, Any] | str | None
+        The text is JSON that this JSON schema, a mapping or JSON text, accepts. Of `schema` and the five that
+        follow, one at most may be given. The text has the form, or the finish reason is not `stop`.
+    json : bool | None
+        The text is a JSON object.
+    regex : str | None
+        The whole text matches this regular expression (of Rust's `regex`: no look-around, no references).
+    grammar : str | None
+        The text is one of this grammar, in Lark's form or in GBNF (llama.cpp's).
+    choice : Sequence[str] | None
+        The text is one of these.
+    structural_tag : StructuralTag | None
+        Stretches of the text have a form: calls of tools, or what follows a reasoning block.
+    """
+
+    max_tokens: int | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    typical_p: float | None
+    repeat_penalty: float | None
+    presence_penalty: float | None
+    frequency_penalty: float | None
+    penalty_window: int | None
+    logit_bias: Mapping[int, float] | None
+    seed: int | None
+    stop: str | Sequence[str] | None
+    logprobs: int | None
+    wait_timeout: float | None
+    priority: int | None
+    speculative: bool | None
+    schema: Mapping[str, Any] | str | None
+    json: bool | None
+    regex: str | None
+    grammar: str | None
+    choice: Sequence[str] | None
+    structural_tag: StructuralTag | None
+
+
+_OTHER_LIMITS: Final[Mapping[str, Limit]] = {
+    "max_tokens": Limit(int, 0, _MAX_U64),
+    "seed": Limit(int, 0, _MAX_U64),
+    "logprobs": Limit(int, 0, MAX_LOGPROBS),
+    "wait_timeout": Limit(float, 0.0, math.inf),
+    "priority": Limit(int, -MAX_PRIORITY, MAX_PRIORITY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The checked arguments of one generation."""
+
+    sampling: Sampling
+    seed: int
+    max_tokens: int | None = None
+    logit_bias: Mapping[int, float] | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+    wait_timeout: float | None = None
+    priority: int = 0
+    speculative: bool = True
+    structure: Structure | None = None
+
+
+def check_names(options: Mapping[str, object], known: type[GenerationOptions]) -> None:
+    """Refuse arguments that there are not.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For the first of them, with the one that may be meant.
+    """
+    names = known.__annotations__
+    for name in options:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(names)}"
+            raise InvalidArgumentError(f"unknown argument {name}; {hint}")
+
+
+def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
+    """Check the caller's arguments and fill in the defaults.
+
+    Raises
+    ------
+    InvalidArgumentError
+        For an unknown argument, or a value of the wrong type or out of range.
+    """
+    check_names(options, GenerationOptions)
+
+    def number(name: str) -> Any:
+        value = options.get(name)
+        return (
+            None if value is None else (SAMPLING_LIMITS.get(name) or _OTHER_LIMITS[name]).check(name, value)
+        )
+
+    chosen = {field.name: number(field.name) for field in fields(Sampling)}
+    seed = number("seed")
+    return Request(
+        sampling=Sampling(**{k: getattr(defaults, k) if v is None else v for k, v in chosen.items()}),
+        seed=int.from_bytes(os.urandom(8)) if seed is None else seed,
+        max_tokens=number("max_tokens"),
+        logit_bias=_logit_bias(options.get("logit_bias"), vocab_size),
+        stop=_stop(options.get("stop")),
+        logprobs=number("logprobs"),
+        wait_timeout=number("wait_timeout"),
+        priority=number("priority") or 0,
+        speculative=flag("speculative", options.get("speculative"), default=True),
+        structure=structure_of(options),
+    )
+
+
+def _logit_bias(value: object, vocab_size: int) -> dict[int, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(
+            f"logit_bias: expected a mapping of token id to bias, got {type(value).__name__}"
+        )
+    if len(value) > MAX_LOGIT_BIAS:
+        raise InvalidArgumentError(
+            f"logit_bias: {len(value)} entries, at most {MAX_LOGIT_BIAS} are supported"
+        )
+    bias_limit = Limit(float, -math.inf, FLOAT32_MAX)
+    id_limit = Limit(int, 0, vocab_size - 1)
+    return {
+        id_limit.check("logit_bias: token id", key): bias_limit.check(f"logit_bias[{key}]", bias)
+        for key, bias in value.items()
+    }
+
+
+def _stop(value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(f"stop: expected a text or a sequence of texts, got {value!r}")
+    if "" in texts:
+        raise InvalidArgumentError("stop: an empty text would end every generation at once; leave it out")
+    return cast("tuple[str, ...]", texts)

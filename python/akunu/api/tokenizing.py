@@ -1,0 +1,113 @@
+"""Text into token ids and back, as a model's methods take and give them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.base.errors import InvalidArgumentError, TokenizerError
+from akunu.base.hub_name import model_name
+from akunu.describe.config import ModelConfig
+from akunu.tokenizer import Segment, Tokenizer
+
+__all__ = ["Prompt", "Tokenizing"]
+
+Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
+"""Text, or token ids."""
+
+
+class Tokenizing(ABC):
+    """What a `Model` does with its vocabulary."""
+
+    _tokenizer: Tokenizer | None
+
+    @property
+    @abstractmethod
+    def config(self) -> ModelConfig:
+        """Architecture and sizes."""
+
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """The file it was loaded from."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model file.
+
+        Raises
+        ------
+        TokenizerError
+            If the file has no vocabulary; then only token ids can be used.
+        """
+        if self._tokenizer is None:
+            raise TokenizerError(f"{model_name(self.path)} has no vocabulary: use token ids instead of text")
+        return self._tokenizer
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Token ids of a text.
+
+        Parameters
+        ----------
+        text
+            Any text.
+        add_special
+            Add the tokens that the model expects around a text, such as BOS.
+        parse_special
+            Read the text of a control token as that token. Only for text that you trust.
+        """
+        return self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+
+    def detokenize(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
+        """Text of token ids."""
+        return self.tokenizer.decode(self._checked_ids(ids).tolist())
+
+    def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
+        if isinstance(prompt, str):
+            # No EOS, even where the tokenizer would add one to a whole text: this one goes on.
+            ids = np.asarray(self.tokenizer.encode_segments([Segment(prompt)]), np.uint32)
+        else:
+            _check_prompt(prompt)
+            ids = self._checked_ids(prompt)
+        if ids.size == 0:
+            raise InvalidArgumentError(
+                "prompt: it has no tokens; give at least one (a BOS token, for example)"
+            )
+        return ids
+
+    def _checked_ids(self, ids: object) -> npt.NDArray[np.uint32]:
+        """`ids` [n] as the engine takes them, each in the vocabulary."""
+        if isinstance(ids, str | bytes):
+            raise InvalidArgumentError("token ids: expected integers, got a text; tokenize() it first")
+        try:
+            array = np.asarray(ids)
+        except (ValueError, TypeError) as error:
+            raise InvalidArgumentError(f"token ids: expected a sequence of integers: {error}") from error
+        if array.size == 0:
+            return np.empty(0, np.uint32)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"token ids: expected a sequence of integers, got {array.ndim} dimensions of {array.dtype}"
+            )
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high >= self.config.vocab_size:
+            wrong = low if low < 0 else high
+            raise InvalidArgumentError(f"token ids: {wrong} is not in [0, {self.config.vocab_size - 1}]")
+        return array.astype(np.uint32)
+
+
+def _check_prompt(prompt: object) -> None:
+    """Refuse what is neither a text nor a sequence, in words of the caller."""
+    if isinstance(prompt, list | tuple) and any(isinstance(item, str) for item in prompt):
+        raise InvalidArgumentError(
+            "prompt: expected one text or its token ids, got a list of texts; generate_batch takes several"
+        )
+    if not isinstance(prompt, str | bytes | Sequence | np.ndarray) and not hasattr(prompt, "__array__"):
+        raise InvalidArgumentError(
+            f"prompt: expected a text or token ids, got {prompt!r} ({type(prompt).__name__})"
+        )

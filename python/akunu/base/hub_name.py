@@ -1,0 +1,95 @@
+"""What a model on the Hugging Face Hub is called: `user/repo[@revision][:file]`, or its address."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from akunu.base.errors import InvalidArgumentError
+
+__all__ = ["DEFAULT_REVISION", "HubName", "model_name", "parse"]
+
+DEFAULT_REVISION: Final = "main"
+HOSTS: Final = ("huggingface.co", "www.huggingface.co", "hf.co")
+
+_NAME = re.compile(
+    r"(?P<repo>[A-Za-z0-9][\w.-]*/(?![^:@]*\.(gguf|safetensors)$)[A-Za-z0-9][\w.-]*)"
+    r"(@(?P<revision>[\w][\w./-]*))?(:(?P<file>[^:]+))?"
+)
+"""`models/x.gguf` is rather a file that is not there."""
+_ADDRESS = re.compile(
+    r"/(?P<repo>[\w.-]+/[\w.-]+)(/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HubName:
+    """A model on the Hub.
+
+    Attributes
+    ----------
+    repo : str
+        `user/repo`.
+    revision : str
+        A branch, a tag or a commit.
+    file : str
+        A file of the repository or a quantization; "": the one that is meant (`hub_files.choose`).
+    """
+
+    repo: str
+    revision: str = DEFAULT_REVISION
+    file: str = ""
+
+    def __str__(self) -> str:
+        revision = "" if self.revision == DEFAULT_REVISION else f"@{self.revision}"
+        return f"{self.repo}{revision}" + (f":{self.file}" if self.file else "")
+
+
+def parse(name: str) -> HubName | None:
+    """The model that a name means; None when it is no name of the Hub's form.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is an address, but not one of a model on the Hub.
+
+    Examples
+    --------
+    >>> parse("https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/blob/main/Qwen3-0.6B-Q8_0.gguf")
+    HubName(repo='Qwen/Qwen3-0.6B-GGUF', revision='main', file='Qwen3-0.6B-Q8_0.gguf')
+    """
+    if re.match(r"https?://|(huggingface|hf)\.co/", name):
+        return _address(name)
+    found = _NAME.fullmatch(name)
+    return (
+        HubName(found["repo"], found["revision"] or DEFAULT_REVISION, found["file"] or "") if found else None
+    )
+
+
+def _address(name: str) -> HubName:
+    try:
+        url = urlsplit(name if "://" in name else f"https://{name}")
+        found = _ADDRESS.fullmatch(url.path) if url.hostname in HOSTS else None
+    except ValueError:  # brackets that hold no IPv6 address
+        found = None
+    if found is None or found["repo"].startswith(("datasets/", "spaces/", "docs/")):
+        raise InvalidArgumentError(
+            f"{name} is not the address of a model on the Hugging Face Hub, such as "
+            f"https://{HOSTS[0]}/user/repo; download other files first, and give their path"
+        )
+    # A folder of a repository holds a quantization's parts: its name is found among the files'.
+    file = unquote(found["file"] or "").strip("/")
+    return HubName(found["repo"], unquote(found["revision"] or DEFAULT_REVISION), file)
+
+
+def model_name(path: Path) -> str:
+    """What a file or folder is called; one of the Hub's cache by its repository: its name is a commit."""
+    path = Path(os.path.abspath(path))  # the one that we are in is "."
+    repository = path.parent.parent.name
+    if path.parent.name == "snapshots" and repository.startswith("models--"):
+        return repository.rpartition("--")[2]
+    return path.name

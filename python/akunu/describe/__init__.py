@@ -1,0 +1,1 @@
+"""What models are, as data: architectures, configurations and tensors, read from what files say."""

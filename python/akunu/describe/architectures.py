@@ -1,0 +1,820 @@
+"""What Akunu knows about each model architecture, as data.
+
+An architecture is one row of `ARCHITECTURES`: its tensors (name in the file, canonical name, shape), the
+defaults of its configuration, and its flags. `akunu.describe.config.resolve` interprets the rows; no code
+branches on an architecture's name. A new Llama-like architecture is a new row
+(docs/adding-an-architecture.md).
+
+Facts about names and conventions: gguf-py's `constants.py`, llama.cpp's converter, and the model classes of
+Hugging Face Transformers, against which tests/models checks every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, Protocol
+
+__all__ = [
+    "ARCHITECTURES",
+    "CONFIG_KEYS",
+    "NEUTRAL_VALUES",
+    "REFUSED_PREFIXES",
+    "ROPE_TENSORS",
+    "SOFT_CAPS",
+    "YARN_UNSET",
+    "ZERO_IF_UNSET",
+    "Activation",
+    "Architecture",
+    "ConfigKey",
+    "Gate",
+    "Gating",
+    "LayerKind",
+    "MixerKind",
+    "Pooling",
+    "RopeStyle",
+    "Router",
+    "TensorRule",
+    "with_expert_form",
+    "with_fused_qkv",
+]
+
+RopeStyle = Literal["interleaved", "half"]
+"""Which elements of a head rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
+
+Pooling = Literal["mean", "cls", "last"]
+"""What becomes of a text's rows: their mean, the first, or the last one."""
+
+Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
+
+MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence"]
+"""What a block computes; `akunu.blocks` has a class for each."""
+
+
+Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
+"""What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
+the root of each one's softplus."""
+
+
+class LayerNumbers(Protocol):
+    """What a file says of layers, as `Architecture.layer_kinds` reads it."""
+
+    def get(self, name: str) -> object: ...
+    def integer(self, field: str, *, default: int | None = None) -> int: ...
+    def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True)
+class ConfigKey:
+    """One number of a model file's metadata.
+
+    Attributes
+    ----------
+    suffixes
+        Key names in a GGUF file, after the architecture's prefix; the first one present wins.
+    hf
+        Key names in Hugging Face's `config.json`, or in its rotary parameters, likewise.
+    kind
+        `int` or `float`. An integer is accepted where a float is wanted, not the reverse.
+    low, high
+        Inclusive bounds: a file is not trusted, and the products of sizes must stay far below 2**63.
+    default
+        Value when the key is absent; None means that the caller decides or that the key is required.
+    """
+
+    suffixes: tuple[str, ...]
+    kind: type[int] | type[float]
+    low: float
+    high: float
+    default: float | None = None
+    hf: tuple[str, ...] = ()
+
+
+CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
+    {
+        "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers", "n_layer")),
+        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
+        "n_heads": ConfigKey(
+            ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
+        ),
+        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14, hf=("num_key_value_heads",)),
+        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
+        "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
+        "n_experts": ConfigKey(
+            ("expert_count",), int, 0, 1024, 0, hf=("num_local_experts", "num_experts", "n_routed_experts")
+        ),
+        "experts_used": ConfigKey(("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok",)),
+        "expert_dim": ConfigKey(
+            ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
+        ),
+        "shared_dim": ConfigKey(
+            ("expert_shared_feed_forward_length",),
+            int,
+            0,
+            1 << 24,
+            0,
+            hf=("shared_expert_intermediate_size",),
+        ),
+        "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
+        "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
+        "expert_scale": ConfigKey(("expert_weights_scale",), float, 1e-6, 1e3, 1.0),
+        "context_length": ConfigKey(
+            ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings", "n_positions")
+        ),
+        "norm_eps": ConfigKey(
+            ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"),
+            float,
+            1e-13,
+            0.1,
+            hf=("rms_norm_eps", "layer_norm_eps", "norm_eps", "layer_norm_epsilon"),
+        ),
+        "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3),
+        "attn_softcap": ConfigKey(
+            ("attn_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("attn_logit_softcapping",)
+        ),
+        "final_softcap": ConfigKey(
+            ("final_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("final_logit_softcapping",)
+        ),
+        "window": ConfigKey(
+            ("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window", "local_attention")
+        ),
+        "rope_dim": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12),
+        "rope_theta": ConfigKey(
+            ("rope.freq_base",),
+            float,
+            1.01,
+            1e12,
+            10000.0,
+            hf=("rope_theta", "global_rope_theta", "rotary_emb_base"),
+        ),
+        "local_rope_theta": ConfigKey(
+            ("rope.freq_base_swa",), float, 1.01, 1e12, hf=("rope_local_base_freq", "local_rope_theta")
+        ),
+        # "rope.scale_linear" is the name of the factor in files of 2023.
+        "rope_factor": ConfigKey(
+            ("rope.scaling.factor", "rope.scale_linear"), float, 1e-3, 1e6, 1.0, hf=("factor",)
+        ),
+        "rope_original_context": ConfigKey(
+            ("rope.scaling.original_context_length",),
+            int,
+            1,
+            (1 << 31) - 1,
+            hf=("original_max_position_embeddings",),
+        ),
+        "rope_attn_factor": ConfigKey(("rope.scaling.attn_factor",), float, 1e-3, 1e3, 1.0),
+        "yarn_attn_factor": ConfigKey(
+            ("rope.scaling.yarn_attn_factor",), float, 1e-3, 1e3, hf=("attention_factor",)
+        ),
+        "yarn_beta_fast": ConfigKey(
+            ("rope.scaling.yarn_beta_fast",), float, 1e-3, 1e6, 32.0, hf=("beta_fast",)
+        ),
+        "yarn_beta_slow": ConfigKey(
+            ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
+        ),
+        # Only in Hugging Face's files; a GGUF file has what follows from them.
+        "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
+        "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),
+        "window_period": ConfigKey(
+            (),
+            int,
+            1,
+            4096,
+            hf=("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"),
+        ),
+        "rope_share": ConfigKey((), float, 1e-3, 1.0, 1.0, hf=("partial_rotary_factor",)),
+        "rope_low_freq": ConfigKey((), float, 1e-3, 1e6, hf=("low_freq_factor",)),
+        "rope_high_freq": ConfigKey((), float, 1e-3, 1e6, hf=("high_freq_factor",)),
+        "yarn_mscale": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale",)),
+        "yarn_mscale_all": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale_all_dim",)),
+    }
+)
+"""Numbers of a decoder. The bounds are wide: the largest published models stay a factor of ten below them."""
+
+YARN_UNSET: Final = -1.0
+"""`rope.scaling.yarn_ext_factor` of a file with llama.cpp's own YaRN keys instead of the model's."""
+
+NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {
+        "expert_count": (0,),
+        "expert_used_count": (0,),
+        "expert_shared_count": (0,),
+        "expert_group_count": (0, 1),
+        "expert_group_used_count": (0, 1),
+        "leading_dense_block_count": (0,),
+        "interleave_moe_layer_step": (0, 1),
+        "moe_latent_size": (0,),
+        "swiglu_clamp_exp": (0.0,),
+        "swiglu_clamp_shexp": (0.0,),
+        "nextn_predict_layers": (0,),
+        "embedding_length_per_layer_input": (0,),
+        "use_parallel_residual": (False,),
+        "logit_scale": (0.0, 1.0),
+        "residual_scale": (0.0, 1.0),
+        "embedding_scale": (0.0, 1.0),
+        "attention.causal": (True,),
+        "attention.clamp_kqv": (0.0,),
+        "attention.max_alibi_bias": (0.0,),
+        "attention.output_scale": (0.0, 1.0),
+        "attention.shared_kv_layers": (0,),
+        "attention.temperature_length": (0,),
+        "attention.temperature_scale": (0.0,),
+        "rope.scaling.alpha": (0.0,),
+        "rope.scaling.yarn_ext_factor": (1.0, YARN_UNSET),
+        "rope.scaling.yarn_log_multiplier": (0.0,),
+    }
+)
+"""Keys whose feature is not implemented, with the values that mean "not used". Any other value is refused."""
+
+REFUSED_PREFIXES: Final = ("ssm.", "wkv.", "kda.", "altup.", "shortconv.", "attention.indexer.")
+"""Keys that only another kind of model has: state-space, linear-attention and so on. llama.cpp writes all of
+them when it saves a model, with sizes of 0."""
+
+ZERO_IF_UNSET: Final = ("expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context")
+"""Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
+
+ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+"""Divisors of the rotary frequencies, F32 [rope_dim/2]: Llama 3's, and LongRoPE's two sets. For every row."""
+
+
+SOFT_CAPS: Final = ("attn_softcap", "final_softcap")
+"""The fields of `CONFIG_KEYS` that cap attention's scores and logits."""
+
+
+@dataclass(frozen=True)
+class TensorRule:
+    """One tensor of the file and the canonical tensors in it.
+
+    Attributes
+    ----------
+    source
+        Name in a GGUF file; `{n}` stands for the layer.
+    hf
+        Name in a Hugging Face checkpoint, after the decoder's prefix (mostly "model.", but not for the head).
+    parts
+        (canonical name without the `layers.{n}.` prefix, symbol of its length), stacked along the rows. More
+        than one part means a fused tensor, of which each canonical tensor is a slice of rows.
+    cols
+        Symbol of the row length, or None for a vector.
+    optional
+        The tensor may be absent, but then from every layer of its kind.
+    count
+        Symbol of a first axis, for a tensor of so many matrices or vectors, such as one for each expert. In a
+        name, `{e}` stands for one of them, where each is a tensor of its own.
+    interleaved
+        The parts alternate row by row, instead of following each other.
+    folder_only
+        llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
+    """
+
+    source: str
+    hf: str
+    parts: tuple[tuple[str, str], ...]
+    cols: str | None = None
+    optional: bool = False
+    count: str | None = None
+    interleaved: bool = False
+    folder_only: bool = False
+
+
+@dataclass(frozen=True)
+class Router:
+    """How a model chooses experts, where its file does not say it.
+
+    Attributes
+    ----------
+    gating
+        See the type.
+    renormalise
+        The weights of the chosen experts are divided by their sum.
+    """
+
+    gating: Gating = "softmax"
+    renormalise: bool = True
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How an expert's two products become its inner elements, see `akunu.blocks.Experts`."""
+
+    limit: float = 0.0
+    sharpness: float = 1.0
+    up_offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """Layers that have the same blocks, and tensors of the same names; their sizes may differ.
+
+    Attributes
+    ----------
+    tensors
+        Every tensor that such a layer may have.
+    mixers
+        What its blocks compute, in their order.
+    """
+
+    tensors: tuple[TensorRule, ...]
+    mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A row: one value of `general.architecture`.
+
+    Attributes
+    ----------
+    name
+        The value of `general.architecture`, which also prefixes the configuration keys.
+    summary
+        Which published models use it.
+    rope_style, activation
+        See the types.
+    tensors
+        Every tensor that the file may have outside of layers, besides `ROPE_TENSORS`.
+    layers
+        The kinds of layers, by name.
+    router, gate
+        Of models with experts.
+    layer_kinds
+        Names the kind of each layer; called with what the file says (`akunu.config_numbers.Numbers`) and the
+        number of layers. None: there is one kind.
+    ignored
+        Name patterns (`fnmatch`) of tensors that a file may have and that change nothing.
+    defaults
+        Replaces the defaults in `CONFIG_KEYS`; by field.
+    scale_embedding
+        The embedding is multiplied by sqrt(dim).
+    window_period
+        Which layers a sliding window applies to when the file does not say: 0 = all, n = all but each n-th.
+    bidirectional
+        A row sees all of its text, in a windowed layer half a window on each side: a model of vectors.
+    soft_caps
+        Which caps it has, by field. A GGUF file of llama.cpp's may have both keys whatever the architecture.
+    wide_scale_layers
+        Layer counts whose attention scale is (dim / n_heads)**-0.5 instead of head_dim**-0.5. GGUF files of
+        Gemma carry no query scale; their layer count is what identifies the sizes that need another.
+    required_keys
+        Keys that llama.cpp wants in every GGUF file of it, also where they change nothing.
+    """
+
+    name: str
+    summary: str
+    rope_style: RopeStyle
+    activation: Activation
+    tensors: tuple[TensorRule, ...]
+    layers: Mapping[str, LayerKind]
+    layer_kinds: Callable[[LayerNumbers, int], Sequence[str]] | None = None
+    ignored: tuple[str, ...] = ()
+    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    scale_embedding: bool = False
+    window_period: int = 0
+    bidirectional: bool = False
+    soft_caps: tuple[str, ...] = ()
+    wide_scale_layers: tuple[int, ...] = ()
+    required_keys: tuple[str, ...] = ()
+    router: Router | None = None
+    gate: Gate = field(default_factory=lambda: Gate())
+
+    @property
+    def rules(self) -> tuple[TensorRule, ...]:
+        """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
+        return tuple(
+            dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
+        )
+
+    def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
+        """The kind of each layer of a model."""
+        if self.layer_kinds is None:
+            (kind,) = self.layers.values()
+            return [kind] * n_layers
+        return [self.layers[name] for name in self.layer_kinds(numbers, n_layers)]
+
+
+def _one_kind(*tensors: TensorRule) -> Mapping[str, LayerKind]:
+    """All layers have attention and a feed-forward, of these tensors."""
+    return MappingProxyType({"layer": LayerKind(tensors)})
+
+
+def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, rows),), cols, optional)
+
+
+def _vector(source: str, hf: str, name: str, length: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, length),), None, optional)
+
+
+_EMBEDDING = "token_embd.weight"
+_HEAD = "output.weight"
+_B, _H = "blk.{n}.", "layers.{n}."
+
+_GLOBAL = (
+    _matrix(_EMBEDDING, "embed_tokens.weight", "token_embedding", "vocab_size", "dim"),
+    _vector("output_norm.weight", "norm.weight", "output_norm", "dim"),
+    # Absent: tied to the embedding.
+    _matrix(_HEAD, "lm_head.weight", "output", "vocab_size", "dim", optional=True),
+)
+_ATTN_NORM = _vector(_B + "attn_norm.weight", _H + "input_layernorm.weight", "attn_norm", "dim")
+_NORMS = (
+    _ATTN_NORM,
+    _vector(_B + "ffn_norm.weight", _H + "post_attention_layernorm.weight", "ffn_norm", "dim"),
+)
+# The same name of Hugging Face's means another norm where there are norms after attention and FFN.
+_FOUR_NORMS = (
+    _ATTN_NORM,
+    _vector(
+        _B + "post_attention_norm.weight", _H + "post_attention_layernorm.weight", "post_attn_norm", "dim"
+    ),
+    _vector(_B + "ffn_norm.weight", _H + "pre_feedforward_layernorm.weight", "ffn_norm", "dim"),
+    _vector(_B + "post_ffw_norm.weight", _H + "post_feedforward_layernorm.weight", "post_ffn_norm", "dim"),
+)
+_QKV = (
+    _matrix(_B + "attn_q.weight", _H + "self_attn.q_proj.weight", "attn_q", "q_dim", "dim"),
+    _matrix(_B + "attn_k.weight", _H + "self_attn.k_proj.weight", "attn_k", "kv_dim", "dim"),
+    _matrix(_B + "attn_v.weight", _H + "self_attn.v_proj.weight", "attn_v", "kv_dim", "dim"),
+)
+_FUSED_QKV = (
+    TensorRule(
+        _B + "attn_qkv.weight",
+        _H + "self_attn.qkv_proj.weight",
+        (("attn_q", "q_dim"), ("attn_k", "kv_dim"), ("attn_v", "kv_dim")),
+        "dim",
+    ),
+)
+_ATTN_OUTPUT = (
+    _matrix(_B + "attn_output.weight", _H + "self_attn.o_proj.weight", "attn_output", "dim", "q_dim"),
+)
+_GATE_UP = (
+    _matrix(_B + "ffn_gate.weight", _H + "mlp.gate_proj.weight", "ffn_gate", "ffn_dim", "dim"),
+    _matrix(_B + "ffn_up.weight", _H + "mlp.up_proj.weight", "ffn_up", "ffn_dim", "dim"),
+)
+_FUSED_GATE_UP = (
+    TensorRule(
+        _B + "ffn_up.weight",
+        _H + "mlp.gate_up_proj.weight",
+        (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim")),
+        "dim",
+    ),
+)
+_DOWN = (_matrix(_B + "ffn_down.weight", _H + "mlp.down_proj.weight", "ffn_down", "dim", "ffn_dim"),)
+_QK_NORM = (
+    _vector(_B + "attn_q_norm.weight", _H + "self_attn.q_norm.weight", "attn_q_norm", "head_dim"),
+    _vector(_B + "attn_k_norm.weight", _H + "self_attn.k_norm.weight", "attn_k_norm", "head_dim"),
+)
+
+
+def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
+    return tuple(
+        _vector(
+            f"{_B}attn_{part}.bias",
+            f"{_H}self_attn.{part}_proj.bias",
+            f"attn_{part}_bias",
+            size,
+            optional=optional,
+        )
+        for part, size in (("q", "q_dim"), ("k", "kv_dim"), ("v", "kv_dim"))
+    )
+
+
+_EXPERT_PARTS = (("gate", "expert_dim", "dim"), ("up", "expert_dim", "dim"), ("down", "dim", "expert_dim"))
+
+
+def _experts_form(
+    source: str = "", hf: str = "", parts: Sequence[str] = ("gate", "up", "down")
+) -> tuple[TensorRule, ...]:
+    """The matrices of the experts; `{part}` in a checkpoint's name stands for one of `parts`."""
+    return tuple(
+        TensorRule(
+            source.replace("{part}", own),
+            hf.replace("{part}", part),
+            ((f"experts_{own}", rows),),
+            cols,
+            count="n_experts",
+        )
+        for part, (own, rows, cols) in zip(parts, _EXPERT_PARTS, strict=True)
+    )
+
+
+def _fused_form(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -> tuple[TensorRule, ...]:
+    """The same where gate and up are one matrix of each expert."""
+    return (
+        TensorRule(
+            source[0],
+            hf[0],
+            (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+            "dim",
+            count="n_experts",
+        ),
+        TensorRule(source[1], hf[1], (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    )
+
+
+_GGUF_EXPERTS = _B + "ffn_{part}_exps.weight"
+_EXPERTS = (
+    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.gate.weight", (("router", "n_experts"),), "dim"),
+    *_experts_form(_GGUF_EXPERTS, _H + "mlp.experts.{e}.{part}_proj.weight"),
+)
+_MIXTRAL_EXPERTS = (
+    TensorRule(
+        _B + "ffn_gate_inp.weight", _H + "block_sparse_moe.gate.weight", (("router", "n_experts"),), "dim"
+    ),
+    *_experts_form(_GGUF_EXPERTS, _H + "block_sparse_moe.experts.{e}.{part}.weight", ("w1", "w3", "w2")),
+)
+_SHARED_EXPERT = (
+    _matrix(
+        _B + "ffn_gate_inp_shexp.weight", _H + "mlp.shared_expert_gate.weight", "shared_router", "one", "dim"
+    ),
+    *(
+        _matrix(
+            f"{_B}ffn_{part}_shexp.weight",
+            f"{_H}mlp.shared_expert.{part}_proj.weight",
+            f"shared_{part}",
+            rows,
+            cols,
+        )
+        for part, rows, cols in (
+            ("gate", "shared_dim", "dim"),
+            ("up", "shared_dim", "dim"),
+            ("down", "dim", "shared_dim"),
+        )
+    ),
+)
+_BIASED_ROUTER = (
+    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.router.weight", (("router", "n_experts"),), "dim"),
+    TensorRule(_B + "ffn_gate_inp.bias", _H + "mlp.router.bias", (("router_bias", "n_experts"),)),
+)
+# In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.
+_BIASED_EXPERTS = (
+    *_experts_form(_GGUF_EXPERTS),
+    *(
+        TensorRule(f"{_B}ffn_{part}_exps.bias", "", ((f"experts_{part}_bias", rows),), count="n_experts")
+        for part, rows, _ in _EXPERT_PARTS
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj",
+        (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+        "dim",
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj_bias",
+        (("experts_gate_bias", "expert_dim"), ("experts_up_bias", "expert_dim")),
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule("", _H + "mlp.experts.down_proj", (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    TensorRule("", _H + "mlp.experts.down_proj_bias", (("experts_down_bias", "dim"),), count="n_experts"),
+)
+_SINKS = (_vector(_B + "attn_sinks.weight", _H + "self_attn.sinks", "attn_sinks", "n_heads"),)
+# Other ways to store the experts: gate and up in one, each expert a tensor of its own in files before 2024;
+# Transformers' own since its version 5, MLX.
+_GGUF_FORMS = (
+    _fused_form(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
+    _experts_form(source=_B + "ffn_{part}.{e}.weight"),
+)
+_HF_FORMS = (
+    _fused_form(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
+    _fused_form(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
+    _experts_form(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
+    _experts_form(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
+)
+
+
+def with_expert_form(
+    rules: Iterable[TensorRule], has: Callable[[str], bool], layer: int, *, hf: bool = False
+) -> tuple[TensorRule, ...]:
+    """The rules of a layer, with those of its experts as the file stores them.
+
+    `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
+    """
+    found = tuple(rules)
+
+    def present(form: tuple[TensorRule, ...]) -> bool:
+        name = form[0].hf if hf else form[0].source
+        return has(name.replace("{n}", str(layer)).replace("{e}", "0"))
+
+    found = tuple(rule for rule in found if (rule.hf if hf else rule.source))
+    own = tuple(rule for rule in found if rule.parts[0][0] in ("experts_gate", "experts_up", "experts_down"))
+    if not own or present(own):
+        return found
+    for form in _HF_FORMS if hf else _GGUF_FORMS:
+        if present(form):
+            return (*(rule for rule in found if rule not in own), *form)
+    return found
+
+
+def _sparse_layers(numbers: LayerNumbers, n_layers: int) -> list[str]:
+    """Layers with experts and, where the configuration of a checkpoint names such, without."""
+    if numbers.integer("n_experts") == 0:
+        return ["dense"] * n_layers
+    dense, step = numbers.get("mlp_only_layers"), numbers.get("decoder_sparse_step")
+    skipped = dense if isinstance(dense, list) else []
+    every = step if isinstance(step, int) and step > 0 else 1
+    return ["experts" if n not in skipped and (n + 1) % every == 0 else "dense" for n in range(n_layers)]
+
+
+def _dense_or_experts(
+    attention: tuple[TensorRule, ...], dense: tuple[TensorRule, ...], experts: tuple[TensorRule, ...]
+) -> Mapping[str, LayerKind]:
+    return MappingProxyType(
+        {
+            "dense": LayerKind((*attention, *dense)),
+            "experts": LayerKind((*attention, *experts), ("attention", "experts")),
+        }
+    )
+
+
+def with_fused_qkv(
+    rules: Iterable[TensorRule], names: Container[str], layer: int = 0
+) -> tuple[TensorRule, ...]:
+    """The rules of a layer for a GGUF file of these names. Q, K and V may be one tensor there, as llama.cpp's
+    converter writes them with `--fuse-qkv`.
+    """
+    found = tuple(rules)
+    for kind in ("weight", "bias"):
+        source = f"{_B}attn_qkv.{kind}"
+        parts = [rule for rule in found if rule.source in [f"{_B}attn_{part}.{kind}" for part in "qkv"]]
+        if len(parts) == 3 and source.replace("{n}", str(layer)) in names:
+            places = tuple(rule.parts[0] for rule in parts)
+            fused = TensorRule(source, "", places, parts[0].cols, parts[0].optional)
+            found = (*(rule for rule in found if rule not in parts), fused)
+    return found
+
+
+_OUTPUT_BIAS = (
+    _vector(_B + "attn_output.bias", _H + "self_attn.o_proj.bias", "attn_output_bias", "dim", optional=True),
+)
+_FFN_BIAS = tuple(
+    _vector(f"{_B}ffn_{part}.bias", f"{_H}mlp.{part}_proj.bias", f"ffn_{part}_bias", size, optional=True)
+    for part, size in (("gate", "ffn_dim"), ("up", "ffn_dim"), ("down", "dim"))
+)
+# Gemma's classes have `attention_bias`, its GGUF files nothing of the kind.
+_FOLDER_BIAS = tuple(
+    dataclasses.replace(rule, folder_only=True) for rule in (*_qkv_bias(optional=True), *_OUTPUT_BIAS)
+)
+_PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
+_PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
+
+# Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
+# rotary styles are those of GGUF files too. What Hugging Face's files have instead is in
+# `akunu.describe.hf_models`.
+_ROWS = (
+    Architecture(
+        name="llama",
+        summary="Llama 2, 3, 3.1, 3.2, 3.3; Mistral; Mixtral; SmolLM; TinyLlama",
+        rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+            (*_GATE_UP, *_DOWN, *_FFN_BIAS),
+            _MIXTRAL_EXPERTS,
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(),
+        ignored=("blk.*.attn_rot_embd.weight",),
+    ),
+    Architecture(
+        name="qwen2",
+        summary="Qwen 1.5, 2 and 2.5",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_qkv_bias(optional=False), *_OUTPUT_BIAS),
+    ),
+    Architecture(
+        name="qwen3",
+        summary="Qwen 3, dense sizes",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+    ),
+    Architecture(
+        name="qwen2moe",
+        summary="Qwen 1.5 and 2 with experts, and one that all rows share",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=False)),
+            (*_GATE_UP, *_DOWN),
+            (*_EXPERTS, *_SHARED_EXPERT),
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(renormalise=False),
+    ),
+    Architecture(
+        name="qwen3moe",
+        summary="Qwen 3 with experts: 30B-A3B, 235B-A22B, Coder",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+            (*_GATE_UP, *_DOWN),
+            _EXPERTS,
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(),
+    ),
+    Architecture(
+        name="gpt-oss",
+        summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=MappingProxyType(
+            {
+                "layer": LayerKind(
+                    (
+                        _ATTN_NORM,
+                        _vector(
+                            _B + "post_attention_norm.weight",
+                            _H + "post_attention_layernorm.weight",
+                            "ffn_norm",
+                            "dim",
+                        ),
+                        *_QKV,
+                        *_qkv_bias(optional=False),
+                        *_ATTN_OUTPUT,
+                        *(dataclasses.replace(rule, optional=False) for rule in _OUTPUT_BIAS),
+                        *_SINKS,
+                        *_BIASED_ROUTER,
+                        *_BIASED_EXPERTS,
+                    ),
+                    ("attention", "experts"),
+                )
+            }
+        ),
+        defaults=MappingProxyType({"rope_theta": 150000.0}),
+        window_period=2,
+        required_keys=("attention.sliding_window",),
+        router=Router("softmax_chosen", renormalise=False),
+        gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
+    ),
+    Architecture(
+        name="gemma",
+        summary="Gemma 1",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_PLAIN_LAYER, *_FOLDER_BIAS),
+        scale_embedding=True,
+    ),
+    Architecture(
+        name="gemma2",
+        summary="Gemma 2: soft caps, every second layer windowed, norms after attention and FFN",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_FOLDER_BIAS),
+        defaults=MappingProxyType({"attn_softcap": 50.0, "final_softcap": 30.0, "window": 4096}),
+        scale_embedding=True,
+        window_period=2,
+        soft_caps=SOFT_CAPS,
+        wide_scale_layers=(46,),  # 27B: query_pre_attn_scalar 144 = 4608 / 32 heads, head_dim 128
+    ),
+    Architecture(
+        name="gemma3",
+        summary="Gemma 3, text: five windowed layers to one full, two thetas, Q/K norms",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
+        defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
+        scale_embedding=True,
+        window_period=6,
+        soft_caps=("final_softcap",),
+        wide_scale_layers=(62,),  # 27B: query_pre_attn_scalar 168 = 5376 / 32 heads, head_dim 128
+    ),
+    Architecture(
+        name="gemma-embedding",
+        summary="EmbeddingGemma: Gemma 3 that sees a whole text, and dense layers behind its mean",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_FOUR_NORMS, *_PROJECTIONS, *_QK_NORM, *_FOLDER_BIAS),
+        defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4}),
+        scale_embedding=True,
+        window_period=6,
+        bidirectional=True,
+    ),
+    Architecture(
+        name="phi3",
+        summary="Phi-3, Phi-3.5 mini, Phi-4 and Phi-4-mini: fused QKV and gate-up, LongRoPE",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_one_kind(*_NORMS, *_FUSED_QKV, *_ATTN_OUTPUT, *_FUSED_GATE_UP, *_DOWN),
+        required_keys=("attention.sliding_window", "rope.scaling.original_context_length"),
+    ),
+)
+
+ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType({row.name: row for row in _ROWS})
+"""The rows, by name."""

@@ -1,0 +1,207 @@
+"""The blocks of a model, as data: what the engine builds its dispatch tables from.
+
+A model is a list of blocks between an embedding and a head. Each block has a mixer of its own kind and sizes,
+and any number of blocks may stand in any order. The C++ side is `core/model.h`, which has the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.describe.architectures import Activation, LayerKind, MixerKind, RopeStyle, Router
+
+__all__ = [
+    "Attention",
+    "Block",
+    "CrossAttention",
+    "ExpertRouter",
+    "Experts",
+    "FeedForward",
+    "Mixer",
+    "Recurrence",
+    "RopeSet",
+    "layer_blocks",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class RopeSet:
+    """One set of rotary frequencies, for the heads of some or all attention blocks.
+
+    Attributes
+    ----------
+    inv_freq
+        Radians per position, float32 [rotated elements of a head / 2], scaling applied.
+    scale
+        Factor on cos and sin (YaRN's and LongRoPE's attention factor), 1 for the rest.
+    style
+        Which elements of a head rotate together.
+    """
+
+    inv_freq: npt.NDArray[np.float32]
+    scale: float
+    style: RopeStyle
+
+    @property
+    def dim(self) -> int:
+        """How many leading elements of a head are rotated."""
+        return 2 * len(self.inv_freq)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Self-attention over the KV cache.
+
+    Attributes
+    ----------
+    scale
+        Factor on q·k.
+    window
+        0 = full attention; w = a query at p sees the keys in (p - w, p], or, where `bidirectional`, those in
+        (p - w, p + w).
+    rope
+        Index of its set in `ModelConfig.rope_sets`; None: heads are not rotated.
+    softcap
+        Scores become `cap * tanh(score / cap)`; 0 = no cap.
+    bidirectional
+        A query also sees the keys after it.
+    norms_whole_rows
+        The norms of q and of k, where the model has them, are over a whole row instead of over each head.
+    norm_eps
+        Epsilon of these norms; None: the model's.
+    kv_owner
+        Index of the block whose keys and values it reads; None: it has its own.
+    """
+
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    scale: float
+    window: int = 0
+    rope: int | None = None
+    softcap: float = 0.0
+    bidirectional: bool = False
+    norms_whole_rows: bool = False
+    norm_eps: float | None = None
+    kv_owner: int | None = None
+    kind: Literal["attention"] = "attention"
+
+
+@dataclass(frozen=True)
+class CrossAttention:
+    """Attention of a decoder to an encoder's output of `positions` rows.
+
+    `aligned` are the heads whose weights may be asked for.
+    """
+
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    scale: float
+    positions: int
+    aligned: tuple[int, ...] = ()
+    kind: Literal["cross_attention"] = "cross_attention"
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`."""
+
+    dim: int
+    activation: Activation
+    kind: Literal["feed_forward"] = "feed_forward"
+
+
+@dataclass(frozen=True)
+class ExpertRouter(Router):
+    """How experts are chosen for a row, of the router's logits.
+
+    Attributes
+    ----------
+    groups, groups_used, group_top
+        Experts are chosen from the `groups_used` best of `groups` groups, by the sum of the `group_top` best
+        of each; 0: there are none.
+    sum_eps, sum_min
+        The sum by which weights are divided is increased by the one, and is at least the other.
+    scale
+        Factor on the weights.
+    """
+
+    groups: int = 0
+    groups_used: int = 0
+    group_top: int = 0
+    sum_eps: float = 0.0
+    sum_min: float = 0.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Experts:
+    """A feed-forward of experts, of which a router chooses some for each row.
+
+    Attributes
+    ----------
+    count, used
+        How many there are, and how many of them a row has.
+    dim
+        Inner elements of each.
+    shared_dim
+        Inner elements of one that every row has, times the sigmoid of a gate; 0: there is none.
+    limit, sharpness, up_offset
+        With g the gate's and u the other product, of which g is at most `limit` and u within it, an expert's
+        inner elements are activation(g) * (u + up_offset); 0: no limit. A sharpness other than 1 makes the
+        activation g * sigmoid(sharpness * g).
+    """
+
+    count: int
+    used: int
+    dim: int
+    activation: Activation
+    router: ExpertRouter
+    shared_dim: int = 0
+    limit: float = 0.0
+    sharpness: float = 1.0
+    up_offset: float = 0.0
+    kind: Literal["experts"] = "experts"
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A gated recurrence (minGRU) of `dim` channels."""
+
+    dim: int
+    kind: Literal["recurrence"] = "recurrence"
+
+
+Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Experts | Recurrence
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: its mixer, the prefix of its tensors' canonical names, and the layer that it belongs to."""
+
+    prefix: str
+    layer: int
+    mixer: Mixer
+
+
+def layer_blocks(
+    kinds: Sequence[LayerKind], makers: Mapping[MixerKind, Callable[[int], Mixer]]
+) -> tuple[Block, ...]:
+    """The blocks of a model, given the kind of each layer.
+
+    Parameters
+    ----------
+    kinds
+        One for each layer.
+    makers
+        What makes the mixer of a kind for a layer, whose number it is called with.
+    """
+    return tuple(
+        Block(f"layers.{n}.", n, makers[mixer](n)) for n, kind in enumerate(kinds) for mixer in kind.mixers
+    )

@@ -1,0 +1,636 @@
+"""From the metadata and tensor list of a GGUF file to a checked model specification.
+
+`resolve` interprets one row of `akunu.describe.architectures` and trusts nothing: each number has bounds,
+each tensor must have the shape that the configuration implies, and a tensor or a feature that no rule knows
+is refused, because to leave it out would give wrong text. It reads no weights, except the few rotary
+divisors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.architectures import (
+    ARCHITECTURES,
+    CONFIG_KEYS,
+    NEUTRAL_VALUES,
+    REFUSED_PREFIXES,
+    ROPE_TENSORS,
+    SOFT_CAPS,
+    YARN_UNSET,
+    ZERO_IF_UNSET,
+    Activation,
+    Architecture,
+    ConfigKey,
+    Gate,
+    Gating,
+    LayerKind,
+    MixerKind,
+    Pooling,
+    RopeStyle,
+    with_expert_form,
+    with_fused_qkv,
+)
+from akunu.describe.blocks import (
+    Attention,
+    Block,
+    ExpertRouter,
+    Experts,
+    FeedForward,
+    Mixer,
+    RopeSet,
+    layer_blocks,
+)
+from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
+from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, check_shape, map_tensors
+
+__all__ = [
+    "EncoderConfig",
+    "GgufNumbers",
+    "GgufSource",
+    "ModelConfig",
+    "ModelSpec",
+    "TensorInfo",
+    "TensorRef",
+    "gguf_rotary",
+    "local_by_period",
+    "local_layers_of",
+    "model_config",
+    "resolve",
+    "vocabulary_size",
+]
+
+M = TypeVar("M", bound=Mixer)
+
+_ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
+
+
+class GgufSource(Protocol):
+    """What `resolve` needs of an open file; `akunu._core.GgufFile` is one."""
+
+    @property
+    def metadata(self) -> Mapping[str, object]: ...
+    @property
+    def tensors(self) -> Sequence[TensorInfo]: ...
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """What a model that makes a vector of each text has besides its layers.
+
+    Attributes
+    ----------
+    pooling
+        What becomes of a text's rows: their mean, the first ("cls"), or the last one.
+    head
+        The layers that the vector goes through: each one's size, and its activation or "".
+    task
+        The vectors are embeddings, or scores of a text's relevance.
+    """
+
+    pooling: Pooling
+    head: tuple[tuple[int, str], ...] = ()
+    task: Literal["embed", "rank"] = "embed"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelConfig:
+    """All numbers of a model, checked, as the engine takes them.
+
+    What a layer has is in its blocks. The properties give what all layers share, for readers of models whose
+    layers are equal.
+
+    Attributes
+    ----------
+    arch
+        Name of the row in `akunu.describe.architectures.ARCHITECTURES`.
+    context_length
+        Positions the model was trained for.
+    rope_sets
+        The sets of rotary frequencies that attention blocks refer to.
+    blocks
+        The blocks between the embedding and the head, in order.
+    final_softcap
+        Logits become `cap * tanh(logit / cap)`; 0 = no cap.
+    embedding_scale
+        Factor on the embedding.
+    layer_norm
+        Norms are LayerNorm, else RMS.
+    positions, kinds
+        Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
+    encoder
+        What a model that makes vectors of texts has besides; None for one that samples tokens.
+    """
+
+    arch: str
+    n_layers: int
+    dim: int
+    vocab_size: int
+    context_length: int
+    norm_eps: float
+    final_softcap: float
+    embedding_scale: float
+    rope_sets: tuple[RopeSet, ...]
+    blocks: tuple[Block, ...]
+    layer_norm: bool = False
+    positions: int = 0
+    kinds: int = 0
+    encoder: EncoderConfig | None = None
+
+    def numbers(self) -> dict[str, object]:
+        """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""
+        found: dict[str, object] = {
+            field: value for field, value in vars(self).items() if field not in ("blocks", "rope_sets")
+        }
+        for i, rope in enumerate(self.rope_sets):
+            found |= {f"rope_sets[{i}].{field}": value for field, value in vars(rope).items()}
+        values: dict[str, list[object]] = {}
+        for block in self.blocks:
+            values.setdefault("blocks", []).append(block.mixer.kind)
+            for field, value in vars(block.mixer).items():
+                if field != "kind":
+                    values.setdefault(f"{block.mixer.kind}.{field}", []).append(value)
+        kinds = values.pop("blocks", [])
+        shared = {name: each[0] if len(set(each)) == 1 else tuple(each) for name, each in values.items()}
+        return found | {"blocks": tuple(kinds)} | shared
+
+    def mixers(self, kind: type[M]) -> list[M]:
+        """The mixers of one class, in order."""
+        return [block.mixer for block in self.blocks if isinstance(block.mixer, kind)]
+
+    def _shared(self, kind: type[M], field: str) -> Any:
+        values = {getattr(mixer, field) for mixer in self.mixers(kind)}
+        if len(values) != 1:
+            raise UnsupportedError(
+                f"{field}: the layers of this {self.arch} model differ ({shown(sorted(values, key=str))}); "
+                "only equal layers are supported here"
+            )
+        return values.pop()
+
+    @property
+    def n_heads(self) -> int:
+        """Heads of queries."""
+        return int(self._shared(Attention, "n_heads"))
+
+    @property
+    def n_kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return int(self._shared(Attention, "n_kv_heads"))
+
+    @property
+    def head_dim(self) -> int:
+        """Elements of a head."""
+        return int(self._shared(Attention, "head_dim"))
+
+    @property
+    def attn_scale(self) -> float:
+        """Factor on q·k."""
+        return float(self._shared(Attention, "scale"))
+
+    @property
+    def attn_softcap(self) -> float:
+        """Cap of attention scores; 0 = none."""
+        return float(self._shared(Attention, "softcap"))
+
+    @property
+    def bidirectional(self) -> bool:
+        """A query also sees the keys after it."""
+        return bool(self._shared(Attention, "bidirectional"))
+
+    @property
+    def ffn_dim(self) -> int:
+        """Inner elements of a feed-forward."""
+        return int(self._shared(FeedForward, "dim"))
+
+    @property
+    def activation(self) -> Activation:
+        """The activation of the feed-forwards."""
+        found: Activation = self._shared(FeedForward, "activation")
+        return found
+
+    @property
+    def layer_window(self) -> tuple[int, ...]:
+        """The window of each attention block; 0 = full attention."""
+        return tuple(attention.window for attention in self.mixers(Attention))
+
+    @property
+    def layer_rope(self) -> tuple[int | None, ...]:
+        """The rope set of each attention block; None = heads are not rotated."""
+        return tuple(attention.rope for attention in self.mixers(Attention))
+
+    @property
+    def rope_dim(self) -> int:
+        """How many leading elements of a head are rotated, in all sets."""
+        dims = {rope.dim for rope in self.rope_sets} or {0}
+        if len(dims) != 1:
+            raise UnsupportedError(f"the layers of this {self.arch} model rotate different parts of a head")
+        return dims.pop()
+
+    @property
+    def rope_style(self) -> RopeStyle:
+        """Which elements of a head rotate together."""
+        return self.rope_sets[0].style if self.rope_sets else "half"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSpec:
+    """A model ready to be built.
+
+    Attributes
+    ----------
+    config
+        Its numbers.
+    tensors
+        Canonical name to its place in the file: `token_embedding`, `output_norm`, `output`, and with the
+        prefix `layers.{n}.`: `attn_norm`, `attn_q|k|v|output`, `attn_q|k|v|output_bias`, `attn_q|k_norm`,
+        `post_attn_norm`, `ffn_norm`, `ffn_gate|up|down`, `post_ffn_norm`. What a model lacks is absent.
+        Without `output` the output head is tied to `token_embedding`.
+    """
+
+    config: ModelConfig
+    tensors: Mapping[str, TensorRef]
+
+
+def model_config(
+    arch: str,
+    sizes: DecoderSizes,
+    numbers: Numbers,
+    *,
+    vocab_size: int,
+    rope_style: RopeStyle,
+    rotary: Sequence[tuple[npt.NDArray[np.float64], float]],
+    activation: Activation,
+    layer_window: tuple[int, ...],
+    attn_scale: float,
+    kinds: Sequence[LayerKind],
+    embedding_scale: float = 1.0,
+    bidirectional: bool = False,
+    router: ExpertRouter | None = None,
+    gate: Gate | None = None,
+) -> ModelConfig:
+    """The configuration, of what each kind of file says its own way and of the numbers that all have.
+
+    `rotary` has a set of frequencies, float64 [rotated elements of a head / 2], and the factor on their cos
+    and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
+    """
+    frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
+    for values in frequencies:
+        values.flags.writeable = False
+    softcap = numbers.real("attn_softcap")
+
+    def attention(n: int) -> Attention:
+        window = layer_window[n]
+        rope = int(len(rotary) > 1 and window > 0) if rotary else None
+        return Attention(
+            n_heads=sizes.n_heads[n],
+            n_kv_heads=sizes.n_kv_heads[n],
+            head_dim=sizes.head_dim,
+            scale=attn_scale,
+            window=window,
+            rope=rope,
+            softcap=softcap,
+            bidirectional=bidirectional,
+        )
+
+    def feed_forward(n: int) -> FeedForward:
+        return FeedForward(sizes.ffn_dim[n], activation)
+
+    def experts(n: int) -> Experts:
+        assert sizes.experts is not None and router is not None
+        own, how = sizes.experts, gate or Gate()
+        return Experts(
+            own.count,
+            own.used,
+            own.dim,
+            activation,
+            router,
+            shared_dim=own.shared_dim,
+            limit=how.limit,
+            sharpness=how.sharpness,
+            up_offset=how.up_offset,
+        )
+
+    makers: dict[MixerKind, Callable[[int], Mixer]] = {
+        "attention": attention,
+        "feed_forward": feed_forward,
+        "experts": experts,
+    }
+    return ModelConfig(
+        arch=arch,
+        n_layers=sizes.n_layers,
+        dim=sizes.dim,
+        vocab_size=vocab_size,
+        context_length=numbers.integer("context_length"),
+        norm_eps=numbers.real("norm_eps"),
+        final_softcap=numbers.real("final_softcap"),
+        embedding_scale=embedding_scale,
+        rope_sets=tuple(
+            RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
+        ),
+        blocks=layer_blocks(kinds, makers),
+    )
+
+
+def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = ()) -> ModelSpec:
+    """Check a model file and describe it.
+
+    Parameters
+    ----------
+    gguf
+        The open file.
+    context
+        Positions that the engine will hold; decides between LongRoPE's two sets of divisors (the long set
+        when it is more than the original training context). None: the model's own context length.
+    ignored
+        Patterns of names of tensors that are none of the decoder's.
+
+    Returns
+    -------
+    ModelSpec
+        The configuration and the place of every tensor.
+
+    Raises
+    ------
+    UnsupportedError
+        The architecture, a feature or a tensor is not known.
+    ModelFileError
+        A key or a tensor is missing, has another type or shape, or is out of range.
+    """
+    arch = _architecture(gguf.metadata)
+    meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
+    known = (("attention.causal",) if arch.bidirectional else ()) + (_EXPERT_KEYS if arch.router else ())
+    meta.refuse_unknown_features(*known)
+    tensors = by_name(gguf.tensors)
+
+    sizes = decoder_sizes(meta)
+    n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
+    value_dim = meta.integer("value_dim", default=head_dim)
+    if value_dim != head_dim:
+        raise UnsupportedError(
+            f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
+        )
+    vocab_size = vocabulary_size(tensors, gguf.metadata)
+    kinds = arch.kinds_of(meta, n_layers)
+    refs = map_tensors(
+        arch.tensors,
+        tensors,
+        sizes.symbols(vocab_size),
+        [
+            LayerTensors(
+                with_expert_form(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
+                sizes.layer_symbols(n),
+            )
+            for n, kind in enumerate(kinds)
+        ],
+        owner=arch.name,
+        known=ROPE_TENSORS,
+        ignored=(*arch.ignored, *ignored),
+    )
+
+    window = meta.integer("window")
+    layer_window = tuple(
+        window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
+    )
+    wide = n_layers in arch.wide_scale_layers
+    config = model_config(
+        arch.name,
+        sizes,
+        meta,
+        vocab_size=vocab_size,
+        rope_style=arch.rope_style,
+        rotary=gguf_rotary(gguf, meta, tensors, head_dim, context, windowed=any(layer_window)),
+        activation=arch.activation,
+        layer_window=layer_window,
+        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
+        kinds=kinds,
+        router=_router(arch, meta),
+        gate=arch.gate,
+        embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
+    )
+    return ModelSpec(config, refs)
+
+
+_EXPERT_KEYS: Final = ("expert_count", "expert_used_count")
+
+_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
+"""By `expert_gating_func`, which counts from 1."""
+
+
+def _router(arch: Architecture, meta: GgufNumbers) -> ExpertRouter | None:
+    """How the model of a GGUF file chooses experts; as the architecture does where it does not say it."""
+    if arch.router is None:
+        return None
+    gating, renormalise = arch.router.gating, arch.router.renormalise
+    code = meta.suffixed("expert_gating_func")
+    if code is not None and code != 0:
+        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
+            raise UnsupportedError(
+                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
+                f"{', '.join(_GATINGS)}"
+            )
+        gating = _GATINGS[code - 1]
+    flag = meta.suffixed("expert_weights_norm")
+    if isinstance(flag, bool):
+        renormalise = flag
+    return ExpertRouter(gating, renormalise, scale=meta.real("expert_scale"))
+
+
+class GgufNumbers(Numbers):
+    """The numbers of a GGUF file: `<architecture>.<suffix>`. `soft_caps`: those that the model has."""
+
+    def __init__(
+        self,
+        metadata: Mapping[str, object],
+        name: str,
+        defaults: Mapping[str, float],
+        *,
+        soft_caps: Sequence[str] = (),
+    ) -> None:
+        super().__init__(metadata, defaults, name)
+        self._foreign = self._names(field for field in SOFT_CAPS if field not in soft_caps)
+        self._zero_if_unset = self._names(ZERO_IF_UNSET)
+
+    def _names(self, fields: Iterable[str]) -> frozenset[str]:
+        return frozenset(name for field in fields for name in self.keys(CONFIG_KEYS[field]))
+
+    def get(self, name: str) -> object:
+        value = super().get(name)
+        unset = isinstance(value, int | float) and value == 0 and name in self._zero_if_unset
+        return None if unset or name in self._foreign else value
+
+    def keys(self, key: ConfigKey) -> tuple[str, ...]:
+        return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
+
+    def suffixed(self, suffix: str) -> object:
+        """The raw value of `<architecture>.<suffix>`, or None."""
+        return self.get(f"{self.owner}.{suffix}")
+
+    def refuse_unknown_features(self, *known: str) -> None:
+        """Raise for a key that changes the computation in a way that is not implemented.
+
+        `known` are those that this kind of model has.
+        """
+        prefix = f"{self.owner}."
+        for key, value in self.values.items():
+            if not key.startswith(prefix):
+                continue
+            suffix = key[len(prefix) :]
+            if suffix.startswith(REFUSED_PREFIXES) and not (isinstance(value, bool | float) or value == 0):
+                raise UnsupportedError(f"{key}: found {shown(value)}, but this feature is not supported")
+            neutral = NEUTRAL_VALUES.get(suffix)
+            if (
+                suffix not in known
+                and neutral is not None
+                and not (isinstance(value, int | float) and value in neutral)
+            ):
+                raise UnsupportedError(
+                    f"{key}: found {shown(value)}, but this feature is not supported (only {neutral[0]} is)"
+                )
+
+
+def _architecture(metadata: Mapping[str, object]) -> Architecture:
+    kind = metadata.get("general.type", "model")
+    if kind != "model":
+        raise UnsupportedError(f"general.type: found {shown(kind)}, expected 'model'")
+    name = metadata.get("general.architecture")
+    if name is None:
+        raise ModelFileError("general.architecture is missing; this is not a model file")
+    row = ARCHITECTURES.get(name) if isinstance(name, str) else None
+    if row is None:
+        raise UnsupportedError(
+            f"general.architecture: found {shown(name)}; supported are {', '.join(sorted(ARCHITECTURES))}"
+        )
+    return row
+
+
+def vocabulary_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, object]) -> int:
+    """Rows of the embedding, which the tokenizer's list must have too."""
+    embedding = tensors.get("token_embd.weight")
+    if embedding is None:
+        raise ModelFileError("tensor token_embd.weight is missing; a vocabulary-only file cannot be run")
+    rows = embedding.shape[0]
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    if isinstance(tokens, list | tuple | np.ndarray) and len(tokens) != rows:
+        raise ModelFileError(
+            f"token_embd.weight: found {rows} rows, expected one for each of the {len(tokens)} tokens "
+            "in tokenizer.ggml.tokens"
+        )
+    return rows
+
+
+def local_by_period(n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
+    """Which layers a window is for: all but the last (the first) of each `period`, 0: all."""
+    full = 0 if full_first else period - 1
+    return [period == 0 or n % period != full for n in range(n_layers)]
+
+
+def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
+    """Which layers a window is for: as the file says, else by `local_by_period`."""
+    pattern = meta.suffixed("attention.sliding_window_pattern")
+    if pattern is None:
+        pattern = period
+    if isinstance(pattern, np.ndarray):
+        pattern = pattern.tolist()
+    if (
+        isinstance(pattern, list | tuple)
+        and len(pattern) == n_layers
+        and all(isinstance(flag, int) for flag in pattern)
+    ):
+        return [bool(flag) for flag in pattern]
+    if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern >= 0:
+        return local_by_period(n_layers, pattern, full_first=full_first)
+    raise ModelFileError(
+        f"{meta.owner}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
+        f"or one flag for each of the {n_layers} layers"
+    )
+
+
+def gguf_rotary(
+    gguf: GgufSource,
+    meta: GgufNumbers,
+    tensors: Mapping[str, TensorInfo],
+    head_dim: int,
+    context: int | None,
+    *,
+    windowed: bool,
+) -> list[tuple[npt.NDArray[np.float64], float]]:
+    """What `model_config` takes as `rotary`; `windowed`: some layers have a window."""
+    rope_dim = meta.integer("rope_dim", default=head_dim)
+    if rope_dim % 2 or rope_dim > head_dim:
+        raise ModelFileError(
+            f"{meta.name('rope_dim')}: found {rope_dim}, expected an even number "
+            f"up to the head size {head_dim}"
+        )
+    sets = [_rotary(gguf, meta, tensors, rope_dim, context)]
+    # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
+    # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
+    if meta.has("local_rope_theta") and windowed:
+        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
+        sets.append((local, meta.real("rope_attn_factor")))
+    return sets
+
+
+def _rotary(
+    gguf: GgufSource,
+    meta: GgufNumbers,
+    tensors: Mapping[str, TensorInfo],
+    rope_dim: int,
+    context: int | None,
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Frequencies [rope_dim/2] of the global set, and the factor on cos and sin."""
+    context_length = meta.integer("context_length")
+    context = context or context_length
+    scaling = meta.suffixed("rope.scaling.type")
+    if scaling is None:
+        scaling = "linear"  # files of 2023 give only a factor; without one, linear scaling changes nothing
+    if scaling not in _ROPE_SCALINGS:
+        raise UnsupportedError(
+            f"{meta.owner}.rope.scaling.type: found {shown(scaling)}; "
+            f"supported are {', '.join(_ROPE_SCALINGS)}"
+        )
+    original = meta.integer("rope_original_context", default=context_length)
+    inv_freq = inverse_frequencies(meta.real("rope_theta"), rope_dim)
+    divisors = "rope_freqs.weight"
+    if divisors not in tensors:
+        divisors = f"rope_factors_{'long' if context > original else 'short'}.weight"
+    if divisors in tensors:
+        inv_freq = inv_freq / _divisors(gguf, tensors[divisors], rope_dim // 2)
+    elif scaling == "longrope" or not tensors.keys().isdisjoint(ROPE_TENSORS):  # the other set is there
+        raise ModelFileError(f"tensor {divisors} is missing; LongRoPE scaling needs it")
+    scale = meta.real("rope_attn_factor")
+    factor = meta.real("rope_factor")
+    if scaling == "linear":
+        inv_freq = inv_freq / factor
+    elif scaling == "yarn":
+        inv_freq = yarn(
+            inv_freq,
+            theta=meta.real("rope_theta"),
+            factor=factor,
+            original=original,
+            beta_fast=meta.real("yarn_beta_fast"),
+            beta_slow=meta.real("yarn_beta_slow"),
+        )
+        usual = yarn_scale(factor)
+        unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
+        scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
+    return inv_freq, scale
+
+
+def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.float64]:
+    """The values of a tensor of rotary divisors, F32 [n]."""
+    check_shape(tensor, (n,))
+    if tensor.dtype != "f32":
+        raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected f32")
+    values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
+    if values.shape != (n,) or not all(map(is_divisor, values.tolist())):
+        raise ModelFileError(f"tensor {tensor.name}: expected {n} {DIVISORS}")
+    return values

@@ -1,0 +1,292 @@
+"""What Akunu knows of each encoder, as data; the counterpart of `architectures` and `hf_models`.
+
+A row of `ENCODERS` is an architecture by its name in GGUF files; a row of `HF_ENCODERS` is a `model_type` of
+Hugging Face's and says which of them it is. Facts about names: gguf-py's `constants.py`, and Transformers'
+model classes, against which tests/encoders checks every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from akunu.describe.architectures import Activation, LayerKind, Pooling, TensorRule
+
+__all__ = ["ENCODERS", "HF_ENCODERS", "HeadRule", "HfEncoder", "Row"]
+
+
+@dataclass(frozen=True)
+class HeadRule:
+    """A layer of a classification head: names without ".weight" and ".bias", and what follows the product."""
+
+    source: str
+    hf: str
+    activation: Activation | None = None
+    norm: tuple[str, str] | None = None
+    """Names of a norm behind it, in GGUF files and in Hugging Face's."""
+    inside: bool = False
+    """Hugging Face's classes have it in the encoder, not beside it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An architecture.
+
+    Attributes
+    ----------
+    tensors, layers
+        As in `akunu.describe.architectures.Architecture`: what lies outside of layers, and in each layer.
+    first_layer
+        The first layer's, where it differs.
+    head
+        The classification head that a reranker has.
+    rope
+        Heads rotate, by halves.
+    defaults
+        By field of `CONFIG_KEYS`, of every file.
+    rank_pooling
+        Of rerankers whose file does not say.
+    window_period
+        Every n-th layer, from the first on, sees the whole text; the others a window. 0: all see all.
+    """
+
+    name: str
+    summary: str
+    activation: Activation
+    tensors: tuple[TensorRule, ...]
+    layers: LayerKind
+    head: tuple[HeadRule, ...]
+    first_layer: LayerKind | None = None
+    rope: bool = False
+    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    window_period: int = 0
+    rank_pooling: Pooling = "cls"
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[TensorRule, ...]:
+        """The rules of all tensors, each once."""
+        first = self.first_layer.tensors if self.first_layer else ()
+        return tuple(dict.fromkeys((*self.tensors, *self.layers.tensors, *first)))
+
+    def kinds_of(self, n_layers: int) -> list[LayerKind]:
+        """The kind of each layer of a model."""
+        return [self.first_layer or self.layers, *[self.layers] * (n_layers - 1)]
+
+
+@dataclass(frozen=True)
+class HfEncoder:
+    """A `model_type`.
+
+    Attributes
+    ----------
+    arch
+        The row of `ENCODERS`.
+    defaults
+        Besides the row's: those of Transformers' class.
+    skips_padding
+        Positions begin behind the id of the padding token: no text uses the rows of the table before it.
+    head
+        In place of the row's.
+    ignored
+        Patterns of names that change nothing.
+    model_class, inner
+        How the names of Transformers' classes begin, and what a reranker's class calls its encoder; of the
+        model types that folders are written with.
+    keys
+        Names in `config.json` of the norms' epsilon and of the activation.
+    foreign
+        Keys of other models, which Transformers' class does not use.
+    chooses_head
+        Its rerankers say how they pool and which activation their head has; others take the first row, and
+        the activation is the row's.
+    """
+
+    arch: str
+    skips_padding: bool = False
+    head: tuple[HeadRule, ...] | None = None
+    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    ignored: tuple[str, ...] = ("*position_ids", "pooler.*", "cls.*", "lm_head.*")
+    model_class: str = ""
+    inner: str = ""
+    keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
+    foreign: tuple[str, ...] = ("num_key_value_heads", "head_dim")
+    chooses_head: bool = False
+
+
+def _weight(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(f"{source}.weight", f"{hf}.weight", ((name, rows),), cols, optional)
+
+
+def _vector(source: str, hf: str, name: str, n: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, n),), None, optional)
+
+
+def _linear(source: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, ...]:
+    return (
+        _weight(source, hf, name, rows, cols),
+        _vector(f"{source}.bias", f"{hf}.bias", f"{name}_bias", rows),
+    )
+
+
+def _norm(source: str, hf: str, name: str, *, bias_optional: bool = False) -> tuple[TensorRule, ...]:
+    return (
+        _vector(f"{source}.weight", f"{hf}.weight", name, "dim"),
+        _vector(f"{source}.bias", f"{hf}.bias", f"{name}_bias", "dim", optional=bias_optional),
+    )
+
+
+def _folder_biases(*weights: tuple[str, str, tuple[tuple[str, str], ...]]) -> Iterator[TensorRule]:
+    """Biases beside these weights, which a folder may have and llama.cpp does not know."""
+    for source, hf, parts in weights:
+        yield TensorRule(
+            f"{source}.bias",
+            f"{hf}.bias",
+            tuple((f"{name}_bias", symbol) for name, symbol in parts),
+            optional=True,
+            folder_only=True,
+        )
+
+
+_B, _H = "blk.{n}.", "encoder.layer.{n}."
+_EMBEDDINGS = (
+    _weight("token_embd", "embeddings.word_embeddings", "token_embedding", "vocab_size", "dim"),
+    _weight("token_types", "embeddings.token_type_embeddings", "kinds", "kinds", "dim", optional=True),
+)
+_BERT = (
+    *_EMBEDDINGS,
+    *_norm("token_embd_norm", "embeddings.LayerNorm", "embedding_norm"),
+    _weight("position_embd", "embeddings.position_embeddings", "positions", "positions", "dim"),
+)
+_BERT_LAYER = (
+    *_linear(_B + "attn_q", _H + "attention.self.query", "attn_q", "q_dim", "dim"),
+    *_linear(_B + "attn_k", _H + "attention.self.key", "attn_k", "kv_dim", "dim"),
+    *_linear(_B + "attn_v", _H + "attention.self.value", "attn_v", "kv_dim", "dim"),
+    *_linear(_B + "attn_output", _H + "attention.output.dense", "attn_output", "dim", "q_dim"),
+    *_norm(_B + "attn_output_norm", _H + "attention.output.LayerNorm", "attn_output_norm"),
+    *_linear(_B + "ffn_up", _H + "intermediate.dense", "ffn_up", "ffn_dim", "dim"),
+    *_linear(_B + "ffn_down", _H + "output.dense", "ffn_down", "dim", "ffn_dim"),
+    *_norm(_B + "layer_output_norm", _H + "output.LayerNorm", "ffn_output_norm"),
+)
+_QKV = (("attn_q", "q_dim"), ("attn_k", "kv_dim"), ("attn_v", "kv_dim"))
+_GATE_UP = (("ffn_gate", "ffn_dim"), ("ffn_up", "ffn_dim"))
+_N = "encoder.layers.{n}."
+_NOMIC = (
+    *_EMBEDDINGS,
+    *_norm("token_embd_norm", "emb_ln", "embedding_norm"),
+)
+_NOMIC_LAYER = (
+    TensorRule(_B + "attn_qkv.weight", _N + "attn.Wqkv.weight", _QKV, "dim"),
+    _weight(_B + "attn_output", _N + "attn.out_proj", "attn_output", "dim", "q_dim"),
+    *_norm(_B + "attn_output_norm", _N + "norm1", "attn_output_norm"),
+    _weight(_B + "ffn_gate", _N + "mlp.fc12", "ffn_gate", "ffn_dim", "dim"),
+    _weight(_B + "ffn_up", _N + "mlp.fc11", "ffn_up", "ffn_dim", "dim"),
+    _weight(_B + "ffn_down", _N + "mlp.fc2", "ffn_down", "dim", "ffn_dim"),
+    *_norm(_B + "layer_output_norm", _N + "norm2", "ffn_output_norm"),
+)
+_L = "layers.{n}."
+_MODERN = (
+    _weight("token_embd", "embeddings.tok_embeddings", "token_embedding", "vocab_size", "dim"),
+    *_norm("token_embd_norm", "embeddings.norm", "embedding_norm", bias_optional=True),
+    *_norm("output_norm", "final_norm", "output_norm", bias_optional=True),
+)
+# The first layer's input is normalised already.
+_MODERN_FIRST = (
+    TensorRule(_B + "attn_qkv.weight", _L + "attn.Wqkv.weight", _QKV, "dim"),
+    _weight(_B + "attn_output", _L + "attn.Wo", "attn_output", "dim", "q_dim"),
+    *_folder_biases(
+        (_B + "attn_qkv", _L + "attn.Wqkv", _QKV),
+        (_B + "attn_output", _L + "attn.Wo", (("attn_output", "dim"),)),
+        (_B + "ffn_up", _L + "mlp.Wi", _GATE_UP),
+        (_B + "ffn_down", _L + "mlp.Wo", (("ffn_down", "dim"),)),
+    ),
+    *_norm(_B + "ffn_norm", _L + "mlp_norm", "ffn_norm", bias_optional=True),
+    TensorRule(_B + "ffn_up.weight", _L + "mlp.Wi.weight", _GATE_UP, "dim"),
+    _weight(_B + "ffn_down", _L + "mlp.Wo", "ffn_down", "dim", "ffn_dim"),
+)
+_MODERN_LAYER = (
+    _vector(_B + "attn_norm.weight", _L + "attn_norm.weight", "attn_norm", "dim"),
+    *_folder_biases((_B + "attn_norm", _L + "attn_norm", (("attn_norm", "dim"),))),
+    *_MODERN_FIRST,
+)
+_CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh", inside=True), HeadRule("cls.output", "classifier"))
+
+_ROWS = (
+    Row(
+        name="bert",
+        summary="BERT and RoBERTa: MiniLM, BGE, E5, GTE, XLM-R's likes; cross-encoders",
+        activation="gelu",
+        tensors=_BERT,
+        layers=LayerKind(_BERT_LAYER),
+        head=_CLASSIFIER,
+        ignored=("cls.*", "pooler.*"),
+    ),
+    Row(
+        name="nomic-bert",
+        summary="Nomic Embed 1 and 1.5: rotary positions, SwiGLU",
+        activation="silu",
+        tensors=_NOMIC,
+        layers=LayerKind(_NOMIC_LAYER),
+        head=_CLASSIFIER,
+        rope=True,
+    ),
+    Row(
+        name="modern-bert",
+        summary="ModernBERT: rotary positions, GeGLU, two of three layers windowed",
+        activation="gelu",
+        tensors=_MODERN,
+        layers=LayerKind(_MODERN_LAYER),
+        first_layer=LayerKind(_MODERN_FIRST),
+        head=(
+            HeadRule("cls", "head.dense", "gelu", ("cls.norm", "head.norm")),
+            HeadRule("cls.output", "classifier"),
+        ),
+        rope=True,
+        defaults=MappingProxyType({"local_rope_theta": 10000.0}),
+        window_period=3,
+        rank_pooling="mean",  # as llama.cpp takes such a file
+        ignored=("cls.*",),
+    ),
+)
+
+ENCODERS: Final[Mapping[str, Row]] = MappingProxyType({row.name: row for row in _ROWS})
+"""The rows, by name."""
+
+_ROBERTA = HfEncoder(
+    "bert",
+    skips_padding=True,
+    head=(HeadRule("cls", "classifier.dense", "tanh"), HeadRule("cls.output", "classifier.out_proj")),
+    defaults=MappingProxyType({"norm_eps": 1e-5}),
+)
+HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
+    {
+        "bert": HfEncoder(
+            "bert",
+            defaults=MappingProxyType({"norm_eps": 1e-12}),
+            model_class="Bert",
+            inner="bert",
+        ),
+        "roberta": _ROBERTA,
+        "xlm-roberta": _ROBERTA,
+        "camembert": _ROBERTA,
+        "nomic_bert": HfEncoder(
+            "nomic-bert",
+            defaults=MappingProxyType({"norm_eps": 1e-12, "rope_theta": 1000.0}),
+            model_class="NomicBert",
+            inner="nomic_bert",
+            foreign=("num_key_value_heads",),
+        ),
+        "modernbert": HfEncoder(
+            "modern-bert",
+            defaults=MappingProxyType({"norm_eps": 1e-5, "rope_theta": 160000.0, "window": 128}),
+            ignored=("head.*", "decoder.*"),
+            model_class="ModernBert",
+            inner="model",
+            keys=("norm_eps", "hidden_activation"),
+            chooses_head=True,
+        ),
+    }
+)
+"""The rows, by `model_type`."""

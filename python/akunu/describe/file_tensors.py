@@ -1,0 +1,110 @@
+"""The tensors that a model's files have, by their names there, and the type that each gets in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from akunu.describe.architectures import ARCHITECTURES, TensorRule
+from akunu.describe.config import ModelSpec
+from akunu.describe.encoder_modules import DENSE
+from akunu.describe.encoder_rows import ENCODERS, HeadRule
+from akunu.describe.filetypes import tensor_dtype
+from akunu.describe.tensor_map import TensorRef
+
+__all__ = [
+    "DENSE_NAMES",
+    "Shape",
+    "head_layers",
+    "matrix_type",
+    "model_rules",
+    "model_tensors",
+    "quantized_types",
+]
+
+Shape = tuple[int, ...]
+
+DENSE_NAMES: Final = ("dense_2", "dense_3")
+"""GGUF's names of the dense layers behind the pooling."""
+
+
+def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
+    """The type of each matrix of a model in a file of this type, by canonical name."""
+    found: dict[str, str] = {}
+    for rule, layer, ref, _ in model_tensors(spec):
+        if ref.n_cols:
+            dtype = matrix_type(rule.source.replace("{n}", str(layer)), ref.n_cols, file_type, spec)
+            prefix = f"layers.{layer}." if "{n}" in rule.source else ""
+            found |= dict.fromkeys((prefix + name for name, _ in rule.parts), dtype)
+    return found
+
+
+def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef, Shape]]:
+    """What a model has of its architecture's tensors: rule, layer, place of the first rows, shape."""
+    rules = model_rules(spec)
+    for in_layers in (False, True):
+        for layer in range(spec.config.n_layers if in_layers else 1):
+            prefix = f"layers.{layer}." if in_layers else ""
+            for rule in rules:
+                refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
+                ref = refs[0]
+                if ("{n}" in rule.source) is in_layers and ref is not None:
+                    rows = sum(part.n_rows for part in refs if part is not None)
+                    yield rule, layer, ref, (rows, ref.n_cols) if ref.n_cols else (rows,)
+
+
+def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
+    """The type that the mix has for a matrix of this name in GGUF."""
+    config = spec.config
+    layer, stem = 0, name.removesuffix(".weight")
+    if stem.startswith("blk."):
+        _, number, stem = stem.split(".", 2)
+        layer = int(number)
+    return tensor_dtype(
+        file_type,
+        stem,
+        layer=layer,
+        n_layers=config.n_layers,
+        cols=n_cols,
+        gqa=config.n_heads // config.n_kv_heads,
+        tied="output" not in spec.tensors,
+        weighted=weighted,
+    )
+
+
+def model_rules(spec: ModelSpec) -> tuple[TensorRule, ...]:
+    """The tensors that files have for a model of this kind."""
+    config = spec.config
+    row = ENCODERS.get(config.arch)
+    rules = row.rules if row is not None else ARCHITECTURES[config.arch].rules
+    if config.encoder is None:
+        return rules
+    return (*rules, *(rule for i, layer in enumerate(head_layers(spec)) for rule in _head_rules(i, layer)))
+
+
+def head_layers(spec: ModelSpec) -> tuple[HeadRule, ...]:
+    """The layers behind the pooling, by their names in files."""
+    config = spec.config
+    if config.encoder is None or not config.encoder.head:
+        return ()
+    row = ENCODERS.get(config.arch)
+    if row is not None:
+        return row.head[len(row.head) - len(config.encoder.head) :]
+    if config.encoder.task == "rank":
+        return (HeadRule("cls.output", "score"),)
+    return tuple(HeadRule(name, f"{DENSE}{i}.linear") for i, name in enumerate(DENSE_NAMES))
+
+
+def _head_rules(i: int, layer: HeadRule) -> list[TensorRule]:
+    canonical = f"head.{i}"
+    rules = [
+        TensorRule(f"{layer.source}.weight", f"{layer.hf}.weight", ((canonical, "rows"),), "cols"),
+        TensorRule(f"{layer.source}.bias", f"{layer.hf}.bias", ((f"{canonical}_bias", "rows"),)),
+    ]
+    if layer.norm is not None:
+        names = zip(*((f"{name}.weight", f"{name}.bias") for name in layer.norm), strict=True)
+        parts = (f"{canonical}_norm", f"{canonical}_norm_bias")
+        rules += [
+            TensorRule(source, hf, ((part, "rows"),)) for (source, hf), part in zip(names, parts, strict=True)
+        ]
+    return rules

@@ -1,0 +1,560 @@
+"""From the `config.json` and tensor list of a Hugging Face or MLX folder to a checked model specification.
+
+The counterpart of `akunu.describe.config.resolve`, just as strict. The facts are Transformers' (its
+configuration and model classes, `modeling_rope_utils.py`), against which tests/models checks every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.architectures import (
+    ARCHITECTURES,
+    CONFIG_KEYS,
+    Architecture,
+    ConfigKey,
+    Gate,
+    LayerKind,
+    TensorRule,
+    with_expert_form,
+)
+from akunu.describe.blocks import ExpertRouter
+from akunu.describe.config import ModelSpec, local_by_period, model_config
+from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
+from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.rotary import (
+    DIVISORS,
+    inverse_frequencies,
+    is_divisor,
+    llama3,
+    longrope_scale,
+    yarn,
+    yarn_scale,
+)
+from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
+
+__all__ = [
+    "HfNumbers",
+    "HfRotary",
+    "local_layers",
+    "refuse_unknown_features",
+    "resolve_hf",
+    "rotary_parameters",
+]
+
+_ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
+"""Keys whose null means that there is no such thing, not that it is as usual."""
+
+_FULL, _SLIDING = "full_attention", "sliding_attention"
+_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
+
+
+def resolve_hf(
+    config: Mapping[str, object],
+    tensors: Sequence[TensorInfo],
+    *,
+    context: int | None = None,
+    ignored: Sequence[str] = (),
+) -> ModelSpec:
+    """Check a folder's model and describe it.
+
+    Parameters
+    ----------
+    config
+        The object in `config.json`.
+    tensors
+        Those of the SafeTensors files.
+    context, ignored
+        As in `akunu.describe.config.resolve`.
+
+    Returns
+    -------
+    ModelSpec
+        The configuration and the place of every tensor.
+
+    Raises
+    ------
+    UnsupportedError
+        The model type, a feature or a tensor is not known.
+    ModelFileError
+        A key or a tensor is missing, has another type or shape, or is out of range.
+    """
+    model_type, row = _row(config)
+    config = _text_config(config)
+    arch = ARCHITECTURES[row.arch]
+    refuse_unknown_features(config, HF_NEUTRAL)
+    _refuse_foreign_numbers(config, row, model_type)
+    numbers = HfNumbers(config, row.defaults, model_type)
+    sizes = decoder_sizes(numbers)
+    kinds = arch.kinds_of(numbers, sizes.n_layers)
+    _check_activation(config, row, arch)
+    found = join_planes(config, by_name(tensors))
+    refs = with_planes(_map(config, found, row, arch, kinds, sizes, model_type, ignored), found)
+    layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
+    context_length = numbers.integer("context_length")
+    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
+    rotary = [rope.frequencies(_FULL)]
+    frequencies = rotary[0][0]
+    if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
+        raise UnsupportedError(
+            f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
+            f"elements rotate, but in a {model_type} model all do"
+        )
+    if rope.has_local and any(layer_window):
+        rotary.append(rope.frequencies(_SLIDING))
+        if rotary[1][0].shape != frequencies.shape:
+            raise UnsupportedError(
+                f"{rope.where}: the layers differ in their share of rotated elements; only equal layers are "
+                "supported"
+            )
+    model = model_config(
+        arch.name,
+        sizes,
+        numbers,
+        vocab_size=refs["token_embedding"].n_rows,
+        rope_style="half",
+        rotary=rotary,
+        activation=arch.activation,
+        layer_window=layer_window,
+        attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
+        kinds=kinds,
+        router=_router(config, row, arch),
+        gate=_gate(numbers, arch),
+        embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
+    )
+    return ModelSpec(model, refs)
+
+
+def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> tuple[str, Numbers]:
+    """The kind of rotary scaling of a model that `resolve_hf` takes, and its numbers.
+
+    `local`: those of the windowed layers.
+    """
+    model_type, row = _row(config)
+    config = _text_config(config)
+    numbers = HfNumbers(config, row.defaults, model_type)
+    sizes = decoder_sizes(numbers)
+    context_length = numbers.integer("context_length")
+    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context_length)
+    parameters, kind = rope.read(_SLIDING if local else _FULL)
+    return kind, parameters
+
+
+class HfNumbers(Numbers):
+    """The numbers of `config.json`, or of an object in it."""
+
+    def __init__(
+        self, values: Mapping[str, object], defaults: Mapping[str, float], owner: str, where: str = ""
+    ) -> None:
+        super().__init__(values, defaults, owner)
+        self._where = where
+
+    def keys(self, key: ConfigKey) -> tuple[str, ...]:
+        return key.hf
+
+    def shown_key(self, name: str) -> str:
+        return f"config.json: {self._where}{name}"
+
+
+def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
+    name = config.get("model_type")
+    if name is None:
+        raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
+    row = HF_MODELS.get(name) if isinstance(name, str) else None
+    if row is None:
+        from akunu.describe.encoder_rows import HF_ENCODERS
+
+        raise UnsupportedError(
+            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}, "
+            f"and of models that make vectors {', '.join(sorted(HF_ENCODERS))}"
+        )
+    return str(name), row
+
+
+def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
+    """The text model's part of a configuration that has several, with what a null in it means."""
+    text = config.get("text_config")
+    if text is not None:
+        if not isinstance(text, Mapping):
+            raise ModelFileError(f"config.json: text_config: found {shown(text)}, expected an object")
+        outer = {key: config[key] for key in ("quantization", "quantization_config") if key in config}
+        if "tie_word_embeddings" in config:
+            outer["tie_word_embeddings"] = config["tie_word_embeddings"]
+        config = outer | dict(text)
+    # One head of keys for each head of queries.
+    nulls = {key: 0 for key in _ZERO_IF_NULL} | {"num_key_value_heads": config.get("num_attention_heads")}
+    return {key: nulls.get(key) if value is None else value for key, value in config.items()}
+
+
+def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
+    """Raise where a key of `known` has a value that it does not list; null means that nothing is said."""
+    for key, neutral in known.items():
+        value = config.get(key)
+        if value is not None and value not in neutral:
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(value)}, but this feature is not supported "
+                f"(only {neutral[0]} is)"
+            )
+
+
+def _refuse_foreign_numbers(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
+    for key in (key for field in HF_SPECIAL if field not in row.defaults for key in CONFIG_KEYS[field].hf):
+        if config.get(key):
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(config[key])}, but a {model_type} model has none; "
+                "remove the key if the model was trained without it"
+            )
+
+
+def _check_activation(config: Mapping[str, object], row: HfModel, arch: Architecture) -> None:
+    for key in ("hidden_activation", "hidden_act"):
+        name = config.get(key)
+        if name is None:
+            continue
+        if not isinstance(name, str) or (
+            ACTIVATIONS.get(name) != arch.activation and name not in row.activations
+        ):
+            known = [name for name, kind in ACTIVATIONS.items() if kind == arch.activation]
+            raise UnsupportedError(
+                f"config.json: {key}: found {shown(name)}, expected {' or '.join(known)} "
+                f"for a {arch.name} model"
+            )
+        return
+
+
+def _map(
+    config: Mapping[str, object],
+    tensors: Mapping[str, TensorInfo],
+    row: HfModel,
+    arch: Architecture,
+    kinds: Sequence[LayerKind],
+    sizes: DecoderSizes,
+    owner: str,
+    ignored: Sequence[str],
+) -> dict[str, TensorRef]:
+    prefix = _prefix(tensors)
+    embedding = tensors[f"{prefix}embed_tokens.weight"]
+    vocab_size = embedding.shape[0] if embedding.shape else 0
+    announced = config.get("vocab_size")
+    if announced is not None and announced != vocab_size:
+        raise ModelFileError(
+            f"tensor {embedding.name}: found {vocab_size} rows, expected the {shown(announced)} "
+            "of config.json's vocab_size"
+        )
+    head = _head(tensors)
+    tied = _flag(config, "tie_word_embeddings", default=row.tied)
+    if not tied and head not in tensors:
+        raise ModelFileError(
+            f"tensor {head} is missing: a model that writes text needs an output head, or "
+            "tie_word_embeddings in config.json where it is the embedding; one that makes vectors needs "
+            "modules.json, which says how its rows are pooled"
+        )
+    known = {head} if tied else set()
+    flags = {
+        "attn": "attention_bias" if row.biases == "flag" else "",
+        "ffn": "mlp_bias" if row.ffn_biases else "",
+    }
+
+    def named(rules: Sequence[TensorRule]) -> tuple[TensorRule, ...]:
+        """The rules by the checkpoint's names, of what the configuration says that it has."""
+        found = []
+        for rule in rules:
+            is_head = rule.hf == "lm_head.weight"
+            if is_head and tied:
+                continue
+            name = rule.parts[0][0]
+            needed = is_head or not rule.optional
+            if name.endswith("_bias") and not needed:
+                flag = flags[name.partition("_")[0]]
+                if not flag or not _flag(config, flag):
+                    names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
+                    _refuse_bias([name for name in names if name in tensors], flag, owner)
+                    continue
+                needed = True
+            source = head if is_head else prefix + rule.hf
+            found.append(dataclasses.replace(rule, source=source, optional=not needed))
+        return tuple(found)
+
+    def has(name: str) -> bool:
+        return prefix + name in tensors
+
+    by_kind = {
+        id(kind): named(with_expert_form(kind.tensors, has, n, hf=True))
+        for n, kind in reversed(list(enumerate(kinds)))
+    }
+    refs = map_tensors(
+        named(arch.tensors),
+        tensors,
+        sizes.symbols(vocab_size),
+        [LayerTensors(by_kind[id(kind)], sizes.layer_symbols(n)) for n, kind in enumerate(kinds)],
+        owner=owner,
+        known=known,
+        ignored=(*row.ignored, *ignored),
+    )
+    return {
+        name: dataclasses.replace(ref, add=row.norm_add) if name.endswith("norm") else ref
+        for name, ref in refs.items()
+    }
+
+
+def _gate(numbers: HfNumbers, arch: Architecture) -> Gate:
+    """How the model's experts are gated; only a class that clamps reads how."""
+    if arch.gate == Gate():
+        return arch.gate
+    return dataclasses.replace(
+        arch.gate,
+        limit=numbers.real("swiglu_limit", default=arch.gate.limit),
+        sharpness=numbers.real("swiglu_alpha", default=arch.gate.sharpness),
+    )
+
+
+def _router(config: Mapping[str, object], row: HfModel, arch: Architecture) -> ExpertRouter | None:
+    """How the model chooses experts."""
+    if arch.router is None:
+        return None
+    renormalise = arch.router.renormalise
+    if row.renormalise is not None:
+        renormalise = _flag(config, "norm_topk_prob", default=row.renormalise)
+    return ExpertRouter(arch.router.gating, renormalise)
+
+
+def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:
+    value = config.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ModelFileError(f"config.json: {key}: found {shown(value)}, expected true or false")
+    return value
+
+
+def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
+    """Raise where there are biases that the configuration does not ask for: Transformers leaves them out.
+
+    `flag`: the key that asks for them, if the model type has one.
+    """
+    if found:
+        remedy = f"set {flag} to true" if flag else "give another model_type"
+        raise ModelFileError(
+            f"tensor {found[0]}: by config.json this {owner} model has no such bias; "
+            f"{remedy} if it was trained with it, else remove the tensor"
+        )
+
+
+def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
+    """What stands before the decoder's names: "model.", or more where it is a part of the model."""
+    suffix = "embed_tokens.weight"
+    found = sorted(name.removesuffix(suffix) for name in tensors if name.endswith(suffix))
+    if not found:
+        raise ModelFileError(f"tensor model.{suffix} is missing; the checkpoint has no decoder")
+    if len(found) > 1:
+        raise UnsupportedError(
+            f"the checkpoint has several embeddings: {', '.join(prefix + suffix for prefix in found[:4])}"
+        )
+    return found[0]
+
+
+def _head(tensors: Mapping[str, TensorInfo]) -> str:
+    """The output head's name: above the decoder, or above some or all of its parts."""
+    suffix = "lm_head.weight"
+    found = sorted(name for name in tensors if name == suffix or name.endswith(f".{suffix}"))
+    if len(found) > 1:
+        raise UnsupportedError(f"the checkpoint has several output heads: {', '.join(found[:4])}")
+    return found[0] if found else suffix
+
+
+def _layer_windows(
+    config: Mapping[str, object], numbers: HfNumbers, row: HfModel, n_layers: int
+) -> tuple[int, ...]:
+    """Sliding window of each layer, 0 for full attention."""
+    window = numbers.integer("window")
+    if row.windowed == "later" and not _flag(config, "use_sliding_window"):
+        window = 0
+    types = local_layers(config, n_layers) if row.windowed not in ("none", "every") else None
+    if row.windowed == "none" or window == 0:
+        local = [False] * n_layers
+    elif types is not None:
+        local = types
+    elif row.windowed in ("every", "all", "layers"):
+        local = [True] * n_layers
+    elif row.windowed == "later":
+        first = numbers.integer("window_first")
+        local = [n >= first for n in range(n_layers)]
+    else:
+        period = numbers.integer("window_period", default=row.period)
+        local = local_by_period(n_layers, period)
+    return tuple(window if flag else 0 for flag in local)
+
+
+def local_layers(config: Mapping[str, object], n_layers: int) -> list[bool] | None:
+    """Whether each layer is windowed; None where the configuration does not say it layer by layer."""
+    types = config.get("layer_types")
+    if types is None:
+        return None
+    if (
+        not isinstance(types, list)
+        or len(types) != n_layers
+        or any(t not in (_FULL, _SLIDING) for t in types)
+    ):
+        raise ModelFileError(
+            f"config.json: layer_types: found {shown(types)}, expected {_FULL!r} or {_SLIDING!r} "
+            f"for each of the {n_layers} layers"
+        )
+    return [kind == _SLIDING for kind in types]
+
+
+class HfRotary:
+    """The rotary parameters of a model, for all layers or by type of layer.
+
+    Transformers 5 writes `rope_parameters`; before it was `rope_scaling`, with thetas beside it.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object],
+        numbers: HfNumbers,
+        head_dim: int,
+        context_length: int,
+        context: int,
+    ) -> None:
+        self._config = config
+        self._numbers = numbers
+        self._head_dim = head_dim
+        self._context_length = context_length
+        self._context = context
+        self.where = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
+        parameters = config.get(self.where)
+        if parameters is None:
+            parameters = {}
+        if not isinstance(parameters, Mapping):
+            raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
+        self._parameters = parameters
+        self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        self._check_scaling(config.get("rope_scaling"))
+        self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+
+    def _check_scaling(self, scaling: object) -> None:
+        """Raise where the old key says something else than the new one: Transformers would follow either."""
+        if self.where == "rope_scaling" or not scaling:
+            return
+        if not isinstance(scaling, Mapping):
+            raise ModelFileError(f"config.json: rope_scaling: found {shown(scaling)}, expected an object")
+        full = self._parameters.get(_FULL) if self._nested else self._parameters
+
+        def said(values: object) -> dict[str, object]:
+            found = dict(values) if isinstance(values, Mapping) else {}
+            kind = found.pop("type", "default")
+            beside = ("rope_theta", "partial_rotary_factor")  # which the old key did not hold
+            return {"rope_type": kind} | {key: found[key] for key in found if key not in beside}
+
+        if said(scaling) != said(full):
+            raise ModelFileError(
+                f"config.json: rope_scaling: {shown(dict(scaling))}, but rope_parameters, the new name, "
+                f"is {shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
+            )
+
+    def theta(self, layer: str) -> float:
+        """The theta of the layers of one type, of a model that knows no scaling."""
+        rope, kind = self.read(layer)
+        if kind != "default":
+            raise UnsupportedError(
+                f"{rope.shown_key('rope_type')}: found {kind!r}; only 'default' is supported"
+            )
+        return rope.real("rope_theta")
+
+    def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
+        """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
+        rope, kind = self.read(layer)
+        rope_dim = int(self._head_dim * rope.real("rope_share"))
+        if rope_dim < 2 or rope_dim % 2:
+            raise ModelFileError(
+                f"{rope.name('rope_share')}: makes {rope_dim} of a head's {self._head_dim} elements rotate, "
+                "expected an even number from 2"
+            )
+        theta = rope.real("rope_theta")
+        inv_freq = inverse_frequencies(theta, rope_dim)
+        if kind == "default":
+            return inv_freq, 1.0
+        original = rope.integer("rope_original_context", default=self._context_length)
+        ratio = self._context_length / original
+        if kind == "longrope":
+            factor = rope.real("rope_factor", default=ratio)
+            short, long = (self._divisors(rope, f"{n}_factor", rope_dim // 2) for n in ("short", "long"))
+            inv_freq = inv_freq / (long if self._context > original else short)
+            return inv_freq, rope.real("yarn_attn_factor", default=longrope_scale(factor, original))
+        if rope.get("factor") is None:
+            raise ModelFileError(f"{rope.name('rope_factor')} is missing; {kind} scaling needs it")
+        factor = rope.real("rope_factor")
+        if kind == "linear":
+            return inv_freq / factor, 1.0
+        if kind == "llama3":
+            low, high = rope.real("rope_low_freq"), rope.real("rope_high_freq")
+            if not low < high:
+                raise ModelFileError(
+                    f"{rope.name('rope_high_freq')}: found {high}, expected more than low_freq_factor, {low}"
+                )
+            return llama3(inv_freq, factor=factor, low_freq=low, high_freq=high, original=original), 1.0
+        inv_freq = yarn(
+            inv_freq,
+            theta=theta,
+            factor=factor,
+            original=original,
+            beta_fast=rope.real("yarn_beta_fast"),
+            beta_slow=rope.real("yarn_beta_slow"),
+            truncate=rope.get("truncate") is not False,
+        )
+        weight, weight_all = rope.real("yarn_mscale"), rope.real("yarn_mscale_all")
+        scale = yarn_scale(factor)
+        if weight and weight_all:
+            scale = yarn_scale(factor, weight) / yarn_scale(factor, weight_all)
+        return inv_freq, rope.real("yarn_attn_factor", default=scale)
+
+    def read(self, layer: str) -> tuple[HfNumbers, str]:
+        """The parameters of the layers of one type, and the kind of scaling."""
+        parameters: object = self._parameters
+        where = f"{self.where}."
+        if self._nested:
+            parameters = self._parameters.get(layer) or {}
+            where += f"{layer}."
+        elif layer == _SLIDING:
+            parameters = {}  # a local theta is not scaled
+        if not isinstance(parameters, Mapping):
+            raise ModelFileError(f"config.json: {where[:-1]}: found {shown(parameters)}, expected an object")
+        local = layer == _SLIDING
+        theta = self._numbers.real("rope_theta")
+        # ModernBERT's null means that of the other layers, where no key means the class's own.
+        if local and self._config.get("local_rope_theta", 0) is not None:
+            theta = self._numbers.real("local_rope_theta", default=theta)
+        share, original = "partial_rotary_factor", "original_max_position_embeddings"
+        outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}
+        values = {"rope_theta": theta} | outer | dict(parameters)
+        if original in outer:  # Phi 3 keeps its first context outside, and that is the one that counts
+            values[original] = outer[original]
+        kind = values.get("rope_type", values.get("type", "default"))
+        if kind in ("su", "yarn") and "long_factor" in values:
+            kind = "longrope"  # its first names
+        if kind not in _ROPE_TYPES:
+            raise UnsupportedError(
+                f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
+            )
+        if kind == "dynamic":  # up to the context that the model was trained for, and there is no other here
+            kind = "default"
+        return HfNumbers(values, {}, self._numbers.owner, where), str(kind)
+
+    def _divisors(self, rope: HfNumbers, key: str, n: int) -> npt.NDArray[np.float64]:
+        """LongRoPE's divisors, [rope_dim/2]."""
+        values = rope.get(key)
+        name = rope.shown_key(key)
+        if not isinstance(values, list) or len(values) != n:
+            raise ModelFileError(f"{name}: found {shown(values)}, expected a list of {n} numbers")
+        # bool is a subclass of int
+        if not all(isinstance(v, int | float) and not isinstance(v, bool) and is_divisor(v) for v in values):
+            raise ModelFileError(f"{name}: expected {n} {DIVISORS}")
+        return np.asarray(values, np.float64)

@@ -1,0 +1,196 @@
+"""From an architecture's tensor rules and a file's tensors to the place of every canonical tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.architectures import TensorRule
+
+__all__ = ["LayerTensors", "TensorInfo", "TensorRef", "by_name", "check_shape", "map_tensors", "rows_of"]
+
+_VECTOR_DTYPES = ("f32", "f16", "bf16")
+
+
+class TensorInfo(Protocol):
+    """One tensor of a file: `shape` is outermost first, so a linear layer is (rows, cols)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    """Where a canonical tensor lies: rows `first_row` to `first_row + n_rows` of tensor `source`.
+
+    A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
+    hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
+    make, `source` has the codes, and `scales` and `biases` are the others; `scale_tile` is as in
+    `akunu.describe.quantized.Matrix`.
+
+    Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
+    are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
+    many rows.
+    """
+
+    source: str
+    first_row: int
+    n_rows: int
+    n_cols: int
+    add: float = 0.0
+    dtype: str = ""
+    scales: str = ""
+    biases: str = ""
+    scale_tile: tuple[int, int] | None = None
+    group: tuple[int, int] | None = None
+    more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerTensors:
+    """The tensors of one layer: its rules, and what their symbols stand for in it."""
+
+    rules: tuple[TensorRule, ...]
+    sizes: Mapping[str, int]
+
+
+def by_name(tensors: Sequence[TensorInfo]) -> dict[str, TensorInfo]:
+    """The tensors of a file by their names, which differ."""
+    found: dict[str, TensorInfo] = {}
+    for tensor in tensors:
+        if tensor.name in found:
+            raise ModelFileError(f"tensor {tensor.name} appears twice")
+        found[tensor.name] = tensor
+    return found
+
+
+def map_tensors(
+    rules: Iterable[TensorRule],
+    tensors: Mapping[str, TensorInfo],
+    sizes: Mapping[str, int],
+    layers: Sequence[LayerTensors] = (),
+    *,
+    owner: str,
+    known: Iterable[str] = (),
+    ignored: Sequence[str] = (),
+) -> dict[str, TensorRef]:
+    """Place of every canonical tensor; raises when one is missing, misshapen, or left over.
+
+    Parameters
+    ----------
+    rules
+        What the file may have outside of layers. Their `source` names tensors of this file.
+    tensors
+        The file's, by name.
+    sizes
+        What the symbols of these rules stand for.
+    layers
+        What each layer may have, in order.
+    owner
+        The architecture, for messages.
+    known, ignored
+        Names, and patterns of names, that may be left over.
+    """
+    found: dict[TensorRule, list[tuple[str, str, Mapping[str, int]]]] = {
+        rule: [("", rule.source, sizes)] for rule in rules
+    }
+    for n, layer in enumerate(layers):
+        for rule in layer.rules:
+            source = rule.source.replace("{n}", str(n))
+            found.setdefault(rule, []).append((f"layers.{n}.", source, layer.sizes))
+    refs: dict[str, TensorRef] = {}
+    used = set(known)
+    for rule, places in found.items():
+        sources = [_sources(rule, source, own) for _, source, own in places]
+        if rule.optional and not any(name in tensors for names in sources for name in names):
+            continue
+        for (prefix, _, own), names in zip(places, sources, strict=True):
+            refs |= _place(rule, names, tensors, own, prefix, owner, len(places))
+            used.update(names)
+    for name in tensors:
+        if name not in used and not any(fnmatchcase(name, pattern) for pattern in ignored):
+            shown = name if name.isprintable() else repr(name)
+            raise UnsupportedError(
+                f"tensor {shown}: the architecture {owner} with {len(layers)} layers has no such tensor, "
+                "and to leave it out would change the model"
+            )
+    return refs
+
+
+def _sources(rule: TensorRule, source: str, sizes: Mapping[str, int]) -> list[str]:
+    """The tensors of the file that a rule is about: one, or one for each of its count."""
+    if "{e}" not in source:
+        return [source]
+    assert rule.count is not None, source
+    return [source.replace("{e}", str(e)) for e in range(sizes[rule.count])]
+
+
+def _place(
+    rule: TensorRule,
+    sources: Sequence[str],
+    tensors: Mapping[str, TensorInfo],
+    sizes: Mapping[str, int],
+    prefix: str,
+    owner: str,
+    n_places: int,
+) -> dict[str, TensorRef]:
+    """Where the parts of a rule's tensors lie, by their canonical names."""
+    rows = [sizes[symbol] for _, symbol in rule.parts]
+    n_cols = sizes[rule.cols] if rule.cols is not None else 0
+    count = sizes[rule.count] if rule.count is not None else 1
+    stacked = rule.count is not None and len(sources) == 1
+    shape = (*((count,) if stacked else ()), sum(rows), *((n_cols,) if n_cols else ()))
+    for source in sources:
+        tensor = tensors.get(source)
+        if tensor is None:
+            where = f"{n_places} layers of this {owner} model need it" if prefix else "it is needed"
+            raise ModelFileError(f"tensor {source} is missing; {where}")
+        check_shape(tensor, shape, vector=not n_cols)
+    refs: dict[str, TensorRef] = {}
+    first = 0
+    for i, ((name, _), n_rows) in enumerate(zip(rule.parts, rows, strict=True)):
+        group = None
+        if rule.interleaved:
+            group = (1, len(rows))
+        elif len(rows) > 1 and count > 1:
+            group = (n_rows, sum(rows))
+        refs[prefix + name] = TensorRef(
+            sources[0],
+            i if rule.interleaved else first,
+            n_rows * count,
+            n_cols,
+            group=group,
+            more=tuple(sources[1:]),
+        )
+        first += n_rows
+    return refs
+
+
+def rows_of(tensor: TensorInfo) -> int:
+    """Rows of a matrix, which may be written as a vector if it is one."""
+    return tensor.shape[0] if len(tensor.shape) > 1 else 1
+
+
+def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool | None = None) -> None:
+    """Raise unless the tensor has this shape, and a vector a type that vectors have.
+
+    `vector`: it is one, or several of them; by default what has one axis. llama.cpp writes a matrix of one
+    row as a vector.
+    """
+    shape = tuple(tensor.shape)
+    if shape != expected and not (len(expected) == 2 and (1, *shape) == expected):
+        raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
+    if vector is None:
+        vector = len(expected) == 1
+    if vector and tensor.dtype not in _VECTOR_DTYPES:
+        raise UnsupportedError(
+            f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_VECTOR_DTYPES)} "
+            "for a vector"
+        )

@@ -1,0 +1,354 @@
+"""A model as Hugging Face and MLX publish it: a folder of SafeTensors files, `config.json` and a tokenizer.
+
+Nothing in a folder is trusted: shards are files of the folder itself, JSON is read by `akunu.base.json_file`,
+and code is never run. docs/formats.md says what is read, and what is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, errors_of
+from akunu.base.hub_name import model_name
+from akunu.base.json_file import read_object, read_optional, read_text
+from akunu.describe.config_numbers import shown
+from akunu.describe.encoder_modules import DENSE, makes_vectors, read_modules
+from akunu.describe.quantized import weights_of
+from akunu.describe.sampling import SAMPLING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from akunu._core import SafetensorsFiles, TensorEntry
+    from akunu.describe.config import ModelSpec
+    from akunu.describe.quantized import Weight
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["INDEX", "MODEL_FILES", "ModelFolder", "adapter_error", "is_model_folder", "pickle_error"]
+
+INDEX: Final = "model.safetensors.index.json"
+_INDEX_LIMIT: Final = 64 << 20
+_PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
+
+MODEL_FILES: Final = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
+)
+"""The files of a folder besides its weights that are read."""
+
+
+_OTHER_SAMPLING: Final[Mapping[str, object]] = {
+    "bad_words_ids": None,
+    "begin_suppress_tokens": None,
+    "dola_layers": None,
+    "encoder_repetition_penalty": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "exponential_decay_length_penalty": None,
+    "forced_bos_token_id": None,
+    "forced_eos_token_id": None,
+    "guidance_scale": 1.0,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "penalty_alpha": 0.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "suppress_tokens": None,
+    "top_h": None,
+}
+"""Keys of `generation_config.json` for what Akunu does not have, with the values that ask for nothing."""
+
+
+def is_model_folder(names: Sequence[str]) -> bool:
+    """Whether a folder with these files holds SafeTensors."""
+    return INDEX in names or any(name.endswith(".safetensors") for name in names)
+
+
+def pickle_error(where: object, names: Iterable[str]) -> UnsupportedError | None:
+    """What to say of pickled weights, if these are some."""
+    pickles = sorted(name for name in names if name.endswith(_PICKLES))
+    if not pickles:
+        return None
+    return UnsupportedError(
+        f"{where} has its weights in Python pickles ({pickles[0]}), which can run any code; "
+        "take a SafeTensors version, or make one in a place that you do not mind: "
+        "AutoModelForCausalLM.from_pretrained(IN).save_pretrained(OUT)"
+    )
+
+
+def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | None:
+    """What to say of what was trained beside a model, if these files are that."""
+    if "adapter_config.json" not in names:
+        return None
+    return UnsupportedError(
+        f"{where} is an adapter (LoRA), not a model; merge it into the model that it was trained on, with "
+        "PEFT (model.merge_and_unload().save_pretrained(OUT)) or mlx_lm.fuse"
+    )
+
+
+class ModelFolder:
+    """An opened folder.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Attributes
+    ----------
+    format : str
+        "SafeTensors".
+    files : SafetensorsFiles
+        Its weights.
+    config : dict
+        `config.json`.
+    modules : Modules
+        What the files of an embedding model say besides.
+    metadata : dict
+        What a GGUF file would say of the model's name, chat template and sampling, under GGUF's keys.
+
+    Raises
+    ------
+    ModelFileError
+        A file is missing or damaged.
+    UnsupportedError
+        The weights are pickles, or of a type that Akunu does not have.
+    """
+
+    format: Final = "SafeTensors"
+
+    def __init__(self, path: Path) -> None:
+        from akunu import _core
+
+        self.path = path
+        shards = _shards(path)
+        if not os.path.lexists(path / "config.json"):
+            raise adapter_error(path, [file.name for file in path.iterdir()]) or ModelFileError(
+                f"{path} has no config.json, without which its weights mean nothing; "
+                "fetch the whole repository"
+            )
+        self.config = read_object(path / "config.json")
+        self._generation = read_optional(path / "generation_config.json")
+        self.modules = read_modules(path, self.config)
+        dense = [_dense_weights(layer.path) for layer in self.modules.dense]
+        self.files: SafetensorsFiles = _core.SafetensorsFiles(
+            [str(file) for file in [*(path / name for name in shards), *dense]],
+            [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
+        )
+        _check_index(path, shards, self.files)
+        self.metadata: dict[str, object] = {
+            "general.architecture": self.config.get("model_type"),
+            "general.name": model_name(path),
+            **_templates(path),
+            **self._sampling(),
+        }
+
+    def spec(self, context: int | None = None) -> ModelSpec:
+        """The model's numbers and the place of its tensors: see `akunu.describe.hf_config.resolve_hf`."""
+        from akunu.describe.hf_config import resolve_hf
+
+        with errors_of(self.path):
+            if makes_vectors(self.config, self.modules):
+                from akunu.describe.encoder_config import resolve_hf_vectors
+
+                return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
+            spec = resolve_hf(self.config, self.files.tensors, context=context)
+        _check_tied(self.path, self.files, spec)
+        return spec
+
+    @property
+    def weights(self) -> Sequence[TensorEntry | Weight]:
+        """Its tensors, those of a quantized matrix as one; as they are where they do not fit together."""
+        try:
+            return weights_of(self.config, self.files.tensors)
+        except AkunuError:
+            return self.files.tensors
+
+    def tokenizer(self, n_tokens: int) -> Tokenizer | None:
+        """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
+        from akunu.tokenizer.hf import tokenizer_from_folder
+
+        return tokenizer_from_folder(self.path, n_tokens, self._end_ids())
+
+    def _end_ids(self) -> list[int]:
+        """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
+        said: list[tuple[str, Mapping[str, Any]]] = [
+            ("generation_config.json", self._generation),
+            ("config.json", self.config),
+        ]
+        if isinstance(text := self.config.get("text_config"), Mapping):
+            said.append(("config.json: text_config", text))
+        for name, values in said:
+            found = values.get("eos_token_id")
+            if found is None:
+                continue
+            ids = found if isinstance(found, list) else [found]
+            if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+                raise ModelFileError(
+                    f"{self.path / name}: eos_token_id: found {found!r}, expected one token id or a list"
+                )
+            return ids
+        return []
+
+    def _sampling(self) -> dict[str, object]:
+        """The defaults of sampling."""
+        found = {
+            f"general.sampling.{SAMPLING[key]}": value
+            for key, value in self._generation.items()
+            if key in SAMPLING and value is not None
+        }
+        if "general.sampling.penalty_repeat" in found:
+            found["general.sampling.penalty_last_n"] = -1  # all of the text
+        samples = self._generation.get("do_sample")
+        if samples is not None and not isinstance(samples, bool):
+            raise ModelFileError(
+                f"{self.path / 'generation_config.json'}: do_sample: found {shown(samples)}, "
+                "expected true or false"
+            )
+        if samples is False:
+            found["general.sampling.temp"] = 0.0
+        for key, neutral in _OTHER_SAMPLING.items():
+            value = self._generation.get(key)
+            if value is not None and value != neutral:
+                warnings.warn(
+                    f"{self.path / 'generation_config.json'} recommends {key} = {shown(value)}, "
+                    "which Akunu does not have",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+        return found
+
+
+def _shards(folder: Path) -> list[str]:
+    """Names of the files with the weights."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise ModelFileError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    if "model.safetensors" in names:
+        return ["model.safetensors"]
+    if INDEX in names:
+        shards = sorted(set(_weight_map(folder).values()))
+        missing = [name for name in shards if name not in names]
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise ModelFileError(
+                f"{folder}: of the {len(shards)} shards that {INDEX} names, {missing[0]}{more} is missing; "
+                "fetch it again"
+            )
+        return shards
+    found = [name for name in names if name.endswith(".safetensors")]
+    if len(found) == 1:
+        return found
+    if found:
+        raise ModelFileError(
+            f"{folder} has {len(found)} SafeTensors files ({found[0]}, …), but neither model.safetensors "
+            f"nor {INDEX}, which says how they belong together"
+        )
+    raise pickle_error(folder, names) or ModelFileError(f"{folder} holds no SafeTensors files")
+
+
+def _dense_weights(folder: Path) -> Path:
+    """The file with the weights of a dense layer."""
+    path = folder / "model.safetensors"
+    if not os.path.lexists(path):
+        raise ModelFileError(
+            f"{path} is missing; fetch the whole repository. Older ones have a Python pickle there, which "
+            "can run any code; make another form in a place that you do not mind: "
+            "SentenceTransformer(IN).save_pretrained(OUT)"
+        )
+    return path
+
+
+def _weight_map(folder: Path) -> Mapping[str, str]:
+    """The shard of every tensor."""
+    path = folder / INDEX
+    found = read_object(path, limit=_INDEX_LIMIT).get("weight_map")
+    if not isinstance(found, dict) or not found:
+        raise ModelFileError(f"{path}: weight_map: expected an object of tensor to file")
+    for shard in set(map(str, found.values())):
+        if not _SHARD.fullmatch(shard):
+            raise ModelFileError(
+                f"{path}: weight_map: found the file {shard!r}, "
+                "expected a .safetensors file of the same folder"
+            )
+    return found
+
+
+def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> None:
+    """Raise unless every tensor of the index is in its shard."""
+    if shards == ["model.safetensors"] or not (folder / INDEX).exists():
+        return
+    places = {tensor.name: shards[tensor.file] for tensor in files.tensors if tensor.file < len(shards)}
+    for name, shard in _weight_map(folder).items():
+        if places.get(name) != shard:
+            there = f"is in {places[name]}" if name in places else "is in none of the shards"
+            raise ModelFileError(
+                f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
+            )
+
+
+def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:
+    """Raise where the head is the embedding by the configuration, and the files have another one."""
+    if "output" in spec.tensors:
+        return
+    names = {tensor.name for tensor in files.tensors}
+    embedding = spec.tensors["token_embedding"].source.removesuffix("weight")
+    for name in sorted(names):
+        head, part = name.rpartition(".")[::2]
+        if head.rpartition(".")[2] != "lm_head":
+            continue
+        twin = embedding + part
+        if twin not in names or not _same_bytes(files.tensor_bytes(name), files.tensor_bytes(twin)):
+            raise ModelFileError(
+                f"{folder}: by config.json's tie_word_embeddings the output head is the embedding, but the "
+                f"tensor {name} is not {twin}; set tie_word_embeddings to false if the model was "
+                "trained with a head of its own, else remove the tensor"
+            )
+
+
+def _same_bytes(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> bool:
+    step = 1 << 20  # as it comes from the file, without a copy of it all
+    return len(one) == len(other) and all(
+        one[i : i + step].tobytes() == other[i : i + step].tobytes() for i in range(0, len(one), step)
+    )
+
+
+def _templates(folder: Path) -> dict[str, object]:
+    """The chat templates, under the keys that GGUF has for them."""
+    key = "tokenizer.chat_template"
+    found: dict[str, object] = {}
+    config = read_optional(folder / "tokenizer_config.json").get("chat_template")
+    if config is None:
+        config = read_optional(folder / "chat_template.json").get("chat_template")
+    if isinstance(config, str):
+        found[key] = config
+    elif isinstance(config, list):
+        for entry in config:
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                found[key if entry["name"] == "default" else f"{key}.{entry['name']}"] = entry.get("template")
+    # A file of its own, as Transformers writes them now, counts before those.
+    if os.path.lexists(folder / "chat_template.jinja"):
+        found[key] = read_text(folder / "chat_template.jinja")
+    more = folder / "additional_chat_templates"
+    if more.is_dir():
+        for path in sorted(more.glob("*.jinja")):
+            found[f"{key}.{path.stem}"] = read_text(path)
+    return found

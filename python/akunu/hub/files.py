@@ -1,0 +1,113 @@
+"""Which files of a repository a name means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
+
+__all__ = ["choose", "folder_files", "is_whisper_file", "model_files"]
+
+PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
+"""Which quantization `user/repo` means when the repository has several."""
+
+_WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
+_TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
+_MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
+_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
+"""Files of whisper.cpp."""
+_NOT_A_MODEL = re.compile(r"(^|/)(mmproj|imatrix|mtp|[^/]*imatrix[^/]*\.gguf)", re.IGNORECASE)
+
+
+def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
+    """The files of the model that is meant: the first part first, of SafeTensors `config.json`.
+
+    Parameters
+    ----------
+    repo
+        Name of the repository, for messages.
+    files
+        All its files.
+    wanted
+        A file, a quantization, or "" for the repository's only model or its best known quantization.
+    """
+    if wanted in files and is_whisper_file(wanted):
+        return [wanted]
+    models = model_files([file for file in files if file.endswith(".gguf")])
+    if not models:
+        if not wanted and (speech := sorted(filter(is_whisper_file, files))):
+            raise ModelFileError(f"{repo} has Whisper models; name one, as in {repo}:{speech[0]}")
+        if wanted:
+            raise ModelFileError(f"{repo} has no GGUF file; without {wanted!r} its SafeTensors are loaded")
+        if found := folder_files(list(files)):
+            from akunu.tokenizer.hf import other_tokenizer
+
+            if error := other_tokenizer(repo, files):
+                raise error
+            return found
+        if error := adapter_error(repo, files):
+            raise error
+        if any(file.endswith(".safetensors") for file in files):
+            raise UnsupportedError(
+                f"{repo} has no config.json beside its SafeTensors, so it is no model that Akunu can run"
+            )
+        raise pickle_error(repo, files) or ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
+    if wanted:
+        for parts in models:
+            if wanted in parts:
+                return parts
+        fitting = _quantized(models, wanted)
+    elif len(models) == 1:
+        return models[0]
+    else:
+        fitting = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = ", ".join(parts[0] for parts in (fitting or models)[:12])
+    if wanted and not fitting:
+        raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
+    raise ModelFileError(f"{repo} has several models; name one, as in {repo}:FILE: {shown}")
+
+
+def is_whisper_file(name: str) -> bool:
+    """Whether a file is a model of whisper.cpp, by its name."""
+    return _WHISPER.fullmatch(name) is not None
+
+
+def model_files(gguf: Sequence[str]) -> list[list[str]]:
+    """GGUF files of a text model, the parts of a split one together."""
+    groups: dict[str, list[str]] = {}
+    for file in sorted(gguf):
+        if not _NOT_A_MODEL.search(file):
+            groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
+    return list(groups.values())
+
+
+def folder_files(files: Sequence[str]) -> list[str]:
+    """The files of a model in SafeTensors, `config.json` first; none where there is no such model."""
+    top = [file for file in files if "/" not in file]
+    weights = sorted(file for file in top if _WEIGHTS.fullmatch(file))
+    if "model.safetensors" in weights:
+        weights = ["model.safetensors"]
+    elif INDEX in top:
+        weights.append(INDEX)
+    else:
+        weights = [file for file in top if file.endswith(".safetensors")]
+    if not weights or "config.json" not in top:
+        return []
+    more = sorted(file for file in files if _TEMPLATE.fullmatch(file) or _MODULE.fullmatch(file))
+    return [*(file for file in MODEL_FILES if file in top), *more, *weights]
+
+
+def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:
+    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M.
+
+    An underscore begins a word only before letters and a digit: name_Q4_K_M has no word K_M.
+    """
+    word = re.compile(rf"(?<!UD)(^|[-./]|_(?=[A-Z]+\d)){re.escape(kind)}([-./]|$)", re.IGNORECASE)
+    return [parts for parts in models if word.search(Path(parts[0]).name) or word.search(parts[0])]

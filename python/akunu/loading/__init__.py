@@ -1,0 +1,1 @@
+"""From a model's name to a loaded model; `akunu.load` is the entrance."""

@@ -1,0 +1,90 @@
+"""The smaller model that writes ahead of another one (`load(draft=…)`), if the two fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.base.hub_name import model_name
+from akunu.files.model_files import ModelFiles, open_model
+
+if TYPE_CHECKING:
+    from akunu._core import Engine
+    from akunu.describe.config import ModelSpec
+    from akunu.tokenizer import Tokenizer
+
+__all__ = ["DraftModel"]
+
+
+@dataclass(frozen=True)
+class DraftModel:
+    """An opened model that is to draft.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    opened, spec
+        Its files, and its numbers.
+    """
+
+    path: Path
+    opened: ModelFiles
+    spec: ModelSpec
+
+    @classmethod
+    def open(cls, path: Path, context: int) -> DraftModel:
+        """Open it, for texts of up to `context` tokens.
+
+        Raises
+        ------
+        ModelFileError, UnsupportedError
+            It cannot be opened, or draws no tokens.
+        """
+        opened = open_model(path)
+        spec = opened.spec(context)
+        if spec.config.context_length < context:
+            spec = opened.spec(spec.config.context_length)
+        if spec.config.encoder is not None:
+            raise UnsupportedError(f"draft: {model_name(path)} makes vectors and writes no text")
+        return cls(path, opened, spec)
+
+    def check(self, tokenizer: Tokenizer | None, vocab_size: int, larger: Path) -> None:
+        """Compare vocabularies. One may have more ids than the other: rows that no text uses.
+
+        Raises
+        ------
+        InvalidArgumentError
+            They differ; the message names the first difference.
+        """
+        mine, own_size = self.opened.tokenizer(self.spec.config.vocab_size), self.spec.config.vocab_size
+        if mine is None or tokenizer is None:
+            if mine is not tokenizer or own_size != vocab_size:
+                raise InvalidArgumentError(
+                    f"draft: {model_name(self.path)} has {own_size} tokens and {model_name(larger)} "
+                    f"{vocab_size}, not both with texts; a model that drafts has the same vocabulary"
+                )
+            return
+        pairs = zip(mine.all_pieces(), tokenizer.all_pieces(), strict=False)
+        for i, (piece, other) in enumerate(pairs):
+            if piece != other:
+                raise InvalidArgumentError(
+                    f"draft: token {i} is {piece!r} in {model_name(self.path)} and {other!r} in "
+                    f"{model_name(larger)}; a model that drafts has the same vocabulary"
+                )
+
+    def engine(self, *, device: str, context: int, threads: int, kv_dtype: str, parallel: int) -> Engine:
+        """Load it, with the settings of the larger model."""
+        from akunu import _core
+
+        return _core.Engine(
+            self.opened.files,
+            self.spec,
+            device=device,
+            context=min(context, self.spec.config.context_length),
+            threads=threads,
+            kv_dtype=kv_dtype,
+            parallel=parallel,
+        )

@@ -1,0 +1,109 @@
+"""Sizes of published models, as data, for `--synthetic`.
+
+Source: each model's `config.json` at its publisher. Vocabulary sizes are those of the embedding matrix,
+padding included, because that is what is multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["SHAPES", "Shape"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of one published model.
+
+    Attributes
+    ----------
+    arch
+        Row of `akunu.describe.architectures.ARCHITECTURES`.
+    label
+        The size in a table's column "model", such as "0.6B".
+    tied
+        The output head is the embedding matrix.
+    llama3_rope
+        The file has `rope_freqs.weight`, Llama 3.1's divisors of the rotary frequencies (factor, by the
+        scaling rule of its `rope_scaling`); 0 = none.
+    extra
+        Further metadata, by key without the architecture's prefix.
+    """
+
+    arch: str
+    label: str
+    n_layers: int
+    dim: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_dim: int
+    vocab_size: int
+    context_length: int
+    rope_theta: float
+    norm_eps: float = 1e-5
+    tied: bool = True
+    llama3_rope: float = 0.0
+    extra: Mapping[str, int | float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+_GEMMA2 = MappingProxyType(
+    {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "attention.sliding_window": 4096}
+)
+
+
+def _experts(
+    count: int, used: int, dim: int, more: Mapping[str, int | float] = MappingProxyType({})
+) -> Mapping[str, int | float]:
+    sizes = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
+    return MappingProxyType(sizes | dict(more))
+
+
+def _window(tokens: int) -> Mapping[str, int | float]:
+    return MappingProxyType({"attention.sliding_window": tokens})
+
+
+# fmt: off
+SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
+    #                       arch      label   layers dim heads kv head   ffn   vocab context theta
+    "stories15m":     Shape("llama",  "15M",   6,  288,  6,  6,  48,   768,  32000,    256,  1e4),
+    "stories110m":    Shape("llama",  "110M", 12,  768, 12, 12,  64,  2048,  32000,   1024,  1e4),
+    "smollm-135m":    Shape("llama",  "135M", 30,  576,  9,  3,  64,  1536,  49152,   2048,  1e4),
+    "smollm-360m":    Shape("llama",  "360M", 32,  960, 15,  5,  64,  2560,  49152,   2048,  1e4),
+    "smollm2-1.7b":   Shape("llama",  "1.7B", 24, 2048, 32, 32,  64,  8192,  49152,   8192, 1.3e5),
+    "tinyllama-1.1b": Shape("llama",  "1B",   22, 2048, 32,  4,  64,  5632,  32000,   2048,  1e4, tied=False),
+    "llama3.2-1b":    Shape("llama",  "1B",   16, 2048, 32,  8,  64,  8192, 128256, 131072,  5e5,
+                          llama3_rope=32),
+    "llama3.2-3b":    Shape("llama",  "3B",   28, 3072, 24,  8, 128,  8192, 128256, 131072,  5e5,
+                          llama3_rope=32),
+    "llama3.1-8b":    Shape("llama",  "8B",   32, 4096, 32,  8, 128, 14336, 128256, 131072,  5e5,
+                          tied=False, llama3_rope=8),
+    "mistral-7b":     Shape("llama",  "7B",   32, 4096, 32,  8, 128, 14336,  32768,  32768,  1e6, tied=False),
+    "qwen2.5-0.5b":   Shape("qwen2",  "0.5B", 24,  896, 14,  2,  64,  4864, 151936,  32768,  1e6, 1e-6),
+    "qwen2.5-1.5b":   Shape("qwen2",  "1.5B", 28, 1536, 12,  2, 128,  8960, 151936,  32768,  1e6, 1e-6),
+    "qwen3-0.6b":     Shape("qwen3",  "0.6B", 28, 1024, 16,  8, 128,  3072, 151936,  40960,  1e6, 1e-6),
+    "qwen3-1.7b":     Shape("qwen3",  "1.7B", 28, 2048, 16,  8, 128,  6144, 151936,  40960,  1e6, 1e-6),
+    "qwen3-4b":       Shape("qwen3",  "4B",   36, 2560, 32,  8, 128,  9728, 151936,  40960,  1e6, 1e-6),
+    "qwen3-8b":       Shape("qwen3",  "8B",   36, 4096, 32,  8, 128, 12288, 151936,  40960,  1e6, 1e-6,
+                          tied=False),
+    "qwen3-30b-a3b":  Shape("qwen3moe", "30B-A3B", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6,
+                          tied=False, extra=_experts(128, 8, 768)),
+    # So many layers as small memories hold, which cost as much each as those of the whole model.
+    "qwen3-30b-a3b-6-layers": Shape("qwen3moe", "30B-A3B, 6 layers", 6, 2048, 32, 4, 128, 6144, 151936, 40960,
+                          1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
+    "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
+                          1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
+    "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
+                          extra=_GEMMA2),
+    "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,
+                          extra=_window(512)),
+    "gemma3-1b":      Shape("gemma3", "1B",   26, 1152,  4,  1, 256,  6912, 262144,  32768,  1e6, 1e-6,
+                          extra=_window(512)),
+    "phi3-mini":      Shape("phi3",   "3B",   32, 3072, 32, 32,  96,  8192,  32064,   4096,  1e4,
+                          tied=False, extra=_window(2047)),
+})
+# fmt: on
+"""Shapes by the name that `--synthetic` takes."""

@@ -1,0 +1,177 @@
+"""A model of a published shape with random weights: its metadata and tensors, without a file.
+
+It is described the way a GGUF file is, so that `akunu.describe.config.resolve` checks it like one, and so
+that `akunu.bench.gguf_file` can write the same model for another engine to run.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from akunu.base.errors import InvalidArgumentError
+from akunu.describe.architectures import ARCHITECTURES, TensorRule
+from akunu.describe.config import GgufNumbers
+from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
+from akunu.describe.filetypes import FILE_TYPES, block_of, tensor_dtype
+from akunu.loading.shapes import SHAPES, Shape
+
+__all__ = ["SyntheticModel", "SyntheticTensor"]
+
+_ROPE_FREQS = "rope_freqs.weight"
+
+
+@dataclass(frozen=True)
+class SyntheticTensor:
+    """One tensor: `shape` outermost first, `canonical` the names that the engine gives its parts."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    canonical: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its data."""
+        elems, size = block_of(self.dtype)
+        return math.prod(self.shape) // elems * size
+
+
+class SyntheticModel:
+    """Random weights of a known shape and file type.
+
+    Parameters
+    ----------
+    name
+        "SHAPE:TYPE", for example "qwen3-0.6b:q4_0"; see `SHAPES` and `FILE_TYPES`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The shape or the type is not known.
+    """
+
+    def __init__(self, name: str) -> None:
+        shape_name, separator, file_type = name.lower().partition(":")
+        if not separator:
+            raise InvalidArgumentError(
+                f"--synthetic: found {name!r}, expected SHAPE:TYPE such as qwen3-0.6b:q4_0"
+            )
+        if shape_name not in SHAPES:
+            raise InvalidArgumentError(
+                f"--synthetic: unknown shape {shape_name!r}; known are {', '.join(sorted(SHAPES))}"
+            )
+        if file_type not in FILE_TYPES:
+            raise InvalidArgumentError(
+                f"--synthetic: unknown type {file_type!r}; known are {', '.join(FILE_TYPES)}"
+            )
+        self.name = f"{shape_name}:{file_type}"
+        self.shape_name = shape_name
+        self.shape: Shape = SHAPES[shape_name]
+        self.file_type = file_type
+
+    @cached_property
+    def metadata(self) -> dict[str, object]:
+        """The metadata of a GGUF file of this model, except the tokenizer's."""
+        shape = self.shape
+        prefix = shape.arch
+        numbers: dict[str, int | float] = {
+            "block_count": shape.n_layers,
+            "context_length": shape.context_length,
+            "embedding_length": shape.dim,
+            "feed_forward_length": shape.ffn_dim,
+            "attention.head_count": shape.n_heads,
+            "attention.head_count_kv": shape.n_kv_heads,
+            "attention.key_length": shape.head_dim,
+            "attention.value_length": shape.head_dim,
+            "attention.layer_norm_rms_epsilon": shape.norm_eps,
+            "rope.dimension_count": shape.head_dim,
+            "rope.freq_base": shape.rope_theta,
+            "vocab_size": shape.vocab_size,
+            **shape.extra,
+        }
+        return {
+            "general.architecture": shape.arch,
+            "general.name": "random weights",  # llama.cpp takes hints from a model's real name
+            "general.size_label": shape.label,
+            "general.file_type": FILE_TYPES[self.file_type].id,
+            **{f"{prefix}.{key}": value for key, value in numbers.items()},
+        }
+
+    @cached_property
+    def tensors(self) -> list[SyntheticTensor]:
+        """Every tensor, in the order of a file."""
+        arch = ARCHITECTURES[self.shape.arch]
+        found = [self._tensor(rule, None) for rule in arch.tensors if self._wanted(rule)]
+        if self.shape.llama3_rope:
+            found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
+        for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
+            found += [self._tensor(rule, layer) for rule in kind.tensors if self._wanted(rule)]
+        return found
+
+    @cached_property
+    def _numbers(self) -> GgufNumbers:
+        return GgufNumbers(self.metadata, self.shape.arch, ARCHITECTURES[self.shape.arch].defaults)
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """Canonical tensor name to type: the argument `synthetic` of the engine."""
+        return {name: tensor.dtype for tensor in self.tensors for name in tensor.canonical}
+
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]:
+        """Bytes of a tensor that is not random: the divisors of the rotary frequencies."""
+        if name != _ROPE_FREQS or not self.shape.llama3_rope:
+            raise InvalidArgumentError(f"tensor {name}: its weights are random and have no bytes")
+        return np.frombuffer(llama3_divisors(self.shape).astype("<f4").tobytes(), np.uint8)
+
+    @cached_property
+    def _sizes(self) -> DecoderSizes:
+        return decoder_sizes(self._numbers)
+
+    def _wanted(self, rule: TensorRule) -> bool:
+        if rule.source == "output.weight":
+            return not self.shape.tied
+        if not rule.source:  # of checkpoints alone
+            return False
+        return not (rule.optional and rule.parts[0][0].endswith("_bias"))
+
+    def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
+        shape = self.shape
+        sizes = self._sizes.symbols(shape.vocab_size) if layer is None else self._sizes.layer_symbols(layer)
+        count = (sizes[rule.count],) if rule.count is not None else ()
+        rows = sum(sizes[symbol] for _, symbol in rule.parts)
+        prefix = "" if layer is None else f"layers.{layer}."
+        name = rule.source.replace("{n}", str(layer))
+        canonical = tuple(prefix + part for part, _ in rule.parts)
+        if rule.cols is None:
+            return SyntheticTensor(name, "f32", (*count, rows), canonical)
+        cols = sizes[rule.cols]
+        dtype = tensor_dtype(
+            self.file_type,
+            rule.source.removeprefix("blk.{n}.").removesuffix(".weight"),
+            layer=layer or 0,
+            n_layers=shape.n_layers,
+            cols=cols,
+            gqa=shape.n_heads // shape.n_kv_heads,
+            tied=shape.tied,
+        )
+        return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
+
+
+def llama3_divisors(shape: Shape) -> npt.NDArray[np.float64]:
+    """Llama 3.1's divisors of the rotary frequencies, [head_dim/2].
+
+    Its `rope_scaling`: low_freq_factor 1, high_freq_factor 4, original context 8192.
+    """
+    low, high, original = 1.0, 4.0, 8192.0
+    inv_freq = shape.rope_theta ** -(np.arange(0, shape.head_dim, 2) / shape.head_dim)
+    wavelength = 2.0 * math.pi / inv_freq
+    smooth = (original / wavelength - low) / (high - low)
+    between = 1.0 / ((1.0 - smooth) / shape.llama3_rope + smooth)
+    return np.where(
+        wavelength < original / high, 1.0, np.where(wavelength > original / low, shape.llama3_rope, between)
+    )

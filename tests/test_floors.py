@@ -1,0 +1,33 @@
+"""The package has floors: see docs/architecture.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def drawn(*arguments: str) -> str:
+    command = [sys.executable, ROOT / "tools" / "import_graph.py", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_an_import_points_down() -> None:
+    assert drawn("--arrows") == ""
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    assert "circles of modules []" in drawn()
+
+
+def test_an_import_that_points_up_is_found_also_where_akunu_has_the_name(tmp_path: Path) -> None:
+    for name, text in {
+        "__init__.py": "_HOME: object = {'load': 'akunu.loading'}",
+        "base.py": "import akunu\ndef up(): return akunu.load('ember')",
+        "loading.py": "from akunu import base",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert drawn("--package", str(tmp_path), "--arrows").endswith("akunu.base imports akunu.loading\n")
+    assert "circles of modules [['akunu.base', 'akunu.loading']]" in drawn("--package", str(tmp_path))
