@@ -1,7 +1,7 @@
 """Decode speed on a machine that is not one's own: beside busy processes, in pairs, and under a quota.
 
-    python bench/busy.py ember
-    python bench/busy.py ember --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_0 --folder /tmp/models \\
+    python -m bench.busy ember
+    python -m bench.busy ember --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_0 --folder /tmp/models \\
         --peer llama.cpp=/path/to/llama-bench
 
 For each model and each condition it compares thread counts: the default, one, two, and twice the cores. The
@@ -41,8 +41,8 @@ from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from json_file import write_json
-from peers import AKUNU, parse_peers, write_synthetic
+from bench.json_file import write_json
+from bench.peers import AKUNU, parse_peers, write_synthetic
 
 GROUPS: Final = Path("/sys/fs/cgroup")
 QUOTA_PERIOD_US: Final = 100_000
@@ -401,4 +401,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "busy.py"))
+    sys.exit(run_command(command, "python -m bench.busy"))

@@ -1,9 +1,9 @@
 """What each file type costs: time to convert, size, and the perplexity of a text before and after.
 
-    python bench/convert.py model-f16.gguf --text book.txt
-    python bench/convert.py ember --text book.txt --types q8_0,q4_k_m --threads 2 --json out.json
-    python bench/convert.py ember --text book.txt --imatrix other-pages.txt
-    python bench/convert.py model-f16.gguf --peer /path/to/llama-quantize --rounds 3
+    python -m bench.convert model-f16.gguf --text book.txt
+    python -m bench.convert ember --text book.txt --types q8_0,q4_k_m --threads 2 --json out.json
+    python -m bench.convert ember --text book.txt --imatrix other-pages.txt
+    python -m bench.convert model-f16.gguf --peer /path/to/llama-quantize --rounds 3
 
 Rates are in bytes of F32 weights, whatever the source has, so that types and sources compare. Perplexity is
 `akunu perplexity`'s. With a peer, the two convert by turns, and the shortest time of each counts: here of the
@@ -34,8 +34,8 @@ from akunu.conversion import importance_of
 from akunu.describe.filetypes import FILE_TYPES
 from akunu.files.model_files import open_model
 from akunu.loading.finding import find_model
-from json_file import write_json
-from measure import run
+from bench.json_file import write_json
+from bench.measure import run
 
 PEER_LACKS: Final = {"mxfp4"}
 """File types that llama-quantize does not make of a dense model."""

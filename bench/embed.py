@@ -1,6 +1,6 @@
 """Texts a second of an embedding model, beside Sentence Transformers on the same processor.
 
-Usage: python bench/embed.py FOLDER [--backend NAME]... [--exact NAME] [--type TYPE] [--threads N]
+Usage: python -m bench.embed FOLDER [--backend NAME]... [--exact NAME] [--type TYPE] [--threads N]
                              [--rounds N] [--tokens N] [--llama-embedding PATH]
 
 FOLDER is a model that all can load. Sentence Transformers runs it with PyTorch, ONNX Runtime or OpenVINO:
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 import akunu
-from measure import run
+from bench.measure import run
 
 LENGTHS: Final = (16, 128, 512)
 BACKENDS: Final = {

@@ -1,6 +1,6 @@
 """Whether an importance matrix is the peer's: sums of `llama-imatrix` and ours, of the same text and model.
 
-    python bench/imatrix.py model-f32.gguf --text pages.txt --peer /path/to/llama-imatrix
+    python -m bench.imatrix model-f32.gguf --text pages.txt --peer /path/to/llama-imatrix
 
 Both run windows of 512 tokens. Where a model wants BOS, the peer puts it in the place of a window's first
 token and we before it: the windows are then of the same text, but not of the same tokens, and the sums differ
@@ -23,7 +23,7 @@ from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
 from akunu.files.importance import WINDOW
-from json_file import write_json
+from bench.json_file import write_json
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -97,4 +97,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "imatrix.py"))
+    sys.exit(run_command(command, "python -m bench.imatrix"))

@@ -1,7 +1,7 @@
 """Many texts on one model: tokens a second by streams, gaps while a long prompt runs, cached prefixes.
 
-    python bench/many.py qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m -t 2
-    python bench/many.py model.gguf --streams 1,4,8,16 --tokens 64 --peer path/to/llama-batched-bench
+    python -m bench.many qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m -t 2
+    python -m bench.many model.gguf --streams 1,4,8,16 --tokens 64 --peer path/to/llama-batched-bench
 
 A model is a file or SHAPE:TYPE with random weights. The numbers of streams are timed in turn, round after
 round, in random order; figures are medians of the rounds, and ratios are to the first number in the same run.
@@ -41,8 +41,8 @@ from akunu.loading.engines import is_synthetic, open_engine
 from akunu.loading.finding import find_model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
-from json_file import write_json
-from timed_engine import TimedEngine
+from bench.json_file import write_json
+from bench.timed_engine import TimedEngine
 
 START: Final = 32
 """Tokens of each stream's prompt."""
@@ -278,4 +278,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "many.py"))
+    sys.exit(run_command(command, "python -m bench.many"))

@@ -1,7 +1,7 @@
 """Host time per token of the Metal backend: encoding and submitting, while a GPU that does nothing takes it.
 
-    python bench/metal_encode.py                  # a build with -DAKUNU_METAL=EMULATED
-    python bench/metal_encode.py --layers 32 --limit 30
+    PYTHONPATH=tests python -m bench.metal_encode                  # a build with -DAKUNU_METAL=EMULATED
+    PYTHONPATH=tests python -m bench.metal_encode --layers 32 --limit 30
 
 The emulator's no-op mode leaves the host's own cost. A chain of 256 tokens is run again and again; the least
 of the calling thread's CPU times counts, since other load only adds. On a Mac a message costs more than the
@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import click
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from metal_emulator.control import Control
 from sampling.engines import synthetic

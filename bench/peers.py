@@ -1,7 +1,7 @@
 """Akunu beside llama.cpp and programs like it, on the same files, in the same minutes.
 
-    python bench/peers.py --peer llama.cpp=/path/to/llama-bench model.gguf -t 1,2
-    python bench/peers.py --peer llama.cpp=… --peer "ik_llama.cpp=/path/to/its/llama-bench -rtr 1" \
+    python -m bench.peers --peer llama.cpp=/path/to/llama-bench model.gguf -t 1,2
+    python -m bench.peers --peer llama.cpp=… --peer "ik_llama.cpp=/path/to/its/llama-bench -rtr 1" \
         --synthetic qwen3-0.6b:q4_0,llama3.2-1b:q4_k_m --folder /tmp/models -t 2
 
 A peer takes llama-bench's options and prints its JSON. In each round the models come in random order, and
@@ -30,8 +30,8 @@ from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from json_file import write_json
-from measure import LIMITS, Rule, probe, run
+from bench.json_file import write_json
+from bench.measure import LIMITS, Rule, probe, run
 
 AKUNU: Final = "akunu"
 
@@ -344,7 +344,7 @@ def command(
 
     \b
     Example:
-      python bench/peers.py --peer llama.cpp=llama-bench model.gguf -t 1,2 --svg peers.svg
+      python -m bench.peers --peer llama.cpp=llama-bench model.gguf -t 1,2 --svg peers.svg
     """
     try:
         counts = parse_ints(threads, low=1)
@@ -379,4 +379,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "peers.py"))
+    sys.exit(run_command(command, "python -m bench.peers"))

@@ -1,7 +1,7 @@
 """What integer arithmetic costs: the perplexity of a file, of its weights as F32, and in a peer's program.
 
-    python bench/quality.py model.gguf --text wiki.test.raw
-    python bench/quality.py model-*.gguf --text wiki.test.raw --peer /path/to/llama-perplexity
+    python -m bench.quality model.gguf --text wiki.test.raw
+    python -m bench.quality model-*.gguf --text wiki.test.raw --peer /path/to/llama-perplexity
 
 Perplexity as llama.cpp counts it: the text is cut into windows, each begins with the BOS token where the
 model wants one, and the second half of each is scored. With its weights dequantised to F32 a model does not
@@ -26,7 +26,7 @@ import akunu
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from json_file import write_json
+from bench.json_file import write_json
 
 ESTIMATE: Final = re.compile(r"Final estimate: PPL = ([\d.]+)")
 PEER_ATTEMPTS: Final = 5
@@ -59,7 +59,7 @@ def perplexity(path: Path, text: str, context: int, windows: int, threads: int |
     total = 0.0
     with akunu.load(path, context=context, threads=threads, progress=False) as model:
         ids = model.tokenize(text)
-        bos = model.tokenizer.bos_id if model.tokenizer.add_bos else None
+        bos = model.tokenizer.bos_id if model.tokenizer.template.before else None
         windows = min(windows, len(ids) // context)
         if windows == 0:
             raise click.UsageError(f"the text has {len(ids)} tokens, fewer than a window of {context}")
@@ -151,4 +151,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "quality.py"))
+    sys.exit(run_command(command, "python -m bench.quality"))

@@ -1,7 +1,7 @@
 """Every kernel's time against its floor: what the machine's peaks allow, measured in the same run.
 
-    python bench/roofline.py model.gguf
-    python bench/roofline.py qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m --phase decode,prefill --json roofline.json
+    python -m bench.roofline model.gguf
+    python -m bench.roofline qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m --phase decode,prefill --json roofline.json
 
 The rows are ordered by the time that is lost above the floor, so the first is where work pays most.
 """
@@ -22,7 +22,7 @@ from akunu.cli.console import bar, note, print_table, seconds_text
 from akunu.cli.costs import Cost, costs, mean_peaks
 from akunu.cli.phases import ROWS
 from akunu.loading.engines import open_engine
-from json_file import write_json
+from bench.json_file import write_json
 
 
 def measure(
@@ -120,4 +120,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "roofline.py"))
+    sys.exit(run_command(command, "python -m bench.roofline"))

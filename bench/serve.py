@@ -1,8 +1,8 @@
 """A server under load: throughput, and the times to the first token and between tokens that clients see.
 
-    python bench/serve.py model.gguf
-    python bench/serve.py model.gguf --peer llama-server=/path/to/llama-server --clients 1,4,8,16
-    python bench/serve.py --url http://127.0.0.1:8080 --name qwen
+    python -m bench.serve model.gguf
+    python -m bench.serve model.gguf --peer llama-server=/path/to/llama-server --clients 1,4,8,16
+    python -m bench.serve --url http://127.0.0.1:8080 --name qwen
 
 Each program serves the same file, and is asked by so many clients at once, over `/v1/chat/completions` with
 streams:
@@ -43,8 +43,8 @@ from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from json_file import write_json
-from peers import parse_peers
+from bench.json_file import write_json
+from bench.peers import parse_peers
 
 SENTENCE: Final = "the river ran past a small house where an old man kept seven clocks and a dog"
 
@@ -349,4 +349,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "bench/serve.py"))
+    sys.exit(run_command(command, "python -m bench.serve"))

@@ -1,7 +1,7 @@
 """A server under clients that misbehave, for a long time: what it holds afterwards is what it held before.
 
-    python bench/soak.py                       ten minutes
-    python bench/soak.py model.gguf --seconds 3600 --clients 24
+    python -m bench.soak                       ten minutes
+    python -m bench.soak model.gguf --seconds 3600 --clients 24
 
 Clients go away in the middle of a request or an answer, read slowly or not at all, send what is no request,
 and ask for texts, chats, forms and several texts at once. Each minute all of them pause; when the server is
@@ -28,7 +28,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from serve import SENTENCE, free_port, running
+from bench.serve import SENTENCE, free_port, running
 
 PHASE_SECONDS: Final = 60.0
 GROWTH: Final = 24 << 20
@@ -152,4 +152,4 @@ def command(model: str, seconds: float, clients: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "bench/soak.py"))
+    sys.exit(run_command(command, "python -m bench.soak"))

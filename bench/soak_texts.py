@@ -1,7 +1,7 @@
 """Texts that begin, stop, are given up and go on beside one another, until a million tokens are drawn.
 
-    python bench/soak_texts.py --device cuda
-    python bench/soak_texts.py model.gguf --tokens 10000000
+    python -m bench.soak_texts --device cuda
+    python -m bench.soak_texts model.gguf --tokens 10000000
 
 One reader alone and many take turns, so that steps have one row and up to all that the model runs at once.
 Each text has a prompt, a length, a seed and settings of its own; a third are given up after fewer than 30
@@ -24,7 +24,7 @@ from akunu.api.options import GenerationOptions
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note
-from serve import SENTENCE
+from bench.serve import SENTENCE
 
 WORDS: Final = SENTENCE.split()
 COMPARED: Final = 12
@@ -102,4 +102,4 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "bench/soak_texts.py"))
+    sys.exit(run_command(command, "python -m bench.soak_texts"))

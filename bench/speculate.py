@@ -1,7 +1,7 @@
 """Drafts: tokens a second with them and without, for texts that repeat and texts that do not.
 
-    python bench/speculate.py qwen3-0.6b:q4_0 ember -t 2
-    python bench/speculate.py large.gguf --draft small.gguf
+    python -m bench.speculate qwen3-0.6b:q4_0 ember -t 2
+    python -m bench.speculate large.gguf --draft small.gguf
 
 A model is a file, a built-in model, or SHAPE:TYPE with random weights. Three texts of each are written:
 
@@ -37,7 +37,7 @@ from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.writer import Writer
-from json_file import write_json
+from bench.json_file import write_json
 
 PROMPT: Final = 64
 """Tokens of the prompt."""
@@ -155,4 +155,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "speculate.py"))
+    sys.exit(run_command(command, "python -m bench.speculate"))

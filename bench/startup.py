@@ -1,7 +1,7 @@
 """Time from launch to the first token, and peak memory, of `akunu complete` and of a peer's program.
 
-    python bench/startup.py model.gguf
-    python bench/startup.py model.gguf --peer /path/to/llama-completion -t 2
+    python -m bench.startup model.gguf
+    python -m bench.startup model.gguf --peer /path/to/llama-completion -t 2
 
 Each program writes one token, in turn and in random order. The first byte on standard output is the
 first token: neither program prints the prompt. The file should be in the page cache; one untimed run of each
@@ -22,8 +22,8 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import bytes_text, note, print_table, seconds_text
-from json_file import write_json
-from measure import LIMITS, Rule, Usage, probe, run
+from bench.json_file import write_json
+from bench.measure import LIMITS, Rule, Usage, probe, run
 
 PROMPT: Final = "Once upon a time"
 PEER_ARGUMENTS: Final = (
@@ -111,4 +111,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "startup.py"))
+    sys.exit(run_command(command, "python -m bench.startup"))

@@ -1,7 +1,7 @@
 """What a form costs: tokens of a text under masks beside tokens without, in turns.
 
-    python bench/structured.py qwen3-0.6b:q4_0 -t 2 --vocabulary vocab.gguf
-    python bench/structured.py model.gguf --texts 1,4
+    python -m bench.structured qwen3-0.6b:q4_0 -t 2 --vocabulary vocab.gguf
+    python -m bench.structured model.gguf --texts 1,4
 
 A model is a file or SHAPE:TYPE with random weights, whose vocabulary is then that of the file `--vocabulary`.
 Texts that are free, JSON strings (almost every token is allowed) and digits (few are) take turns, a token
@@ -33,8 +33,8 @@ from akunu.scheduling import Scheduler, Sequence
 from akunu.structured.compiler import Compiler
 from akunu.structured.structure import Structure, structure_of
 from akunu.tokenizer import Tokenizer
-from json_file import write_json
-from timed_engine import TimedEngine
+from bench.json_file import write_json
+from bench.timed_engine import TimedEngine
 
 PROMPT: Final = 32
 ENDLESS: Final[dict[str, Structure | None]] = {
@@ -162,4 +162,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "structured.py"))
+    sys.exit(run_command(command, "python -m bench.structured"))

@@ -1,8 +1,8 @@
 """Whisper beside faster-whisper (CTranslate2) and whisper.cpp: encoder, greedy, beams, batches, memory.
 
-    python bench/whisper.py --sizes tiny,base,small
-    python bench/whisper.py --sizes tiny --whisper-bench /path/to/whisper-bench --rounds 5
-    python bench/whisper.py --sizes small --tests greedy --threads 1 --cpu-time     beside other processes
+    python -m bench.whisper --sizes tiny,base,small
+    python -m bench.whisper --sizes tiny --whisper-bench /path/to/whisper-bench --rounds 5
+    python -m bench.whisper --sizes small --tests greedy --threads 1 --cpu-time     beside other processes
 
 Models have random weights, so that nothing has to be downloaded; a text is as long as is asked for, since
 random weights do not end it. Every figure comes from a process of its own, which also gives the peak of the
@@ -28,11 +28,11 @@ from typing import Any, Final
 import click
 import numpy as np
 
-import measure
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
 from akunu.loading.synthetic_speech import SHAPES, write_random
+from bench import measure
 
 WINDOW: Final = 30.0
 BATCH: Final = 8
@@ -214,7 +214,17 @@ def whisper_cpp(program: str, path: str, job: Job) -> Run:
 
 def child(program: str, path: str, job: Job) -> Run:
     """The same of Akunu, or of CTranslate2 with a type of computing."""
-    code = [sys.executable, __file__, "--child", program, "--path", path, "--tests", ",".join(job.tests)]
+    code = [
+        sys.executable,
+        "-m",
+        "bench.whisper",
+        "--child",
+        program,
+        "--path",
+        path,
+        "--tests",
+        ",".join(job.tests),
+    ]
     used = measure.run(
         [*code, "--threads", str(job.threads), "--tokens", str(job.tokens), *["--cpu-time"] * job.cpu_time]
     )
@@ -313,4 +323,4 @@ def command(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "whisper.py"))
+    sys.exit(run_command(command, "python -m bench.whisper"))

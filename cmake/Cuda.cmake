@@ -14,12 +14,13 @@ function(akunu_add_cuda target)
     return()
   endif()
   find_package(Python COMPONENTS Interpreter REQUIRED)
-  set(embed ${PROJECT_SOURCE_DIR}/cuda/kernel_text.py)
+  set(tools ${PROJECT_SOURCE_DIR}/tools)
   set(text ${CMAKE_CURRENT_BINARY_DIR}/cuda_kernel_source.cpp)
   add_custom_command(
     OUTPUT ${text}
-    COMMAND ${Python_EXECUTABLE} ${embed} --output ${text} --depfile ${text}.d
-    DEPENDS ${embed} ${PROJECT_SOURCE_DIR}/cuda/kernels/interpreter.cu
+    COMMAND ${Python_EXECUTABLE} -m tools.kernel_text --output ${text} --depfile ${text}.d
+    DEPENDS ${tools}/kernel_text.py ${tools}/texts.py ${PROJECT_SOURCE_DIR}/cuda/kernels/interpreter.cu
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DEPFILE ${text}.d
     COMMENT "CUDA kernels as text"
     VERBATIM)

@@ -29,10 +29,11 @@ function(akunu_kernel_sources result)
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/kernels/*.metal)
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${Python_EXECUTABLE} ${AKUNU_METAL_ROOT}/flatten.py --compiler=${CMAKE_CXX_COMPILER}
+    COMMAND ${Python_EXECUTABLE} -m tools.flatten --compiler=${CMAKE_CXX_COMPILER}
             --output ${output} --depfile ${output}.d -I ${AKUNU_METAL_ROOT}/include -I ${PROJECT_SOURCE_DIR}/cpp
             -I ${PROJECT_SOURCE_DIR} -- ${kernels}
-    DEPENDS ${AKUNU_METAL_ROOT}/flatten.py ${kernels}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/flatten.py ${PROJECT_SOURCE_DIR}/tools/texts.py ${kernels}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DEPFILE ${output}.d
     COMMENT "Metal kernels as text"
     VERBATIM)

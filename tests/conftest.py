@@ -13,6 +13,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+pytest_plugins = ["left_behind", "order"]
+
+# Processes that run in another folder find the same.
+if "PYTHONPATH" in os.environ:
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        os.path.abspath(path) for path in os.environ["PYTHONPATH"].split(os.pathsep) if path
+    )
+
 # Compiled Metal kernels are kept in the user's cache, which tests leave alone.
 os.environ.setdefault("AKUNU_CACHE", str(ROOT / "build" / "cache"))
 

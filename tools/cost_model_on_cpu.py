@@ -1,6 +1,6 @@
 """Compare the cost model with measurements on this machine's CPU, for docs/performance-notes.md.
 
-    python tools/cost_model_on_cpu.py qwen3-0.6b:q4_0 llama3.2-1b:f16 --threads 2
+    python -m tools.cost_model_on_cpu qwen3-0.6b:q4_0 llama3.2-1b:f16 --threads 2
 
 Peaks are measured right before and after each table, so other load changes both sides; on a busy machine the
 figures still mean little.

@@ -1,6 +1,6 @@
 """Make tests/data/encoders: what Transformers computes with tiny random encoders and embedding models.
 
-Usage: python tools/make_encoder_golden.py [NAME...]
+Usage: PYTHONPATH=tests python -m tools.make_encoder_golden [NAME...]
 
 Needs torch and Transformers; the files are committed.
 """
@@ -19,8 +19,6 @@ import torch
 import transformers
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
-
 from encoders import tiny  # noqa: E402
 
 LENGTHS = (1, 5, 33, 64, 17, 70, 2)

@@ -1,6 +1,6 @@
 """Make tests/data/golden, what Transformers computes with the tiny models, and tests/data/hf, their folders.
 
-Usage: python tools/make_golden.py [NAME...]
+Usage: PYTHONPATH=tests python -m tools.make_golden [NAME...]
 
 Needs torch and Transformers. Run it after a change in tests/models/tiny.py; the files are committed. The
 prompt is random, and drawn again until no step of the greedy continuation is a near tie.
@@ -16,8 +16,6 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "python")]
-
 from models import folders, hf, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48

@@ -1,21 +1,18 @@
 """Make tests/data/golden/mlx_quantized.npz: matrices that the PyPI package mlx quantized and dequantized.
 
-Usage: python tools/make_mlx_golden.py
+Usage: PYTHONPATH=tests python -m tools.make_mlx_golden
 
 Needs mlx, whose CPU build is enough. The scales are float32, so that mlx rounds as often as float32 does.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests")]
-
 from formats.mlx_planes import BITS, GROUPS, MODES  # noqa: E402
 
 ROWS, COLS = 3, 128

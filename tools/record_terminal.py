@@ -1,6 +1,6 @@
 """Record the first minute with Akunu on a pseudo-terminal, and draw it as a picture for the README.
 
-    python tools/record_terminal.py docs/first-minute.svg
+    python -m tools.record_terminal docs/first-minute.svg
 
 The commands really run; only waiting is cut short. In a viewer that animates SVG the lines appear when they
 came; others show all of them.

@@ -234,7 +234,8 @@ void bind_engine_class(py::module_& m) {
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
-                return PyEngine::Call(e).model().reserve({slot, rows, false, 0, std::vector<std::uint32_t>(drafts)},
+                const bool sample = drafts != 0;  // which are verified by drawing
+                return PyEngine::Call(e).model().reserve({slot, rows, sample, 0, std::vector<std::uint32_t>(drafts)},
                                                          steps);
             },
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
@@ -403,8 +404,8 @@ void bind_engine(py::module_& m) {
     m.attr("MAX_THREADS") = cpu::kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
-    m.attr("MAX_LOGPROBS") = kMaxLogprobs;
-    m.attr("MAX_LOGIT_BIAS") = kMaxLogitBias;
+    m.attr("MAX_LOGPROBS") = u32{kMaxLogprobs};
+    m.attr("MAX_LOGIT_BIAS") = u32{kMaxLogitBias};
     bind_engine_class(m);
     py::class_<OpenAhead>(m, "OpenAhead").def(py::init()).def("close", &OpenAhead::close);
     m.def(

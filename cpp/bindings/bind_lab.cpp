@@ -91,9 +91,9 @@ class Lab {
             w.copies.push_back(experts   ? device_->prepare_experts(parts)
                                : prepare ? device_->prepare_weight(tensor)
                                          : device_->map_weight(tensor));
-            if (prepare) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
+            if (!w.copies.back().mapped) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
         }
-        if (prepare) w.host = {};
+        if (w.owned.size() == copies) w.host = {};
         return w;
     }
 
@@ -174,7 +174,7 @@ class Lab {
                 if (w.device != lab.device_) throw InvalidArgumentError("the weight belongs to another lab");
                 binding = w.copy(copy).data;
                 cmd.add_weight(w.copy(copy).dtype, w.copy(copy).packed, w.copy(copy).whole);
-                lab::bind_planes(cmd, w.copy(copy));
+                lab::bind_planes(cmd, index, w.copy(copy));
                 cmd.input_format = lab.device_->matmul_input(cmd.weight);
                 return;
             }

@@ -74,12 +74,13 @@ py::array_t<float> logits(PySpeech& s, const std::vector<std::pair<std::uint32_t
 
 // The weights of the aligned heads, layer after layer [heads, tokens, positions], and the logits [tokens, vocab].
 py::tuple attend(PySpeech& s, std::uint32_t sound, const py::object& object) {
-    const ModelConfig& config = s.get().text().config();
+    const PySpeech::Call call(s);  // from here on: what `object` runs of Python's cannot close the model
+    const ModelConfig& config = call.model().text().config();
     const auto ids = to_ids(object, config.vocab_size);
     const std::size_t heads = config.aligned_heads(), positions = config.sound_positions(), n = ids.size();
     py::array_t<float> weights({heads, n, positions}), rows({n, std::size_t{config.vocab_size}});
     float *to = weights.mutable_data(), *row = rows.mutable_data();
-    check_ran(s.call([&](Speech& speech, const Poll& poll) {
+    check_ran(call.run([&](Speech& speech, const Poll& poll) {
         Engine& engine = speech.text();
         const std::uint32_t slot = speech.begin(sound, ids);
         struct Closer {
@@ -178,8 +179,8 @@ void bind_speech(py::module_& m) {
                 float* value = values.mutable_data();
                 check_ran(s.call([&](Speech& speech, const Poll& poll) {
                     return speech.rank(slots, count, poll, [&](const LogprobRecord& r) {
-                        id = std::copy_n(r.ids.begin(), count, id);
-                        value = std::copy_n(r.values.begin(), count, value);
+                        id = std::copy_n(r.ids, count, id);
+                        value = std::copy_n(r.values, count, value);
                     });
                 }));
                 return py::make_tuple(ids, values);

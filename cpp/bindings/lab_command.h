@@ -99,12 +99,13 @@ inline std::vector<HostTensor> parts_of(const HostTensor& tensor, std::uint64_t 
     return parts;
 }
 
-// Binds a weight's other planes where its op has places for them; `all_buffers` follows, once all are bound.
-inline void bind_planes(DispatchCmd& cmd, const Weight& w) {
-    const OpInfo& op = op_info(cmd.op);
-    for (std::size_t i = 0; w.scales && i < op.buffers.size(); ++i) {
-        if (op.buffers[i].name == "scales") cmd.buffers[i] = w.scales;
-        if (op.buffers[i].name == "biases") cmd.buffers[i] = w.biases;
+// Binds the other planes of the weight that is in this buffer, where its op has places for them; `all_buffers` follows,
+// once all are bound.
+inline void bind_planes(DispatchCmd& cmd, std::size_t buffer, const Weight& w) {
+    for (const WeightPlace& place : weight_places(op_info(cmd.op))) {
+        if (place.buffer != buffer || !place.planar() || !w.scales) continue;
+        cmd.buffers[place.scales] = w.scales;
+        if (place.biases) cmd.buffers[place.biases] = w.biases;
     }
 }
 

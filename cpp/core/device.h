@@ -125,7 +125,8 @@ class Device {
     // The same for the weights of experts, all of one type and shape. A device that has no experts throws
     // UnsupportedError.
     virtual Weight prepare_experts(std::span<const HostTensor> experts);
-    // Uses the host bytes in place; the caller keeps them alive and unchanged.
+    // Uses the host bytes in place where it can (`mapped`); the caller keeps them alive and unchanged. Else a copy,
+    // which the caller releases.
     virtual Weight map_weight(const HostTensor& tensor) = 0;
 
     // Chooses the kernels and their geometry; throws UnsupportedError when there is none for a command.

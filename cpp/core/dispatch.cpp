@@ -66,19 +66,54 @@ std::string CommandLabel::full_name() const {
     return layer >= 0 ? "layers." + std::to_string(layer) + "." + name : name;
 }
 
-double expert_bytes(const Cost& c, double rows) {
-    if (c.experts == 0) return 0;
-    return c.bytes_per_expert * c.experts * (1 - std::pow(1 - static_cast<double>(c.chosen) / c.experts, rows));
+std::vector<WeightPlace> weight_places(const OpInfo& op) {
+    std::vector<WeightPlace> out;
+    for (std::size_t i = 0; i < op.buffers.size(); ++i) {
+        const BufferKind kind = op.buffers[i].kind;
+        if (kind == BufferKind::kWeight) out.push_back({.buffer = i, .weight = out.size(), .rows = 0, .cols = 0});
+        if (kind == BufferKind::kScales) out.back().scales = i;
+        if (kind == BufferKind::kBiases) out.back().biases = i;
+    }
+    return out;
 }
+
+std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
+    const OpInfo& op = op_info(c.op);
+    const auto value = [&](std::string_view name) {
+        std::uint32_t v = 0;
+        std::memcpy(&v, c.params.data() + find_field(op, name)->offset, sizeof v);
+        return v;
+    };
+    std::vector<WeightPlace> out;
+    for (WeightPlace place : weight_places(op)) {
+        if (!c.buffers[place.buffer]) continue;
+        place.rows = value(op.buffers[place.buffer].rows);
+        place.cols = value(op.buffers[place.buffer].cols);
+        out.push_back(place);
+    }
+    return out;
+}
+
+double chosen_experts(double n, double k, double rows) {
+    return n > 0 ? n * (1 - std::pow(1 - std::min(k / n, 1.0), rows)) : 0;
+}
+
+namespace {
+
+double expert_bytes(const Cost& c, const ReplayArgs& a) {
+    return c.bytes_per_expert * chosen_experts(c.experts, c.chosen, a.rows);
+}
+
+}  // namespace
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + expert_bytes(c, a.rows) + c.bytes_per_row * a.rows + c.bytes_per_key * k.distinct +
-           std::min(c.partials_per_key * k.distinct, c.partials_most);
+    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_text * a.texts + c.bytes_per_key * k.distinct +
+           std::min(c.partials_per_key * k.distinct, c.partials_most) + expert_bytes(c, a);
 }
 
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {
-    return c.weights + expert_bytes(c, a.rows) + c.kv_per_key * visible_keys(c, a).distinct;
+    return c.weights + c.kv_per_key * visible_keys(c, a).distinct + expert_bytes(c, a);
 }
 
 double cost_flops(const Cost& c, const ReplayArgs& a) {

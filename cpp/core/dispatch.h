@@ -16,6 +16,7 @@
 #include "core/dtype.h"
 #include "core/ops.h"
 #include "core/params.h"
+#include "core/step_state.h"
 
 namespace akunu {
 
@@ -134,13 +135,6 @@ struct ReplayArgs {
     std::uint32_t texts = 1;  // whose rows they are, each as many, with keys of its own; 1 where they differ
 };
 
-// What device and host share during a replay.
-struct Control {
-    std::uint32_t stop = 0;    // set by the device when no sequence goes on
-    std::uint32_t active = 0;  // sequences that still write
-    std::uint32_t yield = 0;   // set by the host, at any time, to end the chain after the step that runs
-};
-
 struct DispatchTable {
     std::string phase;
     std::vector<DispatchCmd> commands;
@@ -177,8 +171,23 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
 // wrote, or overwrites what one read. The first command has none.
 void set_barriers(std::span<DispatchCmd> commands);
 
-// Weights of the experts that so many rows are expected to use.
-double expert_bytes(const Cost& c, double rows);
+// One of a command's weights: its place among the buffers, and among the op's weights; its size; and where the scales
+// and biases of a planar type are, 0 where the op takes none.
+struct WeightPlace {
+    std::size_t buffer, weight;
+    std::uint64_t rows, cols;
+    std::size_t scales = 0, biases = 0;
+    bool planar() const { return scales != 0; }
+};
+// Those that the command has, in the op's order.
+std::vector<WeightPlace> weights_in(const DispatchCmd& command);
+// The same of all that the op may have, without sizes.
+std::vector<WeightPlace> weight_places(const OpInfo& op);
+
+// How many of n experts some row has chosen, where each of so many rows chooses k: what is expected of rows that choose
+// at random.
+double chosen_experts(double n, double k, double rows);
+
 // Of a replay of the rows of one sequence, or of several alike, the last of which sees `keys` keys.
 double cost_bytes(const Cost& c, const ReplayArgs& a);
 // The weights, and the keys and values.

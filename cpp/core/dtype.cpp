@@ -22,13 +22,28 @@ constexpr std::array<KnownType, 21> kUnsupportedTypes{{
     {38, "IQ4_NL_8_8"}, {40, "NVFP4"},    {41, "Q1_0"},
 }};
 
+// GGUF's ids, and those of our own behind them, as indices of one array: of the row in kDTypes that has the id.
+constexpr uint32_t kGgufIds = 64;
+constexpr uint32_t place_of(uint32_t id) {
+    if (id < kFirstInternalDType) return id < kGgufIds ? id : UINT32_MAX;
+    return kGgufIds + (id - kFirstInternalDType);
+}
+
+constexpr uint8_t kNoRow = 255;
+constexpr auto kRowAt = [] {
+    std::array<uint8_t, kGgufIds + (kFirstAffineDType - kFirstInternalDType) + kAffineTypes> rows{};
+    rows.fill(kNoRow);
+    for (std::size_t i = 0; i < kDTypes.size(); ++i)
+        rows[place_of(static_cast<uint32_t>(kDTypes[i].id))] = static_cast<uint8_t>(i);
+    return rows;
+}();
+static_assert(kDTypes.size() < kNoRow);
+
 }  // namespace
 
-const DTypeInfo* find_dtype(uint32_t gguf_id) {
-    for (const DTypeInfo& info : kDTypes) {
-        if (static_cast<uint32_t>(info.id) == gguf_id) return &info;
-    }
-    return nullptr;
+const DTypeInfo* find_dtype(uint32_t id) {
+    const uint32_t place = place_of(id);
+    return place < kRowAt.size() && kRowAt[place] != kNoRow ? &kDTypes[kRowAt[place]] : nullptr;
 }
 
 const DTypeInfo* find_dtype(std::string_view name) {

@@ -1,5 +1,6 @@
 #include "core/ops.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
@@ -102,73 +103,108 @@ constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    F
 
 #undef FIELD
 
+using enum BufferKind;
+
+constexpr BufferInfo weight(std::string_view name, std::string_view rows, std::string_view cols,
+                            std::string_view input = {}, bool optional = false) {
+    return {name, R, optional, kWeight, rows, cols, input};
+}
+constexpr BufferInfo constant(std::string_view name, bool optional = false) { return {name, R, optional, kConstant}; }
+constexpr BufferInfo index(std::string_view name, bool optional = false) { return {name, R, optional, kIndex}; }
+constexpr BufferInfo cache(std::string_view name, Access access = R, bool optional = false) {
+    return {name, access, optional, kCache};
+}
+constexpr BufferInfo state(std::string_view name, Access access = R) { return {name, access, false, kState}; }
+
 // Of weights of a planar type, `weight` are the codes.
-constexpr BufferInfo kEmbedBuffers[] = {{"history", R},           {"weight", R},           {"hidden", W}, {"rows", R},
-                                        {"scales", R, kOptional}, {"biases", R, kOptional}};
-constexpr BufferInfo kEmbedPositionBuffers[] = {
-    {"positions", R, kOptional}, {"kinds", R, kOptional}, {"hidden", RW}, {"rows", R}, {"row_kinds", R, kOptional}};
+constexpr BufferInfo kPlaneOfScales = {"scales", R, kOptional, kScales};
+constexpr BufferInfo kPlaneOfBiases = {"biases", R, kOptional, kBiases};
+
+constexpr BufferInfo kEmbedBuffers[] = {
+    state("history"), weight("weight", "vocab", "dim"), {"hidden", W}, index("rows"), kPlaneOfScales, kPlaneOfBiases};
+constexpr BufferInfo kEmbedPositionBuffers[] = {constant("positions", kOptional),
+                                                constant("kinds", kOptional),
+                                                {"hidden", RW},
+                                                index("rows"),
+                                                index("row_kinds", kOptional)};
 constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kRopeTableBuffers[] = {{"inv_freq", R}, {"table", W}, {"rows", R}};
-constexpr BufferInfo kNormBuffers[] = {
-    {"x", R}, {"weight", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"logit_rows", R, kOptional}};
-constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, {"weight", R}, {"hidden", RW}};
+constexpr BufferInfo kRopeTableBuffers[] = {constant("inv_freq"), {"table", W}, index("rows")};
+constexpr BufferInfo kNormBuffers[] = {{"x", R},
+                                       constant("weight"),
+                                       {"out_f32", W, kOptional},
+                                       {"out_compact", W, kOptional},
+                                       index("logit_rows", kOptional)};
+constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, constant("weight"), {"hidden", RW}};
 constexpr BufferInfo kLayerNormBuffers[] = {{"x", R},
-                                            {"weight", R},
-                                            {"bias", R, kOptional},
+                                            constant("weight"),
+                                            constant("bias", kOptional),
                                             {"out_f32", W, kOptional},
                                             {"out_compact", W, kOptional},
-                                            {"logit_rows", R, kOptional}};
+                                            index("logit_rows", kOptional)};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kMatmulBuffers[] = {
-    {"x", R}, {"weight", R}, {"y", RW}, {"bias", R, kOptional}, {"scales", R, kOptional}, {"biases", R, kOptional}};
-constexpr BufferInfo kGateUpBuffers[] = {
-    {"x", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kNormQkvBuffers[] = {
-    {"hidden", R}, {"norm", R}, {"q", R}, {"k", R, kOptional}, {"v", R, kOptional}, {"y", W}, {"bias", R, kOptional}};
+    {"x", R}, weight("weight", "n", "k", "x"), {"y", RW}, constant("bias", kOptional), kPlaneOfScales, kPlaneOfBiases};
+constexpr BufferInfo kGateUpBuffers[] = {{"x", R},
+                                         weight("gate", "n", "k", "x"),
+                                         weight("up", "n", "k", "x"),
+                                         {"out_f32", W, kOptional},
+                                         {"out_compact", W, kOptional}};
+constexpr BufferInfo kNormQkvBuffers[] = {{"hidden", R},
+                                          constant("norm"),
+                                          weight("q", "n_q", "k"),
+                                          weight("k", "n_kv", "k", {}, kOptional),
+                                          weight("v", "n_kv", "k", {}, kOptional),
+                                          {"y", W},
+                                          constant("bias", kOptional)};
 constexpr BufferInfo kNormGateUpBuffers[] = {
-    {"hidden", R}, {"norm", R}, {"gate", R}, {"up", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
+    {"hidden", R},          constant("norm"),          weight("gate", "n", "k"),
+    weight("up", "n", "k"), {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kRopeKvBuffers[] = {
-    {"q", RW, kOptional},  {"k", RW, kOptional},      {"v", R, kOptional}, {"table", R, kOptional},
-    {"kv", RW, kOptional}, {"qk_norm", R, kOptional}, {"rows", R},         {"pages", R}};
+    {"q", RW, kOptional},       {"k", RW, kOptional},           {"v", R, kOptional}, {"table", R, kOptional},
+    cache("kv", RW, kOptional), constant("qk_norm", kOptional), index("rows"),       index("pages")};
 // Sinks are a logit for each head, which has no value.
-constexpr BufferInfo kAttentionBuffers[] = {{"q", R},    {"kv", R},    {"out", W},
-                                            {"rows", R}, {"pages", R}, {"sinks", R, kOptional}};
-constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, {"kv", R}, {"partials", W}, {"rows", R}, {"pages", R}};
-constexpr BufferInfo kAttentionMergeBuffers[] = {
-    {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, {"rows", R}, {"sinks", R, kOptional}};
-constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   {"kv", R},   {"heads", R},
-                                                   {"out", W}, {"rows", R}, {"pages", R}};
-constexpr BufferInfo kKvCopyBuffers[] = {{"pairs", R}, {"kv", RW}};
+constexpr BufferInfo kAttentionBuffers[] = {{"q", R},      cache("kv"),    {"out", W},
+                                            index("rows"), index("pages"), constant("sinks", kOptional)};
+constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, cache("kv"), {"partials", W}, index("rows"), index("pages")};
+constexpr BufferInfo kAttentionMergeBuffers[] = {{"partials", R},
+                                                 {"out_f32", W, kOptional},
+                                                 {"out_compact", W, kOptional},
+                                                 index("rows"),
+                                                 constant("sinks", kOptional)};
+constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   cache("kv"),   constant("heads"),
+                                                   {"out", W}, index("rows"), index("pages")};
+constexpr BufferInfo kKvCopyBuffers[] = {index("pairs"), state("kv", RW)};
 constexpr BufferInfo kRecurBuffers[] = {
-    {"x", R},    {"gate", R},  {"state", RW}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
-    {"rows", R}, {"spans", R}, {"slots", R}};
-constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},   {"history", R}, {"rules", R},
-                                              {"forbidden", R}, {"rows", R},    {"logit_rows", R}};
+    {"x", R},      {"gate", R},    state("state", RW), {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
+    index("rows"), index("spans"), state("slots")};
+constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},     state("history"), state("rules"),
+                                              state("forbidden"), index("rows"),    index("logit_rows")};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
-constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, {"history", R}, {"state", R}, {"bias", R},
-                                                {"mask", R},   {"scaled", RW}, {"rows", R},  {"logit_rows", R}};
+constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, state("history"), state("state"), state("bias"),
+                                                state("mask"), {"scaled", RW},   index("rows"),  index("logit_rows")};
 constexpr BufferInfo kSampleSelectBuffers[] = {
-    {"scaled", RW}, {"state", R}, {"sampled", W}, {"rows", R}, {"logit_rows", R}};
-constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, {"state", R},
-                                           {"records", W}, {"rows", R},    {"logit_rows", R}};
-constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},  {"history", RW}, {"state", R},     {"slots", RW},
-                                         {"control", RW}, {"rows", R},     {"logit_rows", R}};
-constexpr BufferInfo kPoolBuffers[] = {{"x", R}, {"rows", R}, {"last_rows", R}, {"out", W}};
-constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, {"sums", W}};
+    {"scaled", RW}, state("state"), {"sampled", W}, index("rows"), index("logit_rows")};
+constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, state("state"),
+                                           {"records", W}, index("rows"),  index("logit_rows")};
+constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},     state("history", RW), state("state"),
+                                         state("slots", RW), state("control", RW), index("rows"),
+                                         index("logit_rows")};
+constexpr BufferInfo kPoolBuffers[] = {{"x", R}, index("rows"), index("last_rows"), {"out", W}};
+constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W)};
 constexpr BufferInfo kRouteBuffers[] = {
-    {"logits", R}, {"choice_bias", R, kOptional}, {"expert_scale", R, kOptional}, {"ids", W}, {"weights", W}};
+    {"logits", R}, constant("choice_bias", kOptional), constant("expert_scale", kOptional), {"ids", W}, {"weights", W}};
 constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
-                                                {"gate", R},
-                                                {"up", R},
-                                                {"gate_bias", R, kOptional},
-                                                {"up_bias", R, kOptional},
+                                                weight("gate", "n", "k"),
+                                                weight("up", "n", "k"),
+                                                constant("gate_bias", kOptional),
+                                                constant("up_bias", kOptional),
                                                 {"ids", R},
                                                 {"out_f32", W, kOptional},
                                                 {"out_compact", W, kOptional}};
-constexpr BufferInfo kExpertsDownBuffers[] = {{"x", R},   {"weight", R}, {"y", RW}, {"bias", R, kOptional},
-                                              {"ids", R}, {"weights", R}};
+constexpr BufferInfo kExpertsDownBuffers[] = {
+    {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -318,11 +354,11 @@ Cost attention_weights_cost(const DispatchCmd& c) {
 
 Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<KvCopyParams>().page_words, 0); }
 
-// The state, read and written once, counts as that of one text.
+// Each text's state is read and written once.
 Cost recur_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RecurParams>();
     Cost cost = per_row((8.0 + act_bytes(p.formats)) * p.dim, 8.0 * p.dim);
-    cost.bytes = 8.0 * p.dim;
+    cost.bytes_per_text = 8.0 * p.dim;
     return cost;
 }
 
@@ -408,6 +444,34 @@ constexpr OpInfo kOps[] = {
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
 };
 
+consteval bool has_field(const OpInfo& op, std::string_view name) {
+    for (const FieldInfo& f : op.fields) {
+        if (f.name == name) return !f.is_float;
+    }
+    return false;
+}
+
+// Of a weight its size is known, and an input is an activation; planes stand behind their weight; and what the model
+// has, or the host tells, no command writes.
+consteval bool complete(const OpInfo& op) {
+    bool any_weight = false;
+    for (const BufferInfo& b : op.buffers) {
+        if (b.kind == kWeight) {
+            any_weight = true;
+            if (!has_field(op, b.rows) || !has_field(op, b.cols)) return false;
+            bool found = b.input.empty();
+            for (const BufferInfo& x : op.buffers) found = found || (x.name == b.input && x.kind == kActivation);
+            if (!found) return false;
+        } else if (!b.rows.empty() || !b.cols.empty() || !b.input.empty()) {
+            return false;
+        }
+        const bool plane = b.kind == kScales || b.kind == kBiases;
+        if (plane && !any_weight) return false;
+        if ((plane || b.kind == kWeight || b.kind == kConstant || b.kind == kIndex) && b.access != R) return false;
+    }
+    return true;
+}
+
 // Every op has a row, which names all of its parameters.
 consteval bool complete() {
     if (std::size(kOps) != static_cast<std::size_t>(Op::kCount)) return false;
@@ -416,6 +480,7 @@ consteval bool complete() {
         for (std::size_t i = 0; i < op.fields.size(); ++i) {
             if (op.fields[i].offset != 4 * i) return false;
         }
+        if (!complete(op)) return false;
     }
     return true;
 }
@@ -430,6 +495,10 @@ Op op_named(std::string_view name) {
         if (kOps[i].name == name) return static_cast<Op>(i);
     }
     throw InvalidArgumentError("unknown op '" + std::string(name) + "'");
+}
+
+bool has_buffer(const OpInfo& op, BufferKind kind) {
+    return std::ranges::find(op.buffers, kind, &BufferInfo::kind) != op.buffers.end();
 }
 
 const FieldInfo* find_field(const OpInfo& op, std::string_view name) {

@@ -46,11 +46,27 @@ enum class Op : std::uint8_t {
 
 enum class Access : std::uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 
+// What a buffer holds.
+enum class BufferKind : std::uint8_t {
+    kActivation,  // what commands of a step leave for one another
+    kWeight,      // a matrix of the model's, of a type that the command names; see BufferInfo
+    kScales,      // of the weight before it, where its type is planar
+    kBiases,      // of the weight before it, where its type is planar and has some
+    kConstant,    // another tensor of the model's, which no command writes: a norm's weight, a bias, a table
+    kCache,       // keys and values, in pages
+    kState,       // what a slot keeps from step to step: tokens, settings, a recurrence
+    kIndex,       // which slots, positions, pages or rows a step has
+};
+
 // A buffer of an op, at its place in DispatchCmd::buffers.
 struct BufferInfo {
     std::string_view name;
     Access access = Access::kRead;
     bool optional = false;
+    BufferKind kind = BufferKind::kActivation;
+    // Of a weight: the parameters that are its rows and columns, and the activation whose rows are multiplied with it
+    // as they are; none where the op computes something else of them first.
+    std::string_view rows = {}, cols = {}, input = {};
 };
 
 // A 4-byte field of an op's parameters.
@@ -62,17 +78,16 @@ struct FieldInfo {
 
 struct DispatchCmd;
 
-// Bytes and FLOPs that a command must move and do:
-// fixed + rows·per_row + (keys that any row sees)·per_key + (keys seen, summed over rows)·per_row_key; and partial
-// results per key, up to a limit; and the weights of the experts that are used. Which ones these are depends on the
-// data: so many distinct ones are expected of choices that are independent and equally likely.
+// Bytes and FLOPs that a command must move and do: fixed + rows·per_row + texts·per_text + (keys that any row
+// sees)·per_key + (keys seen, summed over rows)·per_row_key; partial results per key, up to a limit; and, where each
+// row chooses some of a layer's experts, the weights of every expert that any row has chosen (see chosen_experts).
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
-    double bytes = 0, bytes_per_row = 0, bytes_per_key = 0;
-    double partials_per_key = 0, partials_most = 0;
-    double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
+    double bytes = 0, bytes_per_row = 0, bytes_per_text = 0, bytes_per_key = 0;
     double bytes_per_expert = 0;            // weights
     std::uint32_t experts = 0, chosen = 0;  // of so many, so many for each row
+    double partials_per_key = 0, partials_most = 0;
+    double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
     bool bidirectional = false;  // a row sees keys on both sides of it
 };
@@ -90,6 +105,9 @@ inline std::string_view op_name(Op op) { return op_info(op).name; }
 
 // The op of that name. Throws InvalidArgumentError.
 Op op_named(std::string_view name);
+
+// Whether the op has a buffer that holds this.
+bool has_buffer(const OpInfo& op, BufferKind kind);
 
 // The field of that name, or null.
 const FieldInfo* find_field(const OpInfo& op, std::string_view name);

@@ -16,6 +16,8 @@ class WeightSource {
     // The bytes will not be read again.
     virtual void done(const std::string& name) = 0;
     virtual std::uint64_t total_bytes() const = 0;
+    // Throws ModelFileError where a file that bytes are used from was cut since.
+    virtual void check_files() const {}
 };
 
 }  // namespace akunu

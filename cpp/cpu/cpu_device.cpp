@@ -38,51 +38,43 @@ Buffer to_buffer(Memory memory, std::uint64_t bytes) {
 
 constexpr const char* kSmallerModel = "a smaller context or a more quantised model needs less";
 
-// The rows and heads that kernels keep in a worker's scratch must fit there.
-template <typename P>
-void check_scratch(const DispatchCmd& cmd, const char* name, u32 P::* size, std::size_t most) {
-    const u32 n = params_as<P>(cmd.params.data()).*size;
-    if (n <= most) return;
-    throw UnsupportedError(std::string(op_name(cmd.op)) + ": " + name + " is " + std::to_string(n) +
-                           ", the CPU takes at most " + std::to_string(most));
-}
+// Rows and heads fit a worker's scratch, where kernels keep them, whatever the op.
+constexpr struct {
+    std::string_view field;
+    std::size_t most;
+} kScratchLimits[] = {{"dim", kMaxRow}, {"head_dim", kMaxHead}, {"fixed_keys", kMaxRow - kPagePositions}};
 
-// So must the lists of rows by experts, of as many rows as a step may have.
-template <typename P>
-void check_choices(const DispatchCmd& cmd) {
-    check_scratch(cmd, "experts", &P::experts, kMostExperts);
-    check_scratch(cmd, "chosen", &P::chosen, kMostChosen);
-    const auto& p = params_as<P>(cmd.params.data());
-    const std::size_t words = 2 * std::size_t{p.rows} * p.chosen + 2 * std::size_t{p.experts};
-    if (words * sizeof(u32) + 64 <= kMostChoiceBytes) return;
-    throw UnsupportedError(std::string(op_name(cmd.op)) + ": a step of " + std::to_string(p.rows) + " rows has " +
-                           std::to_string(std::size_t{p.rows} * p.chosen) + " choices, the CPU takes at most " +
-                           std::to_string(kMostChoiceBytes / sizeof(u32) / 2 - kMostExperts - 16));
+// So do the lists of rows by experts, of as many rows as a step may have.
+void check_experts(const DispatchCmd& cmd) {
+    const OpInfo& op = op_info(cmd.op);
+    if (!find_field(op, "experts")) return;
+    const auto value = [&](std::string_view name) {
+        u32 n = 0;
+        std::memcpy(&n, cmd.params.data() + find_field(op, name)->offset, sizeof n);
+        return std::size_t{n};
+    };
+    const std::size_t choices = value("rows") * value("chosen");
+    constexpr std::size_t kMostChoices = kMostChoiceBytes / sizeof(u32) / 2 - kMostExperts - 16;
+    const auto check = [&](const char* what, std::size_t n, std::size_t most) {
+        if (n <= most) return;
+        throw UnsupportedError(std::string(op.name) + ": " + what + " is " + std::to_string(n) +
+                               ", the CPU takes at most " + std::to_string(most));
+    };
+    check("experts", value("experts"), kMostExperts);
+    check("chosen", value("chosen"), kMostChosen);
+    check("rows x chosen", choices, kMostChoices);
 }
 
 void check_scratch(const DispatchCmd& cmd) {
-    switch (cmd.op) {
-        case Op::kEmbed:
-            return check_scratch(cmd, "dim", &EmbedParams::dim, kMaxRow);
-        case Op::kNorm:
-        case Op::kNormAdd:
-            return check_scratch(cmd, "dim", &NormParams::dim, kMaxRow);
-        case Op::kLayerNorm:
-            return check_scratch(cmd, "dim", &LayerNormParams::dim, kMaxRow);
-        case Op::kExpertsGateUp:
-            return check_choices<ExpertsGateUpParams>(cmd);
-        case Op::kExpertsDown:
-            return check_choices<ExpertsDownParams>(cmd);
-        case Op::kRoute:
-            check_scratch(cmd, "experts", &RouteParams::experts, kMostExperts);
-            return check_scratch(cmd, "chosen", &RouteParams::chosen, kMostChosen);
-        case Op::kAttentionWeights:
-            return check_scratch(cmd, "fixed_keys", &AttentionWeightsParams::fixed_keys, kMaxRow - kPagePositions);
-        case Op::kAttention:
-        case Op::kAttentionMerge:
-            return check_scratch(cmd, "head_dim", &AttentionParams::head_dim, kMaxHead);
-        default:
-            return;
+    const OpInfo& op = op_info(cmd.op);
+    for (const auto& [name, most] : kScratchLimits) {
+        const FieldInfo* field = find_field(op, name);
+        if (!field) continue;
+        u32 n = 0;
+        std::memcpy(&n, cmd.params.data() + field->offset, sizeof n);
+        if (n <= most) continue;
+        throw UnsupportedError(std::string(op.name) + ": " + std::string(name) + " is " + std::to_string(n) +
+                               ", the CPU takes at most " + std::to_string(most));
     }
 }
 
@@ -237,7 +229,8 @@ Weight CpuDevice::map_weight(const HostTensor& t) {
             .cols = t.cols,
             .data = view(t.bytes),
             .scales = view(t.scales),
-            .biases = view(t.biases)};
+            .biases = view(t.biases),
+            .mapped = true};
 }
 
 std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
@@ -248,9 +241,10 @@ std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
                                    std::string(dtype_info(cmd.weight).name) + "'");
         }
         check_scratch(cmd);
+        check_experts(cmd);
         cmd.kernel = reinterpret_cast<const void*>(kernel);
     }
-    return std::make_unique<Program>(std::move(table));
+    return std::make_unique<CpuProgram>(std::move(table));
 }
 
 ThreadPool& CpuDevice::pool() const {

@@ -21,6 +21,7 @@ class QuantizingSource final : public WeightSource {
     HostTensor get(const std::string& name) override;
     void done(const std::string& name) override;
     std::uint64_t total_bytes() const override { return source_->total_bytes(); }
+    void check_files() const override { source_->check_files(); }
 
   private:
     std::shared_ptr<WeightSource> source_;

@@ -9,42 +9,34 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
-// Nanoseconds that one thread needs for a command's weights or keys, about: where the work of a model is.
-double work(const DispatchCmd& cmd, const ReplayArgs& args) {
-    constexpr double kBytesPerNs = 16, kRowsAtOnce = 4;
-    const Cost c = op_info(cmd.op).cost(cmd);
-    const bool of_logits = cmd.n_patches > 0 && cmd.patches[0].source == PatchSource::kLogits;
-    const double rows = of_logits ? args.logits : args.rows, tiles = std::max(1.0, rows / kRowsAtOnce);
-    const double experts =
-        c.chosen ? std::max(expert_bytes(c, rows), rows * c.chosen * c.bytes_per_expert / kRowsAtOnce) : 0;
-    return ((c.weights + c.kv_per_key * args.keys) * tiles + experts) / kBytesPerNs;
-}
-
 // The threads that finish soonest: each one more takes a share of the work, and makes every stage a little longer.
 // A small model does not pay for a team that it cannot feed.
-int team_for(std::span<const DispatchCmd> commands, const ReplayArgs& args, int threads) {
+int team_for(double ns, std::size_t stages, int threads) {
     constexpr double kNsPerThread = 100;  // of a stage
-    double ns = 0, stages = 1;
-    for (const DispatchCmd& cmd : commands) {
-        ns += work(cmd, args);
-        stages += cmd.barrier;
-    }
-    if (ns == 0) return threads;  // another kind of table
-    return std::clamp(static_cast<int>(std::sqrt(ns / (stages * kNsPerThread))), 1, threads);
+    if (ns == 0) return threads;          // another kind of table
+    return std::clamp(static_cast<int>(std::sqrt(ns / (static_cast<double>(stages) * kNsPerThread))), 1, threads);
 }
 
 }  // namespace
 
 void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
                      const Meanwhile& meanwhile, std::span<double> seconds, int threads) {
-    commands_.clear();
-    for (const Program* segment : segments) {
-        const std::size_t first = commands_.size();
-        const auto& commands = segment->table.commands;
-        commands_.insert(commands_.end(), commands.begin(), commands.end());
-        if (first < commands_.size()) commands_[first].barrier = true;
+    segments_.clear();
+    commands_ = 0;
+    double ns = 0;
+    std::size_t stages = 1;
+    for (const Program* p : segments) {
+        const auto& program = static_cast<const CpuProgram&>(*p);
+        const std::size_t all = program.commands()->size(), n = std::min(all, args.commands - commands_);
+        if (n == 0) continue;
+        segments_.push_back({program.commands(), commands_ + n});
+        commands_ += n;
+        const auto add = [&](const Load& load) {
+            ns += load.nanoseconds(args);
+            stages += load.stages();
+        };
+        n == all ? add(program.load()) : add(Load(std::span(*program.commands()).first(n)));
     }
-    if (commands_.size() > args.commands) commands_.resize(args.commands);
     args_ = args;
     control_ = &control;
     poll_ = &poll;
@@ -56,7 +48,7 @@ void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& c
     next_poll_ = stage_start_ + kPollInterval;
     steps_done_ = 0;
     stop_.store(false, std::memory_order_relaxed);
-    start(team_for(commands_, args, threads));
+    start(team_for(ns, stages, threads));
 }
 
 void Replay::begin() {
@@ -67,21 +59,26 @@ void Replay::begin() {
 
 std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
     alignas(8) std::byte params[kMaxParamBytes];
-    const std::size_t n = commands_.size();
-    const auto step = static_cast<std::uint32_t>(at / n);
-    std::size_t i = at % n;
+    const auto step = static_cast<std::uint32_t>(at / commands_);
+    const std::size_t in_step = at % commands_;
+    std::size_t before = 0;
+    auto segment = segments_.begin();
+    for (; segment->end <= in_step; ++segment) before = segment->end;
+    const std::vector<DispatchCmd>& commands = *segment->commands;
+    const std::size_t n = segment->end - before;  // a stage ends with its segment
+    std::size_t i = in_step - before;
     do {
-        const DispatchCmd& cmd = commands_[i];
+        const DispatchCmd& cmd = commands[i];
         patched_params(cmd, args_, step, params);
         worker.tag = ++at;
         reinterpret_cast<Kernel>(const_cast<void*>(cmd.kernel))(cmd, params, worker);
         ++i;
-    } while (i < n && !commands_[i].barrier && seconds_.empty());
+    } while (i < n && !commands[i].barrier && seconds_.empty());
     return at;
 }
 
 bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
-    const std::size_t n = commands_.size();
+    const std::size_t n = commands_;
     if (next == told_before_) told_.wait(0);
     if (!seconds_.empty()) {
         const auto now = Clock::now();

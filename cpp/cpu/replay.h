@@ -1,10 +1,12 @@
 // The program of a team that replays tables: a stage is the commands between two barriers.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/device.h"
+#include "cpu/program.h"
 #include "cpu/team.h"
 
 namespace akunu::cpu {
@@ -25,7 +27,13 @@ class Replay final : public Team {
     bool end_stage(std::uint64_t at, std::uint64_t next) override;
     void look_up() override;
 
-    std::vector<DispatchCmd> commands_;  // of a step; a copy: the tables may be gone while a late helper looks
+    // Of a step, and behind which of its commands each ends. Kept: the programs may be gone while a late helper looks.
+    struct Segment {
+        std::shared_ptr<const std::vector<DispatchCmd>> commands;
+        std::size_t end;
+    };
+    std::vector<Segment> segments_;
+    std::size_t commands_ = 0;
     ReplayArgs args_;
     const Control* control_ = nullptr;
     const Poll* poll_ = nullptr;

@@ -144,7 +144,10 @@ std::string cpu_name() {
 }
 
 std::uint64_t total_memory() {
-    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+    const auto machine =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+    const std::uint64_t granted = cgroup_memory("");
+    return granted ? std::min(machine, granted) : machine;
 }
 
 #elif defined(__APPLE__)

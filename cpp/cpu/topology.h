@@ -13,6 +13,7 @@ namespace akunu::cpu {
 // the last piece of each step would wait for them.
 int usable_cores();
 std::string cpu_name();
+// Bytes: the machine's, or what a control group of this process (a container's) grants of them.
 std::uint64_t total_memory();
 
 // Of each memory node that has processors of this process: its cores. Empty where the system names no nodes.

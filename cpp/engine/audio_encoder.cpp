@@ -60,6 +60,7 @@ Replay AudioEncoder::replay() const {
 }
 
 bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
+    check_weights();
     place(mel, sound);
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };

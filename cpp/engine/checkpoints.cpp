@@ -13,14 +13,6 @@ const Checkpoint* Checkpoints::find(std::uint32_t page) const {
 
 void Checkpoints::touch(std::uint32_t page) { entries_.splice(entries_.begin(), entries_, places_.at(page)); }
 
-std::uint32_t Checkpoints::add(std::uint32_t page, std::uint32_t state_at) {
-    if (free_.empty()) drop(entries_.back().page);
-    entries_.push_front({page, {free_.back(), state_at}});
-    free_.pop_back();
-    places_[page] = entries_.begin();
-    return entries_.front().checkpoint.record;
-}
-
 void Checkpoints::drop(std::uint32_t page) {
     const auto at = places_.find(page);
     if (at == places_.end()) return;

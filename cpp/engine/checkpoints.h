@@ -23,8 +23,19 @@ class Checkpoints {
     const Checkpoint* find(std::uint32_t page) const;
     // Notes that it is of use.
     void touch(std::uint32_t page);
-    // A record for a page that has none, whose state is that before `state_at`. What was used longest ago makes room.
-    std::uint32_t add(std::uint32_t page, std::uint32_t state_at);
+    // Keeps a state, that before `state_at`, for a page that has none: `copy(record)` copies it. What was used longest
+    // ago makes room. Where the copy throws the page has none, as before.
+    template <typename Copy>
+    void add(std::uint32_t page, std::uint32_t state_at, Copy&& copy) {
+        if (free_.empty()) drop(entries_.back().page);
+        const std::uint32_t record = free_.back();
+        std::list<Entry> entry;
+        entry.push_front({page, {record, state_at}});
+        copy(record);
+        places_[page] = entry.begin();
+        entries_.splice(entries_.begin(), entry);
+        free_.pop_back();
+    }
     // The page's contents or tokens are others from now on.
     void drop(std::uint32_t page);
 

@@ -86,6 +86,7 @@ std::size_t Encoder::fill(std::span<const EncoderText> texts, ReplayArgs& args) 
 std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, const Poll& poll,
                             const std::function<void(std::size_t)>& done) {
     check(texts);
+    check_weights();
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
     const Program* const segments[] = {body_.get(), vectors_.get()};

@@ -110,10 +110,12 @@ Sequence& Engine::opened(std::uint32_t slot) {
 std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     const auto free = std::ranges::find(sequences_, false, &Sequence::open);
     if (free == sequences_.end()) return std::nullopt;
+    Sequence fresh;
+    fresh.pages.reserve(step_.max_pages);  // that no page is lost for want of memory
+    fresh.open = true;
+    fresh.sound = sound;
     if (config_.sound_positions()) hold_sound(sound);
-    *free = {};
-    free->open = true;
-    free->sound = sound;
+    *free = std::move(fresh);
     return static_cast<std::uint32_t>(free - sequences_.begin());
 }
 
@@ -130,8 +132,8 @@ void Engine::close(std::uint32_t slot) {
 
 std::uint32_t Engine::fork(std::uint32_t slot) {
     Sequence& from = opened(slot);
-    const std::uint32_t fresh = take_slot(from.sound);
     publish(slot, true);
+    const std::uint32_t fresh = take_slot(from.sound);
     Sequence& to = sequences_[fresh];
     // Pages beyond its tokens are those of one text alone.
     const std::uint32_t shared = pages_for(from.length);
@@ -140,7 +142,12 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
         add_page(fresh, from.pages[i]);
     }
     from.published = to.published = shared;
-    if (checkpoints_) copy_state(slot, fresh);
+    try {
+        if (checkpoints_) copy_state(slot, fresh);
+    } catch (...) {
+        close(fresh);
+        throw;
+    }
     to.state_at = from.state_at;
     to.length = from.length;
     to.known = from.known;
@@ -183,6 +190,10 @@ std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> i
     Sequence& s = opened(slot);
     check_ids(ids);
     drop_pages(slot);
+    std::ranges::copy(ids, history(slot));
+    s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
+    s.ruled = false;
+    configure(slot, settings);
     if (reuse) {
         // The last token always runs, since its logits are needed.
         const PagePool::Match m = pool_->match(ids.first(ids.size() - 1));
@@ -196,10 +207,6 @@ std::uint32_t Engine::begin(std::uint32_t slot, std::span<const std::uint32_t> i
         }
         if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
     }
-    std::ranges::copy(ids, history(slot));
-    s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
-    configure(slot, settings);
-    s.ruled = false;
     return s.length;
 }
 
@@ -247,8 +254,15 @@ Control& Engine::begin_control(std::uint32_t active) {
     auto& control = *step_.control.host<Control>();
     control.stop = 0;
     control.active = active;
-    __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);  // others may set it at any time
     return control;
+}
+
+std::uint32_t Engine::replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                                  const Meanwhile& meanwhile) {
+    const std::uint32_t done = device_->replay(segments, args, control, poll, meanwhile);
+    // Not before the replay: who came since the step was planned ends its chain too.
+    __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);
+    return done;
 }
 
 void Engine::yield() { __atomic_store_n(&step_.control.host<Control>()->yield, 1u, __ATOMIC_RELAXED); }
@@ -265,8 +279,9 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
     s.state_at = kLostState;
 }
 
-bool Engine::reserve(const Part& part, std::uint32_t steps) {
+std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
     const Sequence& s = opened(part.slot);
+    if (steps == 0) throw InvalidArgumentError("a step has 0 steps, expected at least 1");
     const std::uint64_t end = std::uint64_t{s.length} + part.rows + part.drafts.size() + steps - 1;
     if (part.rows == 0 || s.length + std::uint64_t{part.rows} > s.known) {
         throw InvalidArgumentError("slot " + std::to_string(part.slot) + " has " + std::to_string(s.known - s.length) +
@@ -275,16 +290,32 @@ bool Engine::reserve(const Part& part, std::uint32_t steps) {
     if (part.sample && s.length + part.rows != s.known) {
         throw InvalidArgumentError("a token is drawn only when all known ones are run");
     }
+    if (!part.drafts.empty() && !part.sample) {
+        throw InvalidArgumentError("drafts follow the last known token, and are run only where a token is drawn");
+    }
     if (end > context_) {
         throw ContextLengthError("slot " + std::to_string(part.slot) + " would need " + std::to_string(end) +
                                  " positions, the context holds " + std::to_string(context_));
     }
-    return make_writable(part.slot, s.length, static_cast<std::uint32_t>(end));
+    return static_cast<std::uint32_t>(end);
+}
+
+bool Engine::reserve(const Part& part, std::uint32_t steps) {
+    const std::uint32_t end = end_of(part, steps);
+    return make_writable(part.slot, sequences_[part.slot].length, end);
 }
 
 std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
                                    const Meanwhile& masks) {
     if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
+    for (const Part& part : parts) {
+        const std::uint32_t end = end_of(part, steps);
+        const Sequence& s = sequences_[part.slot];
+        if (s.pages.size() < pages_for(end) || s.published > s.length / kPagePositions) {
+            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
+        }
+    }
+    check_weights();
     std::vector<Part> shortened;
     if (checkpoints_) {
         shortened.assign(parts.begin(), parts.end());
@@ -303,9 +334,6 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         if (args.rows + std::uint64_t{n} > step_.max_rows || args.logits + logits > step_.max_logits) {
             throw InvalidArgumentError("a step has more than " + std::to_string(step_.max_rows) + " rows, or " +
                                        std::to_string(step_.max_logits) + " of them with logits");
-        }
-        if (s.pages.size() < pages_for(s.length + n + steps - 1)) {
-            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
         }
         if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
         std::ranges::copy(part.drafts, history(part.slot) + s.known);
@@ -339,7 +367,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             return told;
         };
     }
-    const std::uint32_t done = device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
+    const std::uint32_t done = replay_step({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
     const bool whole = done == args.steps || !interrupted_;
     std::vector<Produced> out;
     std::uint32_t logit = 0;

@@ -143,7 +143,8 @@ class Engine : public LoadedModel {
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
                    std::span<const std::uint32_t> not_first);
 
-    // Makes room for the positions that a part writes in `steps` steps; false when no page is left.
+    // Makes room for the positions that a part writes in `steps` steps; false when no page is left. Throws where the
+    // part is none that can be run.
     bool reserve(const Part& part, std::uint32_t steps);
     // The same; DeviceError when no page is left.
     void take_pages(const Part& part, std::uint32_t steps);
@@ -169,7 +170,7 @@ class Engine : public LoadedModel {
     std::unique_ptr<Program> compile_sound(const Activations& activations, const Binding& rows,
                                            std::uint32_t max_rows) const;
 
-    // Ends the replay that runs after its step. May be called at any time.
+    // Ends the replay that runs after its step; where none runs, the next one. May be called at any time.
     void yield();
 
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
@@ -230,6 +231,8 @@ class Engine : public LoadedModel {
     }
     // What device and host share, for a replay that begins with so many texts that draw.
     Control& begin_control(std::uint32_t active);
+    std::uint32_t replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+                              const Meanwhile& meanwhile);
     // Rows from `row` on are a text's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
     void hold_sound(std::uint32_t sound);
@@ -270,6 +273,8 @@ class Engine : public LoadedModel {
     void release_pages(Sequence& s, std::uint32_t from);
     // Enters what the cache holds of a text: its full pages, and with `all` the last one too.
     void publish(std::uint32_t slot, bool all);
+    // Where the positions end that a part writes in `steps` steps; throws where it is none that can be run.
+    std::uint32_t end_of(const Part& part, std::uint32_t steps);
     // What a part gave, and what the cache holds of its text now.
     Produced collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran);
 

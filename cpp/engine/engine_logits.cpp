@@ -16,6 +16,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
     } const closer{*this, slot};
     begin(slot, ids, {}, false);
     cancelled_ = false;
+    check_weights();
     Sequence& s = sequences_[slot];
     const Poll stop = stopping(poll);
     const bool has_tail = segments.size() > 1;
@@ -96,6 +97,7 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
 }
 
 bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
+    check_weights();
     const Poll stop = stopping(poll);
     const bool ranks = bool(sinks.ranks);
     const Program* const segments[] = {

@@ -1,5 +1,6 @@
 // Engine: the pages that hold a text's keys and values, those that texts share, and pages that come from outside of it.
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "engine/engine.h"
@@ -15,6 +16,24 @@ void check_whole(std::span<const std::uint32_t> ids) {
                                std::to_string(ids.size()));
 }
 
+// A page that was acquired and is of no text yet: it goes back where something throws before one has it.
+class FreshPage {
+  public:
+    explicit FreshPage(PagePool& pool) : pool_(pool), page_(pool.acquire()) {}
+    ~FreshPage() {
+        if (*this) pool_.release(page_);
+    }
+    FreshPage(const FreshPage&) = delete;
+    FreshPage& operator=(const FreshPage&) = delete;
+    explicit operator bool() const { return page_ != PagePool::kNone; }
+    std::uint32_t number() const { return page_; }
+    std::uint32_t take() { return std::exchange(page_, PagePool::kNone); }
+
+  private:
+    PagePool& pool_;
+    std::uint32_t page_;
+};
+
 void expect_page(bool found) {
     if (!found) throw DeviceError("all pages of the cache are in use");
 }
@@ -27,8 +46,11 @@ void Engine::allocate_pages(const EngineOptions& options) {
     step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
     const std::uint64_t least = least_pages();
     const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
-    const std::uint64_t memory = device_->memory_left().value_or(device_->memory());
-    std::uint64_t pages = std::max(least, std::min(all, memory / 2 / page_bytes_));
+    // Of memory that is shared with the host, the weights have taken theirs.
+    const auto own_left = device_->memory_left();
+    const std::uint64_t has = own_left.value_or(device_->memory());
+    const std::uint64_t memory = own_left ? has / 2 : std::min(has / 2, has - std::min(has, memory_.weights));
+    std::uint64_t pages = std::max(least, std::min(all, memory / page_bytes_));
     if (options.kv_memory) {
         pages = options.kv_memory / page_bytes_;
         if (pages < least) {
@@ -65,9 +87,13 @@ void Engine::release_pages(Sequence& s, std::uint32_t from) {
 void Engine::drop_pages(std::uint32_t slot) {
     Sequence& s = opened(slot);
     publish(slot, true);
-    if (checkpoints_) keep_checkpoint(slot);
+    try {
+        if (checkpoints_) keep_checkpoint(slot);
+    } catch (const Error&) {
+        // A text that ends keeps what can be kept. What ails the device, the next step tells.
+    }
     release_pages(s, 0);
-    s.length = s.state_at = 0;
+    s.length = s.known = s.prompt = s.state_at = 0;
 }
 
 void Engine::publish(std::uint32_t slot, bool all) {
@@ -99,12 +125,12 @@ bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
     if (index >= s.published) return true;  // nobody else has seen it
     const std::uint32_t page = s.pages[index];
     if (!pool_->make_private(page)) {
-        const std::uint32_t copy = pool_->acquire();
-        if (copy == PagePool::kNone) return false;
-        copy_record(page_copies_, step_.cache, step_.page_words, page, copy);
+        FreshPage copy(*pool_);
+        if (!copy) return false;
+        copy_record(page_copies_, step_.cache, step_.page_words, page, copy.number());
         pool_->release(page);
-        s.pages[index] = copy;
-        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = copy;
+        s.pages[index] = copy.take();
+        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = s.pages[index];
     }
     s.published = index;
     return true;
@@ -163,11 +189,11 @@ bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) 
         throw InvalidArgumentError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) +
                                    " tokens: a page that ends at " + std::to_string(end) + " leaves none to run");
     }
-    const std::uint32_t page = pool_->acquire();
-    if (page == PagePool::kNone) return false;
+    FreshPage page(*pool_);
+    if (!page) return false;
+    device_->upload(page_at(page.number()), bytes);
     release_pages(s, index);  // one that the cache holds a part of
-    add_page(slot, page);
-    device_->upload(page_at(page), bytes);
+    add_page(slot, page.take());
     s.length = end;
     publish(slot, false);
     return true;

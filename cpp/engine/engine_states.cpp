@@ -73,28 +73,32 @@ void Engine::keep_checkpoint(std::uint32_t slot) {
     // Others may know more of the page than a text that went back within it.
     if (pool_->tokens_in(page) != s.length - last * kPagePositions) return;
     if (checkpoints_->find(page)) return checkpoints_->touch(page);
-    copy_state(slot, checkpoints_->add(page, s.state_at));
+    checkpoints_->add(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });
 }
 
 void Engine::go_back(std::uint32_t slot, std::uint32_t n) {
     Sequence& s = sequences_[slot];
     publish(slot, false);
+    std::uint32_t restored = PagePool::kNone;
     if (checkpoints_ && s.state_at > n) {
         std::uint32_t pages = std::min(n / kPagePositions, s.published);
         while (pages > 0 && !checkpoints_->find(s.pages[pages - 1])) --pages;
-        s.state_at = 0;
-        if (pages > 0) restore_state(slot, s.pages[pages - 1]);
+        s.state_at = pages > 0 ? kLostState : 0;
+        if (pages > 0) restored = s.pages[pages - 1];
         n = pages * kPagePositions;
     }
     s.length = n;
     release_pages(s, pages_for(n));
+    if (restored != PagePool::kNone) restore_state(slot, restored);
 }
 
 void Engine::restore_state(std::uint32_t slot, std::uint32_t page) {
     const Checkpoint& c = *checkpoints_->find(page);
     checkpoints_->touch(page);
+    Sequence& s = sequences_[slot];
+    s.state_at = kLostState;
     copy_state(c.record, slot);
-    sequences_[slot].state_at = c.state_at;
+    s.state_at = c.state_at;
 }
 
 void Engine::copy_state(std::uint32_t from, std::uint32_t to) {

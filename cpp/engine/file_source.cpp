@@ -237,6 +237,9 @@ std::span<const std::byte> FileSource::read(const std::string& name, const Plane
 
 HostTensor FileSource::get(const std::string& name) {
     const Part& p = part(name);
+    for (const Plane& plane : p.planes) {
+        if (plane.entry) ++used_[plane.entry->file];
+    }
     const TensorEntry& tensor = *p.planes[0].entry;
     const DTypeInfo& info = dtype_info(p.dtype);
     const DType codes = info.planar() ? info.code_type : tensor.dtype;
@@ -271,11 +274,19 @@ void FileSource::done(const std::string& name) {
     copies_.erase(name);
     gathered_.erase(name);
     for (const Plane& plane : part(name).planes) {
-        if (!plane.entry || plane.run != 0) continue;  // other parts may still need the rows between
+        if (!plane.entry) continue;
+        --used_[plane.entry->file];
+        if (plane.run != 0) continue;  // other parts may still need the rows between
         files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
         for (const TensorEntry* more : plane.more) {
             files_->files()[more->file]->drop(more->offset + plane.offset, plane.bytes);
         }
+    }
+}
+
+void FileSource::check_files() const {
+    for (const auto& [file, planes] : used_) {
+        if (planes > 0) files_->files()[file]->check_size();
     }
 }
 

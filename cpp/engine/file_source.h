@@ -46,6 +46,8 @@ class FileSource final : public WeightSource {
     HostTensor get(const std::string& name) override;
     void done(const std::string& name) override;
     std::uint64_t total_bytes() const override;
+    // Of what is not done with, that is.
+    void check_files() const override;
 
   private:
     // Rows of a tensor, `bytes` in all: one run, or runs of `run` bytes, each of which begins `period` bytes after the
@@ -89,6 +91,7 @@ class FileSource final : public WeightSource {
     std::map<std::string, Part> parts_;
     std::map<std::string, std::vector<float>> copies_;  // what does not lie in the file as it is used
     std::map<std::string, std::vector<std::vector<std::byte>>> gathered_;
+    std::map<std::uint32_t, std::int64_t> used_;        // planes of each file that were given and are not done with
 };
 
 }  // namespace akunu

@@ -1,7 +1,7 @@
 #include "engine/input_squares.h"
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -9,12 +9,20 @@ namespace akunu {
 
 namespace {
 
-bool is_matmul(const DispatchCmd& c) { return c.op == Op::kMatmul || c.op == Op::kGateUp; }
-
-std::uint32_t columns_of(const DispatchCmd& c) {
-    std::uint32_t k = 0;
-    std::memcpy(&k, c.params.data() + find_field(op_info(c.op), "k")->offset, sizeof k);
-    return k;
+// What a command multiplies weights with, as it is: the buffer, and how many columns it has; none where it has no
+// weights, or computes something else of its rows first.
+struct MatmulInput {
+    std::size_t buffer;
+    std::uint32_t columns;
+};
+std::optional<MatmulInput> matmul_input(const DispatchCmd& c) {
+    const auto buffers = op_info(c.op).buffers;
+    for (const WeightPlace& w : weights_in(c)) {
+        if (buffers[w.buffer].input.empty()) continue;
+        const auto x = std::ranges::find(buffers, buffers[w.buffer].input, &BufferInfo::name);
+        return MatmulInput{static_cast<std::size_t>(x - buffers.begin()), static_cast<std::uint32_t>(w.cols)};
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -22,7 +30,7 @@ std::uint32_t columns_of(const DispatchCmd& c) {
 InputSquares::InputSquares(Device& device, DispatchTable body) : device_(device) {
     std::uint64_t floats = 0;
     for (const DispatchCmd& c : body.commands) {
-        if (is_matmul(c)) floats += columns_of(c);
+        if (const auto x = matmul_input(c)) floats += x->columns;
     }
     memory_ = DeviceBuffer(device, std::max<std::uint64_t>(floats, 1) * sizeof(float), MemoryKind::kDevice);
 
@@ -30,12 +38,12 @@ InputSquares::InputSquares(Device& device, DispatchTable body) : device_(device)
     std::uint64_t offset = 0;
     for (std::size_t i = 0; i < body.commands.size(); ++i) {
         const DispatchCmd& c = body.commands[i];
-        if (is_matmul(c)) {
-            const std::uint32_t columns = columns_of(c);
+        if (const auto x = matmul_input(c)) {
+            const std::uint32_t columns = x->columns;
             DispatchCmd sum;
             sum.op = Op::kColumnSquares;
             sum.n_buffers = 2;
-            sum.buffers[0] = c.buffers[0];
+            sum.buffers[0] = c.buffers[x->buffer];
             sum.buffers[1] = {memory_.at().buffer, offset, columns * sizeof(float)};
             sum.set_params(ColumnSquaresParams{.rows = body.max_rows, .dim = columns, .format = c.input_format});
             sum.n_patches = 1;

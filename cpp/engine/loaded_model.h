@@ -43,6 +43,11 @@ class LoadedModel {
                 std::uint32_t context, const Progress& progress);
     ~LoadedModel() = default;
 
+    // ModelFileError where weights are used from the mapping of a file that is shorter by now: reading them would be a
+    // SIGBUS.
+    void check_weights() const {
+        if (source_) source_->check_files();
+    }
     Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
     // The cache of a model whose texts are whole in each step: so many pages, which all layers use, one after the
     // other.

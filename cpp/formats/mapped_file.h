@@ -10,7 +10,8 @@ namespace akunu {
 
 // Another process may still change the file. Truncating it makes the pages beyond the new end fault
 // (SIGBUS) on access; `check_size` finds a truncation that has already happened, and nothing in
-// user space can close the race with one that happens during a read. Rewriting it in place changes
+// user space can close the race with one that happens during a read: a handler of that signal would be
+// the whole process', which is not ours to give. Models check before each step. Rewriting it in place changes
 // the bytes we see, so whoever parses them checks bounds on every read, also the second time.
 class MappedFile {
   public:

@@ -33,10 +33,10 @@ Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
     if (whole_) t.whole = Whole::kTexts;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
-    return owned(device_.prepare_weight(t), t.total_bytes());
+    return kept(device_.prepare_weight(t), t);
 }
 
-Weight Loader::owned(Weight w, std::uint64_t bytes) {
+Weight Loader::kept(const Weight& w, const HostTensor& t) {
     if (w.mapped) {
         mapped_bytes_ += w.bytes();
     } else {
@@ -69,7 +69,7 @@ Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64
         parts[i].scales = part(all.scales);
         parts[i].biases = part(all.biases);
     }
-    const Weight w = owned(device_.prepare_experts(parts), all.total_bytes());
+    const Weight w = kept(device_.prepare_experts(parts), all);
     if (!w.mapped) source_.done(name);
     return w;
 }
@@ -117,10 +117,7 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
 
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    Weight w = device_.map_weight(t);
-    mapped_bytes_ += w.bytes();
-    loaded(t.total_bytes());
-    return w;
+    return kept(device_.map_weight(t), t);
 }
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }

@@ -66,8 +66,8 @@ class Loader {
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Weight prepared(HostTensor tensor);
-    // Keeps the weight's memory, for which so many bytes were read.
-    Weight owned(Weight weight, std::uint64_t bytes);
+    // Owns what the device made of the tensor, where that is not the tensor itself.
+    Weight kept(const Weight& weight, const HostTensor& tensor);
     void loaded(std::uint64_t bytes);
 
     Device& device_;

@@ -9,7 +9,7 @@
 
 namespace akunu::cuda {
 
-// The interpreter's text, self-contained, as cuda/kernel_text.py has put it into this build.
+// The interpreter's text, self-contained, as tools/kernel_text.py has put it into this build.
 std::string_view kernel_source();
 
 // Whether NVRTC is there; else `why` says what to do.

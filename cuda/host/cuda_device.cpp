@@ -64,15 +64,19 @@ struct CudaDevice::Impl {
 
     Impl() {
         context.use();
+        if (!limits.cooperative) {
+            throw DeviceError(limits.name + " does not start kernels whose blocks wait for one another");
+        }
         d.check(d.cuStreamCreate(&stream, 1), "making a stream");
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
         parts = memory.allocate(std::uint64_t{limits.multiprocessors} * kPartBytes, MemoryKind::kDevice);
         words = memory.allocate(std::uint64_t{kWordPlaces} * kMostWords * sizeof(u64), MemoryKind::kDevice);
     }
+    // What a destructor calls fails where the GPU is lost: it is lost with its memory.
     ~Impl() {
         d.cuCtxSetCurrent(nullptr);
-        context.use();
+        if (!context.try_use()) return;
         memory.release(barrier);
         memory.release(mailbox);
         memory.release(parts);
@@ -87,8 +91,26 @@ struct CudaDevice::Impl {
     std::string command_name(Segments segments, const ReplayArgs& given) const;
     Needs wanted_now();
     void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
-    void reset() { d.cuMemsetD8(reinterpret_cast<CUdeviceptr>(barrier.device), 0, sizeof(Barrier)); }
+    // In the launches' stream, so that the next one waits for it.
+    void clear(const Buffer& buffer) {
+        d.check(d.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(buffer.device), 0, buffer.size, stream),
+                "clearing GPU memory");
+    }
+    u32 numbers(std::uint64_t commands);
 };
+
+// The number of the command before the first of so many. Numbers begin again before they wrap: what older commands have
+// left as words is cleared then, and 0, which cleared memory has, is no command's.
+u32 CudaDevice::Impl::numbers(std::uint64_t commands) {
+    constexpr std::uint64_t kMost = std::numeric_limits<u32>::max();
+    if (commands > kMost)
+        throw InvalidArgumentError("a chain of " + std::to_string(commands) + " commands is too long");
+    if (number > kMost - commands) {
+        clear(words);
+        number = 0;
+    }
+    return std::exchange(number, number + static_cast<u32>(commands));
+}
 
 Needs CudaDevice::Impl::wanted_now() {
     Needs all;
@@ -116,6 +138,11 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
         most.bytes =
             std::max(most.bytes, std::min<std::uint64_t>(kMostStageBytes, limits.shared_bytes - kSharedHead - kRing));
+    }
+    if (kSharedHead + most.bytes > limits.shared_bytes) {
+        throw UnsupportedError("these commands take " + std::to_string(kSharedHead + most.bytes) +
+                               " bytes of a block's memory, of which " + limits.name + " has " +
+                               std::to_string(limits.shared_bytes));
     }
     launch.ring = static_cast<u32>((kSharedHead + most.bytes + 127) / 128 * 128);
     launch.slot_bytes = static_cast<u32>((most.slot_bytes + 127) / 128 * 128);
@@ -203,18 +230,19 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.parts = reinterpret_cast<u64>(parts.device);
     launch.words = reinterpret_cast<u64*>(words.device);
-    launch.number = number;
-    for (const Segment& s : launch.segments) number += s.n_commands * args.steps;
+    std::uint64_t commands = 0;
+    for (const Segment& s : launch.segments) commands += std::uint64_t{s.n_commands} * args.steps;
+    launch.number = numbers(commands);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
     box() = {};
     set_ring(segments, args, launch);
     void* params[] = {&launch};
-    parity = 1 - parity;
     d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
+    parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
     const bool told = !meanwhile || meanwhile();
     wait(segments, args, control, poll);
     if (box().error == kSharedElsewhere) {
@@ -222,7 +250,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
                           ", behind what the driver says that CUDA keeps");
     }
     if (box().error != kNoError) {
-        reset();
+        clear(barrier);
         throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ms) + " ms");
     }
@@ -231,7 +259,10 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
 
 CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {}
 
-CudaDevice::~CudaDevice() = default;
+CudaDevice::~CudaDevice() {
+    // In a process that was forked nothing of the GPU's can be given back.
+    if (!impl_->context.is_here()) static_cast<void>(impl_.release());
+}
 
 std::string CudaDevice::name() const { return impl_->limits.name; }
 
@@ -252,8 +283,7 @@ Buffer CudaDevice::allocate(std::uint64_t bytes, MemoryKind kind) {
 }
 
 void CudaDevice::release(Buffer& buffer) {
-    impl_->context.use();
-    impl_->memory.release(buffer);
+    if (impl_->context.try_use()) impl_->memory.release(buffer);
 }
 
 void CudaDevice::upload(const Binding& to, std::span<const std::byte> bytes) {
@@ -340,9 +370,7 @@ Weight CudaDevice::prepare_weight(const HostTensor& t) {
     return w;
 }
 
-Weight CudaDevice::map_weight(const HostTensor& t) {
-    return prepare_weight(t);  // a copy lives as long as the device
-}
+Weight CudaDevice::map_weight(const HostTensor& t) { return prepare_weight(t); }
 
 std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
@@ -415,6 +443,10 @@ std::optional<Gpu> find_gpu(std::string& why) {
     if (!d || !has_compiler(why)) return std::nullopt;
     try {
         const Limits limits = limits_of(*d, 0);
+        if (!limits.cooperative) {
+            why = limits.name + " does not start kernels whose blocks wait for one another";
+            return std::nullopt;
+        }
         if (limits.compute_major >= kLeastCompute) return Gpu{limits.name, limits.arch, limits.memory};
         why = limits.name + " is of " + limits.arch + "; the tensor cores of sm_80 or later are needed";
     } catch (const DeviceError& e) {

@@ -1,6 +1,7 @@
 #include "cuda/host/driver.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
@@ -28,6 +29,8 @@ bool load_all(void* l, Driver& d) {
            load(l, "cuCtxSetCurrent", d.cuCtxSetCurrent) && load(l, "cuMemGetInfo_v2", d.cuMemGetInfo) &&
            load(l, "cuMemAlloc_v2", d.cuMemAlloc) && load(l, "cuMemFree_v2", d.cuMemFree) &&
            load(l, "cuMemsetD8_v2", d.cuMemsetD8) && load(l, "cuMemcpyHtoD_v2", d.cuMemcpyHtoD) &&
+           load(l, "cuMemsetD8Async", d.cuMemsetD8Async) && load(l, "cuStreamSynchronize", d.cuStreamSynchronize) &&
+           load(l, "cuOccupancyMaxActiveBlocksPerMultiprocessor", d.cuOccupancyMaxActiveBlocksPerMultiprocessor) &&
            load(l, "cuMemcpyDtoH_v2", d.cuMemcpyDtoH) && load(l, "cuMemHostAlloc", d.cuMemHostAlloc) &&
            load(l, "cuMemFreeHost", d.cuMemFreeHost) &&
            load(l, "cuMemHostGetDevicePointer_v2", d.cuMemHostGetDevicePointer) &&
@@ -41,6 +44,7 @@ bool load_all(void* l, Driver& d) {
 struct Found {
     std::optional<Driver> driver;
     std::string why;
+    pid_t process = getpid();
 };
 
 Found open_driver() {
@@ -71,6 +75,10 @@ void Driver::check(CUresult result, const std::string& attempted) const {
 
 const Driver* find_driver(std::string& why) {
     static const Found found = open_driver();
+    if (found.driver && getpid() != found.process) {
+        why = "CUDA was opened before this process was forked, and does not work in it: start it by the method 'spawn'";
+        return nullptr;
+    }
     why = found.why;
     return found.driver ? &*found.driver : nullptr;
 }

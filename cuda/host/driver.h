@@ -25,6 +25,7 @@ enum DeviceAttribute : int {
     kMemoryBits = 37,
     kComputeMajor = 75,
     kComputeMinor = 76,
+    kCooperativeLaunch = 95,
     kSharedMemoryPerBlock = 97,   // with opt-in
     kSharedMemoryReserved = 111,  // of each block's, by CUDA
 };
@@ -47,6 +48,7 @@ struct Driver {
     CUresult (*cuMemAlloc)(CUdeviceptr*, std::size_t);
     CUresult (*cuMemFree)(CUdeviceptr);
     CUresult (*cuMemsetD8)(CUdeviceptr, unsigned char, std::size_t);
+    CUresult (*cuMemsetD8Async)(CUdeviceptr, unsigned char, std::size_t, CUstream);
     CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void*, std::size_t);
     CUresult (*cuMemcpyDtoH)(void*, CUdeviceptr, std::size_t);
     CUresult (*cuMemHostAlloc)(void**, std::size_t, unsigned);
@@ -59,6 +61,8 @@ struct Driver {
     CUresult (*cuStreamCreate)(CUstream*, unsigned);
     CUresult (*cuStreamDestroy)(CUstream);
     CUresult (*cuStreamQuery)(CUstream);
+    CUresult (*cuStreamSynchronize)(CUstream);
+    CUresult (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, CUfunction, int, std::size_t);
     CUresult (*cuLaunchCooperativeKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                           unsigned, CUstream, void**);
 
@@ -72,7 +76,8 @@ struct Driver {
     std::string message(CUresult result) const;
 };
 
-// The driver, initialised; null where there is none, and `why` then says what is missing.
+// The driver, initialised; null where there is none, or where the process was forked from one that had it: `why` then
+// says what is missing.
 const Driver* find_driver(std::string& why);
 
 }  // namespace akunu::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "cuda/host/compiler.h"
 
 namespace akunu::cuda {
@@ -25,6 +26,7 @@ Limits limits_of(const Driver& d, CUdevice device) {
     l.shared_bytes = static_cast<std::uint64_t>(attribute(kSharedMemoryPerBlock));
     // What CUDA keeps of a block's memory lies in front of the block's own since Hopper, behind it before.
     l.shared_base = l.compute_major >= 9 ? attribute(kSharedMemoryReserved) : 0;
+    l.cooperative = attribute(kCooperativeLaunch) != 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     // By the data sheet; some 94 % of it can be had. Two transfers a clock; both clocks are in kHz.
     const double bytes = 0.94 * 2 * attribute(kMemoryClock) * (attribute(kMemoryBits) / 8.0);
@@ -36,7 +38,18 @@ Context::Context(const Driver& driver, CUdevice device) : driver_(driver), devic
     driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "opening the GPU");
 }
 
-Context::~Context() { driver_.cuDevicePrimaryCtxRelease(device_); }
+Context::~Context() {
+    if (is_here()) driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+void Context::use() const {
+    if (!is_here()) {
+        throw Error(
+            "this model was loaded before the process was forked, and the GPU does not work in this process; start the "
+            "process by the method 'spawn', and load it there");
+    }
+    driver_.check(driver_.cuCtxSetCurrent(context_), "taking the GPU's context");
+}
 
 Modules::~Modules() {
     for (const Loaded& l : loaded_) driver_.cuModuleUnload(l.module);
@@ -51,14 +64,27 @@ CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll
     const std::string target = limits_.arch == "sm_90" ? "sm_90a" : limits_.arch;
     const std::vector<char> cubin = compile_kernels(source, target, limits_.driver_version, poll);
     if (cubin.empty()) return nullptr;
-    Loaded l{all, nullptr, nullptr};
-    driver_.check(driver_.cuModuleLoadData(&l.module, cubin.data()), "loading the kernels");
-    loaded_.push_front(l);
-    Loaded& kept = loaded_.front();
-    driver_.check(driver_.cuModuleGetFunction(&kept.function, kept.module, "akunu_replay"), "finding akunu_replay");
-    driver_.check(
-        driver_.cuFuncSetAttribute(kept.function, kFunctionDynamicShared, static_cast<int>(limits_.shared_bytes)),
-        "giving akunu_replay its shared memory");
+    Loaded kept{all, nullptr, nullptr};
+    driver_.check(driver_.cuModuleLoadData(&kept.module, cubin.data()), "loading the kernels");
+    try {
+        driver_.check(driver_.cuModuleGetFunction(&kept.function, kept.module, "akunu_replay"), "finding akunu_replay");
+        driver_.check(
+            driver_.cuFuncSetAttribute(kept.function, kFunctionDynamicShared, static_cast<int>(limits_.shared_bytes)),
+            "giving akunu_replay its shared memory");
+        int resident = 0;
+        driver_.check(driver_.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                          &resident, kept.function, static_cast<int>(kBlockThreads), limits_.shared_bytes),
+                      "asking whether akunu_replay fits a multiprocessor");
+        if (resident < 1) {
+            throw DeviceError("the kernels do not fit a multiprocessor of " + limits_.name + ": a block of " +
+                              std::to_string(kBlockThreads) + " threads and " + std::to_string(limits_.shared_bytes) +
+                              " bytes of shared memory cannot be resident");
+        }
+    } catch (...) {
+        driver_.cuModuleUnload(kept.module);
+        throw;
+    }
+    loaded_.push_front(kept);
     return kept.function;
 }
 

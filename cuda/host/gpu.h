@@ -1,6 +1,8 @@
 // The GPU: its context, its limits, and the modules of kernels that it has loaded.
 #pragma once
 
+#include <unistd.h>
+
 #include <list>
 #include <string>
 
@@ -15,7 +17,8 @@ struct Limits {
     unsigned multiprocessors = 0;
     unsigned cycles_of_kb = 0;  // in which a multiprocessor's share of the memory's bandwidth is a KB
     int driver_version = 0, compute_major = 0;
-    int shared_base = 0;  // where a block's own shared memory begins
+    int shared_base = 0;       // where a block's own shared memory begins
+    bool cooperative = false;  // a launch's blocks may wait for one another
 };
 // Throws DeviceError where a question is not answered.
 Limits limits_of(const Driver& driver, CUdevice device);
@@ -27,9 +30,15 @@ class Context {
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
-    void use() const { driver_.check(driver_.cuCtxSetCurrent(context_), "taking the GPU's context"); }
+    // Throws Error in a process that was forked after the device was opened.
+    void use() const;
+    // The same for what must not throw; false where nothing of the GPU's can be used any more.
+    bool try_use() const noexcept { return is_here() && driver_.cuCtxSetCurrent(context_) == kSuccess; }
+    // Whether this is the process that opened it.
+    bool is_here() const noexcept { return getpid() == process_; }
 
   private:
+    const pid_t process_ = getpid();
     const Driver& driver_;
     CUdevice device_;
     CUcontext context_ = nullptr;

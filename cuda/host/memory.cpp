@@ -49,6 +49,8 @@ Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) {
     driver_.check(result, "allocating " + megabytes(a->bytes) + " of GPU memory");
     try {
         driver_.check(driver_.cuMemsetD8(a->device, 0, a->bytes), "clearing GPU memory");
+        // Launches are in a stream that does not wait for this one.
+        driver_.check(driver_.cuStreamSynchronize(nullptr), "clearing GPU memory");
         if (kind == MemoryKind::kShared) {
             void* host = nullptr;
             driver_.check(driver_.cuMemHostAlloc(&host, a->bytes, kHostPortable | kHostDeviceMap),

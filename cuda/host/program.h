@@ -2,24 +2,14 @@
 #pragma once
 
 #include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "core/device.h"
 #include "cuda/host/memory.h"
+#include "cuda/host/needs.h"
 #include "cuda/kernels/command.h"
 
 namespace akunu::cuda {
-
-// What a module of kernels must have.
-struct Needs {
-    std::set<u32> ops, readers, kv_types, groups, decode_kinds;
-    void add(const Needs& other);
-    bool covers(const Needs& other) const;
-    // The lists that cuda/kernels/interpreter.cu begins with.
-    std::string definitions() const;
-};
 
 // What commands are laid out for.
 struct Geometry {
@@ -28,12 +18,6 @@ struct Geometry {
 };
 // The interpreter's op that does the work of one of the core's; nothing where there is none.
 std::optional<OpCode> op_code(Op op);
-// Where a command's weights are among its buffers, and how large.
-struct WeightPlace {
-    std::size_t buffer;
-    std::uint64_t rows, cols;
-};
-std::vector<WeightPlace> weights_in(const DispatchCmd& command);
 
 // The commands of a table, one for each. Throws UnsupportedError for one that no kernel runs.
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
@@ -41,10 +25,7 @@ std::vector<Command> compile_commands(const DispatchTable& table, const Geometry
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
-Needs needs_of(std::span<const Command> commands);
-// What commands read through the ring, in their order.
-std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands);
-// All three, checked (cuda/host/schedule.h).
+// Both, and what commands read through the ring, in their order: checked (cuda/host/schedule.h).
 struct Schedules {
     std::vector<Command> plain, fused;
     std::vector<Stream> streams;

@@ -245,17 +245,16 @@ class Check {
 
     // Its row's keys, and where they are: kOpDecodeAttention looks at them while it waits.
     bool reads_ahead(std::size_t i, std::size_t buffer) const {
-        return commands_[runs_[i].at].op == kOpDecodeAttention && table_.commands[i].op == Op::kRopeKv &&
-               (buffer == 4 || buffer == 6 || buffer == 7);
+        if (commands_[runs_[i].at].op != kOpDecodeAttention || table_.commands[i].op != Op::kRopeKv) return false;
+        const BufferKind kind = op_info(Op::kRopeKv).buffers[buffer].kind;
+        return kind == BufferKind::kCache || kind == BufferKind::kIndex;
     }
 
-    // What is read before the wait, because no command writes it: weights, those of a norm, a bias.
+    // What may be read before the wait, because no command writes it: weights, those of a norm, a bias.
     static bool is_constant(const DispatchCmd& c, std::size_t buffer) {
-        const auto weights = weights_in(c);
-        if (std::ranges::find(weights, buffer, &WeightPlace::buffer) != weights.end()) return true;
-        if (c.op == Op::kMatmul) return buffer == 3;
-        return (c.op == Op::kNormQkv && (buffer == 1 || buffer == 6)) ||
-               ((c.op == Op::kNormGateUp || c.op == Op::kNorm) && buffer == 1);
+        const BufferKind kind = op_info(c.op).buffers[buffer].kind;
+        return kind == BufferKind::kWeight || kind == BufferKind::kScales || kind == BufferKind::kBiases ||
+               kind == BufferKind::kConstant;
     }
 
     // Whether two use other parts of each page of a cache: those of other layers.

@@ -237,7 +237,7 @@ struct HeadState {
 };
 
 // What prompt_attention.cuh keeps in front of these while it takes row after row.
-constexpr u32 kRunsBytes = 1024;
+constexpr u32 kRunsBytes = 512;
 
 // The parts of shared memory.
 struct AttendMemory {

@@ -87,9 +87,7 @@ AKUNU_DEVICE T reduce_block(Block b, T v, Op op) {
 AKUNU_DEVICE bool comes_last(u32& ticket, u32 blocks) {
     sync_block();
     if (thread_id() == 0) {
-        const u32 before = atomic_add_ordered(&ticket, 1);
-        if (before + 1 == blocks) ticket = 0;
-        shown().ticket = before;
+        shown().ticket = atomic_next_ordered(&ticket, blocks - 1);
     }
     sync_block();
     return any_of_warp(shown().ticket + 1 == blocks);

@@ -19,7 +19,8 @@ constexpr u32 kSharedHead = 2560, kRingHead = 512, kSlotBytes = 18 << 10, kMostS
 constexpr u32 kOpBytes = 77 << 10;
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
-constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 1024;
+constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 512;
+static_assert(kSharedHead + kManyRowsBytes <= 99 << 10, "the smallest GPUs have room for it");
 // With which more of such matmuls' tiles are on their way.
 constexpr u32 kMostStageBytes = (160 << 10) + 1024;
 // Boxes of such a matmul: rows, and inputs of each, or of weights in tiles columns.

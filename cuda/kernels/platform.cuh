@@ -80,11 +80,11 @@ AKUNU_DEVICE unsigned load_acquire(const unsigned* p) {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
 }
-// Adds; who adds later sees what was written before, by this thread or before a barrier of the block that it has
-// passed.
-AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) {
+// Counts up to `last`, and then from 0 on again; who counts later sees what was written before, by this thread or
+// before a barrier of the block that it has passed.
+AKUNU_DEVICE unsigned atomic_next_ordered(unsigned* p, unsigned last) {
     unsigned before;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(v) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(p), "r"(last) : "memory");
     return before;
 }
 // Words of eight bytes, each written and read as a whole, with no order among them.

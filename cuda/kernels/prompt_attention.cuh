@@ -17,7 +17,7 @@ constexpr u32 kHeadRows = 128;  // rows of a tile, each a row's query head
 // Which rows begin a run, a bit each, in shared memory, of so many rows from one on, which is 0 here. No run goes
 // beyond a tile's rows.
 struct Runs {
-    static constexpr u32 kMost = 7168;  // rows
+    static constexpr u32 kMost = 3072;  // rows
     static constexpr u32 kAt = kSharedHead + 128;
     static_assert(kAt + kMost / 8 <= kSharedHead + kRunsBytes, "what attention has besides begins behind it");
     u32 from, rows, tile, least;

@@ -36,7 +36,8 @@ AKUNU_DEVICE_CALL void recur(Block b) {
                 if (row.slot != slot) {
                     slot = row.slot;
                     const StateSpan span = b.buffer<StateSpan>(6)[slot];
-                    const bool stopped = b.buffer<Slot>(7)[slot].stopped != 0;  // the rest of a chain is of other texts
+                    const bool stopped =
+                        b.buffer<SlotState>(7)[slot].stopped != 0;  // the rest of a chain is of other texts
                     state = stopped ? nullptr : b.buffer<float>(2) + u64(slot) * p.state_words + i;
                     to = span.to + p.step;
                     u32 at = p.step ? position : span.from;

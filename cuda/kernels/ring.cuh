@@ -105,8 +105,7 @@ AKUNU_DEVICE_CALL void fill_ring() {
     RingPlace to{}, oldest{};  // of what is on its way
     u32 on_way = 0, brought = 0;
     const auto land = [&] {
-        while (!has_passed(&barriers->full[oldest.slot], oldest.phase)) {
-        }
+        wait_for_phase(&barriers->full[oldest.slot], oldest.phase);
         oldest.advance(slots);
         --on_way;
     };

@@ -178,7 +178,7 @@ AKUNU_DEVICE float mean_logit(Block b, const Survivors& s) {
 }
 
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
-AKUNU_DEVICE u32 random_word(const Sampler& s, u32 position, u32 token) {
+AKUNU_DEVICE u32 random_word(const SamplerState& s, u32 position, u32 token) {
     u32 c0 = token / 4, c1 = position, c2 = 0, c3 = 0, k0 = s.seed_lo, k1 = s.seed_hi;
     for (u32 round = 0; round < 10; ++round) {
         const u64 p0 = u64(0xD2511F53u) * c0, p1 = u64(0xCD9E8D57u) * c2;
@@ -212,7 +212,7 @@ struct Draw {
 };
 
 // argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
-AKUNU_DEVICE u32 draw(Block b, const Survivors& s, const Sampler& sampler, u32 position, u64 best, float floor) {
+AKUNU_DEVICE u32 draw(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
     Draw mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
     s.each([&](float t, u32 id, u32) {
         if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
@@ -236,7 +236,7 @@ AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
 }
 
 // The token of one row; `x` are its penalised logits, which are overwritten.
-AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const Sampler& s) {
+AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const SamplerState& s) {
     const u64 first = best_of(b, x, vocab);
     const float top = logit_of(first);
     if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) return id_of(first);
@@ -261,7 +261,7 @@ AKUNU_DEVICE_CALL void sample_select(Block b) {
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const LogitRow row = logit_row(b.buffer<Row>(3), b.buffer<u32>(4), p, r);
         const u32 token = select_token(b, b.buffer<float>(0) + u64(r) * 2 * p.vocab, p.vocab, row.position,
-                                       b.buffer<Sampler>(1)[row.slot]);
+                                       b.buffer<SamplerState>(1)[row.slot]);
         sync_block();
         if (thread_id() == 0) b.buffer<u32>(2)[r] = token;
     }

@@ -63,11 +63,6 @@ AKUNU_DEVICE_CALL void attention_weights(Block b) {
     }
 }
 
-// SpeechRules of core/sampling.h; program.cpp checks that they agree.
-struct TranscriptRules {
-    u32 prompt, end, timestamp_begin, max_initial;
-};
-
 // What the times so far forbid: ids before `words`, and, from `begin` on, times before `first` and from `end` on.
 struct ForbiddenTimes {
     u32 words, begin, first, end;
@@ -76,7 +71,7 @@ struct ForbiddenTimes {
 
 // Times come in pairs, at the beginning and between segments, and never go back. `said` are the n tokens so far,
 // `behind` the place behind their last time, `begin` the first id that is a time.
-AKUNU_DEVICE ForbiddenTimes forbidden_times(const TranscriptRules& rules, const u32* said, u32 n, u32 behind, u32 begin,
+AKUNU_DEVICE ForbiddenTimes forbidden_times(const SpeechRules& rules, const u32* said, u32 n, u32 behind, u32 begin,
                                             u32 vocab) {
     ForbiddenTimes f{0, begin, begin, vocab};
     if (rules.timestamp_begin == 0) return f;
@@ -121,7 +116,7 @@ AKUNU_DEVICE_CALL void speech_rules(Block b) {
     for (u32 u = b.first(); u < p.rows * slices; u += b.blocks()) {
         const u32 r = u / slices, from = u % slices * slice, to = smaller(p.vocab, from + slice);
         const LogitRow row = logit_row(b.buffer<Row>(4), b.buffer<u32>(5), p, r);
-        const TranscriptRules& rules = b.buffer<TranscriptRules>(2)[row.slot];
+        const SpeechRules& rules = b.buffer<SpeechRules>(2)[row.slot];
         const u32 n = row.position > rules.prompt ? row.position - rules.prompt : 0;
         const u32 begin = rules.timestamp_begin != 0 ? smaller(rules.timestamp_begin, p.vocab) : p.vocab;
         const u32 words = (p.vocab + 31) / 32;

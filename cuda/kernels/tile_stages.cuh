@@ -151,15 +151,11 @@ struct StagePlace {
     }
     AKUNU_DEVICE u64* full() const { return &stage_barriers().full[stage]; }
     AKUNU_DEVICE void wait_full() const {
-        while (!has_passed(full(), phase)) {
-        }
+        wait_for_phase(full(), phase);
         show_to_groups();
         sync_warp();  // lanes may have looked at different times
     }
-    AKUNU_DEVICE void wait_empty() const {
-        while (!has_passed(&stage_barriers().empty[stage], phase ^ 1)) {
-        }
-    }
+    AKUNU_DEVICE void wait_empty() const { wait_for_phase(&stage_barriers().empty[stage], phase ^ 1); }
     // A warp has read it.
     AKUNU_DEVICE void free(u32 lane) const {
         sync_warp();

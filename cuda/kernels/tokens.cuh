@@ -3,38 +3,9 @@
 #pragma once
 
 #include "block.cuh"
+#include "core/step_state.h"
 
 namespace akunu::cuda {
-
-// SamplerState, SlotState, Control, LogprobRecord of core/sampling.h and core/dispatch.h; program.cpp checks that they
-// agree.
-constexpr u32 kEndIds = 64, kBiases = 4096, kTopLogprobs = 20;
-struct Sampler {
-    float temperature;
-    u32 top_k;
-    float top_p, min_p, typical_p;
-    float repeat_penalty, presence_penalty, frequency_penalty;
-    u32 penalty_window;
-    u32 seed_lo, seed_hi;
-    u32 want_logprobs, n_logprobs;
-    u32 n_end_ids, n_bias, masked;
-    u32 end_ids[kEndIds];
-};
-struct TokenBias {
-    u32 id;
-    float bias;
-};
-struct Slot {
-    u32 stopped, produced, limit;
-};
-struct ChainControl {
-    u32 stop, active, yield;
-};
-struct TokenLogprobs {
-    float chosen;
-    u32 ids[kTopLogprobs];
-    float values[kTopLogprobs];
-};
 
 // NaN, which only a damaged model gives, counts as -inf; too large counts as the largest float.
 AKUNU_DEVICE float finite(float x) {
@@ -97,10 +68,9 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
         u64& joined = b.grid()->best[r];
         u32& ticket = b.grid()->tickets[r];
         atomic_max(&joined, best);
-        if (atomic_add_ordered(&ticket, 1) + 1 != parts) continue;
+        if (atomic_next_ordered(&ticket, parts - 1) + 1 != parts) continue;
         token = id_of(atomic_max(&joined, u64(0)));
         joined = 0;
-        ticket = 0;
     }
 }
 
@@ -115,8 +85,8 @@ AKUNU_DEVICE_CALL void sample_prepare(Block b) {
         const LogitRow row = logit_row(b.buffer<Row>(6), b.buffer<u32>(7), p, r);
         const float* logits = b.buffer<float>(0) + u64(r) * p.vocab + begin;
         const u32* history = b.buffer<u32>(1) + u64(row.slot) * p.history_stride;
-        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
-        const TokenBias* bias = b.buffer<TokenBias>(3) + u64(row.slot) * kBiases;
+        const SamplerState& s = b.buffer<SamplerState>(2)[row.slot];
+        const LogitBias* bias = b.buffer<LogitBias>(3) + u64(row.slot) * kMaxLogitBias;
         const u32* mask = b.buffer<u32>(4) + u64(r) * ((p.vocab + 31) / 32);
         float* scaled = b.buffer<float>(5) + u64(r) * 2 * p.vocab + begin;
         const float none = bits_to_float(0xFF800000u);
@@ -152,10 +122,10 @@ AKUNU_DEVICE_CALL void logprobs(Block b) {
     const auto& p = b.params<SampleParams>();
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const LogitRow row = logit_row(b.buffer<Row>(4), b.buffer<u32>(5), p, r);
-        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
+        const SamplerState& s = b.buffer<SamplerState>(2)[row.slot];
         if (!s.want_logprobs) continue;
         const float* logits = b.buffer<float>(0) + u64(r) * p.vocab;
-        TokenLogprobs& out = b.buffer<TokenLogprobs>(3)[u64(p.step) * p.rows + r];
+        LogprobRecord& out = b.buffer<LogprobRecord>(3)[u64(p.step) * p.rows + r];
         const float top = logit_of(best_of(b, logits, p.vocab));
         double sum = 0.0;
         for (u32 i = thread_id(); i < p.vocab; i += kThreads) sum += double(expf(finite(logits[i]) - top));
@@ -179,19 +149,19 @@ AKUNU_DEVICE_CALL void accept(Block b) {
     if (b.first() != 0 || thread_id() != 0) return;
     const auto& p = b.params<SampleParams>();
     const u32* sampled = b.buffer<u32>(0);
-    ChainControl& control = *b.buffer<ChainControl>(4);
+    Control& control = *b.buffer<Control>(4);
     u32 slot_before = 0xFFFFFFFFu;
     bool drafts_hold = true;
     for (u32 i = 0; i < p.rows; ++i) {
         const LogitRow row = logit_row(b.buffer<Row>(5), b.buffer<u32>(6), p, i);
         if (row.slot != slot_before) drafts_hold = true;
         slot_before = row.slot;
-        Slot& slot = b.buffer<Slot>(3)[row.slot];
+        SlotState& slot = b.buffer<SlotState>(3)[row.slot];
         if (slot.stopped || !drafts_hold) continue;
         u32& next = b.buffer<u32>(1)[u64(row.slot) * p.history_stride + row.position];
         drafts_hold = next == sampled[i];
         next = sampled[i];
-        const Sampler& s = b.buffer<Sampler>(2)[row.slot];
+        const SamplerState& s = b.buffer<SamplerState>(2)[row.slot];
         bool ended = false;
         for (u32 e = 0; e < s.n_end_ids; ++e) ended = ended || s.end_ids[e] == sampled[i];
         if (++slot.produced == slot.limit || ended) {

@@ -109,6 +109,14 @@ AKUNU_DEVICE bool has_waited_long(u32 looks) {
     return true;
 }
 AKUNU_DEVICE bool gives_up(u32 looks) { return looks % kManyLooks == 0 && has_waited_long(looks); }
+// By a lane: until a barrier in shared memory has passed. What is waited for in vain is an error, as everywhere.
+AKUNU_DEVICE void wait_for_phase(const u64* barrier, u32 phase) {
+    for (u32 looks = 1; !has_passed(barrier, phase); ++looks) {
+        if (!gives_up(looks)) continue;
+        show(shown().failure, kTimedOut);
+        return;
+    }
+}
 
 // A grid's barrier, kept in shared memory. A block arrives behind `sync_next`; what follows `wait` sees all that blocks
 // wrote before they arrived. It fails where some block does not come in time.

@@ -1,23 +1,10 @@
-#include "core/sampling.h"
+#include "metal/include/sampling.h"
 
 #include "metal/choose/kernel_choice.h"
-#include "metal/include/sampling.h"
 
 namespace akunu::metal {
 
 namespace {
-
-static_assert(u32{kTopLogprobs} == kMaxLogprobs && u32{kMostBiases} == kMaxLogitBias);
-static_assert(sizeof(SamplerSettings) == sizeof(SamplerState));
-static_assert(offsetof(SamplerSettings, seed_lo) == offsetof(SamplerState, seed_lo));
-static_assert(offsetof(SamplerSettings, end_ids) == offsetof(SamplerState, end_ids));
-static_assert(sizeof(LogitBias) == 8 && offsetof(LogitBias, bias) == 4);
-static_assert(sizeof(ReplaySlot) == sizeof(SlotState) && offsetof(ReplaySlot, limit) == offsetof(SlotState, limit));
-static_assert(sizeof(ReplayControl) == sizeof(Control) && offsetof(ReplayControl, stop) == offsetof(Control, stop));
-static_assert(sizeof(TokenLogprobs) == sizeof(LogprobRecord));
-static_assert(sizeof(TranscriptRules) == sizeof(SpeechRules));
-static_assert(offsetof(TranscriptRules, max_initial) == offsetof(SpeechRules, max_initial));
-static_assert(offsetof(TokenLogprobs, values) == offsetof(LogprobRecord, values));
 
 constexpr Constant kForArgmax{Constant::Type::kBool, 0, 0};
 constexpr Constant kForSampler{Constant::Type::kBool, 0, 1};

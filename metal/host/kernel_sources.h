@@ -1,4 +1,4 @@
-// The kernels' texts, as flatten.py has put them into this build.
+// The kernels' texts, as tools/flatten.py has put them into this build.
 #pragma once
 
 #include <array>

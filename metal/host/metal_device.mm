@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kDummyBytes = 256;
 
 // The system ends a command buffer that takes seconds, and nothing else is drawn while it runs.
-constexpr double kBufferSeconds = 0.3;
+constexpr double kBufferSeconds = 0.1;
 constexpr double kPrefillShare = 0.65;  // of the peak, which prefill is assumed to reach
 constexpr double kDecodeShare = 0.5;    // of the bandwidth: less than any chip is known to reach
 constexpr double kKeepAlive = 180;      // seconds for which idle memory stays wired
@@ -133,9 +133,7 @@ Weight MetalDevice::prepare_weight(const HostTensor& t) {
     return w;
 }
 
-Weight MetalDevice::map_weight(const HostTensor& t) {
-    return prepare_weight(t);  // a copy lives as long as the device
-}
+Weight MetalDevice::map_weight(const HostTensor& t) { return prepare_weight(t); }
 
 std::unique_ptr<Program> MetalDevice::compile(DispatchTable table) {
     pooled([&] {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 
@@ -18,6 +19,21 @@ struct BufferLimit {
     double seconds_of(const Cost& cost, const ReplayArgs& args) const {
         return std::max(cost_bytes(cost, args) / bytes_per_second, cost_flops(cost, args) / flops_per_second);
     }
+};
+
+// How many times as long as was predicted command buffers of a kind take, by those that have run: never less than once,
+// since what is predicted is the most that a chip is known to reach.
+class Pace {
+  public:
+    double times() const { return times_; }
+    void measured(double predicted, double seconds) {
+        if (predicted <= 0 || seconds <= 0) return;
+        times_ = std::clamp((times_ + seconds / predicted) / 2, 1.0, kMost);
+    }
+
+  private:
+    static constexpr double kMost = 10;
+    double times_ = 1;
 };
 
 class Replay {
@@ -43,6 +59,7 @@ class Replay {
         id<MTLCommandBuffer> buffer;
         std::uint64_t value;  // of the event, when it is done
         std::uint32_t first_step;
+        double predicted;  // seconds, at a pace of 1
     };
     // How far a replay is.
     struct Cursor {
@@ -52,10 +69,12 @@ class Replay {
     };
     // Submits up to `last`, or less if the work is to be cut; returns where it ended.
     Cursor submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, Cursor last, bool cut);
-    void submit_indirect(std::uint32_t first, std::uint32_t last);
-    // Encodes one command buffer, chained to those before it.
+    void submit_indirect(std::uint32_t first, std::uint32_t last, double predicted);
+    // Encodes one command buffer, chained to those before it; `encode` returns the seconds that it should take.
     template <typename Encode>
     void submit_buffer(std::uint32_t first_step, const Encode& encode);
+    // Of chains of tokens, which wait for the memory, and of steps of many rows.
+    Pace& pace(const ReplayArgs& args) { return paces_[args.rows > args.texts]; }
     // False when it failed.
     bool wait(const Submitted& work, const std::function<void()>& meanwhile);
     [[noreturn]] void fail(std::span<const StepCommand> commands, const ReplayArgs& args);
@@ -70,6 +89,7 @@ class Replay {
     void* dummy_;
     Indirect* indirect_;
     BufferLimit limit_;
+    std::array<Pace, 2> paces_;
     std::uint64_t value_ = 0;
     std::deque<Submitted> submitted_;
 };

@@ -29,10 +29,10 @@ double seconds_of(std::span<const StepCommand> commands, const ReplayArgs& args,
 }
 
 // Tokens of a chain that one command buffer holds.
-std::uint32_t steps_per_buffer(std::size_t dispatches, double step_seconds, const BufferLimit& limit) {
+std::uint32_t steps_per_buffer(std::size_t dispatches, double step_seconds, double limit_seconds) {
     const std::size_t fit = std::min(kDispatchesPerBuffer / dispatches, kMaxStepsPerBuffer);
     std::uint32_t steps = 1;
-    while (steps < fit && (steps + 1) * step_seconds <= limit.seconds) ++steps;
+    while (steps < fit && (steps + 1) * step_seconds <= limit_seconds) ++steps;
     return steps;
 }
 
@@ -59,12 +59,12 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
         id<MTLCommandBuffer> buffer = [queue_ commandBufferWithUnretainedReferences];
         id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
         [compute waitForFence:fence_];
-        encode(compute);
+        const double predicted = encode(compute);
         [compute updateFence:fence_];
         [compute endEncoding];
         [buffer encodeSignalEvent:event_ value:++value_];
         [buffer commit];
-        submitted_.push_back({buffer, value_, first_step});
+        submitted_.push_back({buffer, value_, first_step, predicted});
     }
 }
 
@@ -73,22 +73,24 @@ Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const Repla
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
         Encoder encoder(compute, resolver_, dummy_);
         double seconds = 0;
+        const double limit = limit_.seconds / pace(args).times();
         while (at < last) {
             const std::size_t i = at.command++;
             encoder.encode(commands[i], args, at.step);
             if (at.command == commands.size()) at = {at.step + 1, 0};
-            if (!cut) continue;
             seconds += limit_.seconds_of(commands[i].label->cost, args);
-            if (seconds > limit_.seconds && commands[at.command].barrier) return;
+            if (cut && seconds > limit && commands[at.command].barrier) break;
         }
+        return seconds;
     });
     return at;
 }
 
-void Replay::submit_indirect(std::uint32_t first, std::uint32_t last) {
+void Replay::submit_indirect(std::uint32_t first, std::uint32_t last, double predicted) {
     submit_buffer(first, [&](id<MTLComputeCommandEncoder> compute) {
         indirect_->use_resources(compute);
         for (std::uint32_t step = first; step < last; ++step) indirect_->encode(compute, step);
+        return predicted;
     });
 }
 
@@ -121,11 +123,12 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
         polled = Clock::now();
     };
     const double step_seconds = seconds_of(commands, args, limit_);
-    const std::uint32_t per_buffer = steps_per_buffer(commands.size(), step_seconds, limit_);
+    const std::uint32_t per_buffer =
+        steps_per_buffer(commands.size(), step_seconds, limit_.seconds / pace(args).times());
     Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
     if (indirect) indirect->prepare(commands, args);
     residency_.use();
-    const bool cut = step_seconds > limit_.seconds;
+    const bool cut = step_seconds > limit_.seconds / pace(args).times();
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     Cursor next;
     bool errand_left = errand.run && errand.before < commands.size();
@@ -148,7 +151,7 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
             }
             const std::uint32_t same = indirect->same_counts_until(next.step, last);
             if (same != next.step) {
-                submit_indirect(next.step, same);
+                submit_indirect(next.step, same, (same - next.step) * step_seconds);
                 next.step = same;
                 continue;
             }
@@ -161,7 +164,9 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
         meanwhile();
         ++done;
         for (; done != 0 && finished(submitted_.front().buffer); --done) {
-            if (failed(submitted_.front().buffer)) fail(commands, args);
+            const Submitted& front = submitted_.front();
+            if (failed(front.buffer)) fail(commands, args);
+            pace(args).measured(front.predicted, front.buffer.GPUEndTime - front.buffer.GPUStartTime);
             submitted_.pop_front();
         }
     }

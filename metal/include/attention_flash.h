@@ -37,7 +37,7 @@ static inline void stage_rows(device const uchar* cache, KvHead head, uint begin
     for (uint i = tid; i < kKeys * quads; i += kAttentionThreads) {
         const uint key = i / quads, quad = i % quads;
         float4 v = float4(0.0f);
-        if (begin + key < end && quad < kHeadQuads) v = Kv::load(cache, head.at(begin + key), quad);
+        if (begin + key < end && quad < head_quads()) v = Kv::load(cache, head.at(begin + key), quad);
         *(threadgroup metal::vec<T, 4>*)(tile + key * stride + quad * 4) = metal::vec<T, 4>(v);
     }
 }
@@ -145,7 +145,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         for (uint i = lane; i < 8 * kKeys / 4; i += 32) {
             const uint row = i / (kKeys / 4), quad = i % (kKeys / 4), in_head = (first_matrix + m0) * 2 + quad;
             float4 v = float4(0.0f);
-            if (first_query + row < t.queries() && in_head < kHeadQuads) {
+            if (first_query + row < t.queries() && in_head < head_quads()) {
                 v = load_head_quad(q + t.offset(first_query + row, p.n_heads), in_head * 4) * p.scale;
             }
             *(threadgroup float4*)(own + row * kScoreStride + quad * 4) = v;

@@ -10,11 +10,13 @@ constant uint kHeadDim [[function_constant(0)]];
 constant uint kGroup [[function_constant(1)]];    // query heads per KV head
 constant bool kBatched [[function_constant(2)]];  // few rows: keys are split over threadgroups, which leave partial results
 constant uint kMostSplits [[function_constant(3)]];  // that decode attention has
-constant uint kHeadQuads = (kHeadDim + 3) / 4;    // groups of four elements in a row
-constant bool kWholeQuads = kHeadDim % 4 == 0;    // rows may be read as vectors
+// Groups of four elements in a row, and whether rows may be read as vectors. No constants: those of a header that several
+// files include would be several symbols of one library.
+static inline uint head_quads() { return (kHeadDim + 3) / 4; }
+static inline bool has_whole_quads() { return kHeadDim % 4 == 0; }
 
 // A masked score: finite, for fast math knows no infinity, and less than any score.
-constant constexpr float kMasked = -1e30f;
+static constant constexpr float kMasked = -1e30f;
 
 // The first key that a row at `position` sees: with a window w those in (position - w, position].
 static inline uint first_key(uint position, uint window) {
@@ -51,7 +53,7 @@ static inline float soft_cap(float score, float cap) {
 
 // Four elements from `d` on of a head of f32 that begins at `x`.
 static inline float4 load_head_quad(device const float* x, uint d) {
-    if (kWholeQuads) return *(device const float4*)(x + d);
+    if (has_whole_quads()) return *(device const float4*)(x + d);
     float4 v = float4(0.0f);
     for (uint i = 0; i < 4 && d + i < kHeadDim; ++i) v[i] = x[d + i];
     return v;
@@ -86,7 +88,7 @@ struct KvFloat {
     // Elements 4·quad to 4·quad + 3; past the row's end 0.
     static float4 load(device const uchar* cache, KvRow r, uint quad) {
         device const T* row = (device const T*)(cache + r.unit) + r.row * kHeadDim;
-        if (kWholeQuads) return float4(*(device const metal::vec<T, 4>*)(row + quad * 4));
+        if (has_whole_quads()) return float4(*(device const metal::vec<T, 4>*)(row + quad * 4));
         float4 v = float4(0.0f);
         for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]);
         return v;
@@ -105,7 +107,7 @@ struct KvQ8 {
         device const char* row = (device const char*)unit + r.row * kHeadDim;
         device const half* scales = (device const half*)(unit + q8_scales_offset(kPagePositions, kHeadDim));
         const float d = float(scales[r.row * q8_row_blocks(kHeadDim) + quad * 4 / kQ8Block]);
-        if (kWholeQuads) return float4(*(device const char4*)(row + quad * 4)) * d;
+        if (has_whole_quads()) return float4(*(device const char4*)(row + quad * 4)) * d;
         float4 v = float4(0.0f);
         for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]) * d;
         return v;

@@ -35,7 +35,7 @@ static inline void split_scores(device const uchar* cache, KvHead keys, threadgr
 #pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) sum[j][g] = 0.0f;
         }
-        for (uint quad = lane % kLanesPerKey; quad < kHeadQuads; quad += kLanesPerKey) {
+        for (uint quad = lane % kLanesPerKey; quad < head_quads(); quad += kLanesPerKey) {
             float4 k[kKeysPerLane];
 #pragma clang loop unroll(full)
             for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::load(cache, rows[j], quad);
@@ -118,8 +118,8 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     const uint to = metal::min(position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
 
     q += ulong(group.y) * kGroup * kHeadDim;
-    for (uint i = tid; i < kGroup * kHeadQuads; i += kAttentionThreads) {
-        const uint g = i / kHeadQuads, quad = i % kHeadQuads;
+    for (uint i = tid; i < kGroup * head_quads(); i += kAttentionThreads) {
+        const uint g = i / head_quads(), quad = i % head_quads();
         shared[g * (kMaxDim / 4) + quad] = load_head_quad(q + g * kHeadDim, quad * 4) * p.scale;
     }
     if (tid < kGroup) {
@@ -129,7 +129,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
 
     // A thread has one quad of the values, and every n-th key.
-    const uint teams = kAttentionThreads / kHeadQuads, team = tid / kHeadQuads, quad = tid % kHeadQuads;
+    const uint teams = kAttentionThreads / head_quads(), team = tid / head_quads(), quad = tid % head_quads();
     float4 out[kMaxGroup];
 #pragma clang loop unroll(full)
     for (uint g = 0; g < kMaxGroup; ++g) out[g] = float4(0.0f);
@@ -176,7 +176,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         for (uint i = tid; i < n * kHeadDim; i += kAttentionThreads) {
             const uint g = i / kHeadDim, d = i % kHeadDim;
             float sum = 0.0f;
-            for (uint t = 0; t < teams; ++t) sum += shared[g * kAttentionThreads + t * kHeadQuads + d / 4][d % 4];
+            for (uint t = 0; t < teams; ++t) sum += shared[g * kAttentionThreads + t * head_quads() + d / 4][d % 4];
             partials[(ulong(group.y * kGroup + g0 + g) * room + group.x) * kHeadDim + d] = sum;
         }
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);

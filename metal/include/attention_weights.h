@@ -26,7 +26,7 @@ template <typename Kv>
     const KvHead keys = kv_head<Kv>(pages, p, rows[row].slot, head / kGroup);
     q += (ulong(row) * p.n_heads + head) * kHeadDim;
     out += (ulong(group.y) * p.out_rows + row) * p.fixed_keys;
-    for (uint quad = tid; quad < kHeadQuads; quad += kAttentionThreads) query[quad] = load_head_quad(q, quad * 4) * p.scale;
+    for (uint quad = tid; quad < head_quads(); quad += kAttentionThreads) query[quad] = load_head_quad(q, quad * 4) * p.scale;
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);
 
     // A thread has every n-th key, from its score to its weight.
@@ -34,7 +34,7 @@ template <typename Kv>
     for (uint key = tid; key < p.fixed_keys; key += kAttentionThreads) {
         const KvRow at = keys.at(key);
         float score = 0.0f;
-        for (uint quad = 0; quad < kHeadQuads; ++quad) score += metal::dot(query[quad], Kv::load(cache, at, quad));
+        for (uint quad = 0; quad < head_quads(); ++quad) score += metal::dot(query[quad], Kv::load(cache, at, quad));
         out[key] = score;
         top = metal::max(top, score);
     }

@@ -4,10 +4,10 @@
 #include "dequant_legacy.h"
 
 // The non-linear code of IQ4_NL and IQ4_XS.
-constant half kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+static constant half kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 // Twice the E2M1 values of the OCP Microscaling specification 1.0, table 5; the scale is halved to match.
-constant half kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+static constant half kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 inline float4 looked_up(constant half* table, uint codes) {
     return float4(table[codes & 15], table[codes >> 8 & 15], table[codes >> 16 & 15], table[codes >> 24 & 15]);

@@ -17,7 +17,7 @@ constant uint ROWS_PER_SIMD [[function_constant(1)]];  // of a matrix, per SIMD-
 constant uint K_SPLIT [[function_constant(2)]];        // SIMD-groups per set of rows
 
 // Partial results of a threadgroup: rows and the sum of squares.
-constant constexpr ushort kPartials = kMaxSimdgroups * (kMaxRows + 1);
+static constant constexpr ushort kPartials = kMaxSimdgroups * (kMaxRows + 1);
 
 // The input as it is.
 template <typename F>

@@ -1,8 +1,8 @@
-// What the sampling kernels share with metal/choose/sampling.cpp: sizes, the sampler's state as device code reads it, and
-// where intermediate results lie in scratch memory. Grids have a row for every row of logits, and so has scratch memory.
+// What the sampling kernels share with metal/choose/sampling.cpp: sizes, and where intermediate results lie in scratch
+// memory. Grids have a row for every row of logits, and so has scratch memory.
 #pragma once
 
-#include "core/params.h"
+#include "core/step_state.h"
 
 #ifndef __METAL_VERSION__
 #include <cstddef>
@@ -20,52 +20,8 @@ enum SamplingSizes : u32 {
     kPrepareTokens = 1024,       // fewer, since their counts are in threadgroup memory
     kDrawThreads = 512,
     kAcceptThreads = 64,
-    kMostBiases = 4096,  // of a slot
     kDepths = 32,  // coarse buckets of a relative logit
-    kTopLogprobs = 20,
     kIdBits = 24,  // a token's id in a sort key
-};
-
-// SamplerState of core/sampling.h; metal/choose/sampling.cpp checks that they agree.
-struct SamplerSettings {
-    float temperature;
-    u32 top_k;
-    float top_p, min_p, typical_p;
-    float repeat_penalty, presence_penalty, frequency_penalty;
-    u32 penalty_window;
-    u32 seed_lo, seed_hi;
-    u32 want_logprobs, n_logprobs;
-    u32 n_end_ids, n_bias, masked;
-    u32 end_ids[64];
-};
-
-// SlotState of core/sampling.h.
-struct ReplaySlot {
-    u32 stopped;
-    u32 produced;
-    u32 limit;
-};
-
-// Control of core/dispatch.h.
-struct ReplayControl {
-    u32 stop;
-    u32 active;
-    u32 yield;
-};
-
-// LogprobRecord of core/sampling.h.
-struct TokenLogprobs {
-    float chosen;
-    u32 ids[kTopLogprobs];
-    float values[kTopLogprobs];
-};
-
-// SpeechRules of core/sampling.h.
-struct TranscriptRules {
-    u32 prompt;
-    u32 end;
-    u32 timestamp_begin;
-    u32 max_initial;
 };
 
 // A candidate among tokens: the highest key wins, then the lowest id.
@@ -90,7 +46,7 @@ struct SampleSlice {
 // A row's scratch memory of logprobs: one per slice.
 struct LogprobSlice {
     float max, sum;  // sum of exp(logit - max)
-    Ranked top[kTopLogprobs];
+    Ranked top[kMaxLogprobs];
 };
 
 // A row's scratch memory of speech_rules: one per slice. Ranks of the best word and of the best time.

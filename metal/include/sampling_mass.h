@@ -4,7 +4,7 @@
 
 #include "tokens.h"
 
-constant constexpr float kMassUnit = 0x1p44f;
+static constant constexpr float kMassUnit = 0x1p44f;
 
 // How far a token is below the best one, over the temperature, as the bits of a float: |(x - best) / T|. An inverse
 // temperature beyond the largest float is that.

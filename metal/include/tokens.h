@@ -5,8 +5,8 @@
 #include "core/params.h"
 #include "sampling.h"
 
-constant constexpr uint kMinusInfinity = 0xFF800000u;  // bits
-constant constexpr uint kDropped = 0x7F800000u;        // the distance of a token that cannot be drawn
+static constant constexpr uint kMinusInfinity = 0xFF800000u;  // bits
+static constant constexpr uint kDropped = 0x7F800000u;        // the distance of a token that cannot be drawn
 
 // A logit's bits: NaN, which only a damaged model gives, counts as -inf, more than the largest float as that.
 static inline uint finite_bits(uint bits) {

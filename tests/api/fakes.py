@@ -183,7 +183,6 @@ class FakeEngine:
         assert sum(1 + len(drafts) for _, _, draws, _, drafts in parts if draws) <= self.max_logits
         assert steps == 1 or not any(drafts for *_, drafts in parts)
         with self._exclusive():
-            self._yield.clear()
             self.steps.append((len(parts), steps))
             decoding = all(self.texts[slot].pending is not None for slot, *_ in parts)
             self.cache = self.texts[parts[0][0]].cache
@@ -199,10 +198,12 @@ class FakeEngine:
             if self._cancelled.is_set():
                 self._cancelled.clear()
                 return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], None
-            return [
+            chunks = [
                 self._run(self.texts[slot], rows, draws, limit, steps, list(drafts))
                 for slot, rows, draws, limit, drafts in parts
-            ], None
+            ]
+            self._yield.clear()  # what was asked for before the step holds for it
+            return chunks, None
 
     def _run(
         self, text: FakeText, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]

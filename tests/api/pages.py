@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +45,3 @@ def write_until_killed(folder: Path) -> None:
         files.write(files.keys(ids(i, 32))[0], ids(i, 32), page(i))
         if i == 20:
             print("going", flush=True)
-
-
-def environment() -> dict[str, str]:
-    """Where another process finds what this one imports."""
-    tests = str(Path(__file__).parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *filter(None, sys.path)])}

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import akunu
 from akunu.scheduling import page_files
 from akunu.scheduling.disk import DiskTier
 from akunu.scheduling.page_files import HEADER, DamagedPageError
+from children import environment
 from models import llama2c
 
-from .pages import FILE, LIMIT, environment, ids, page, store
+from .pages import FILE, LIMIT, ids, page, store
 
 STORY = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
@@ -237,7 +239,7 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     for i in range(9):
         files.write(keys[i], texts[i], page(i))
         os.utime(files._path(keys[i]), ns=(i, i))
-    files.touch([keys[0]])
+    files.touch(keys[0], time.time_ns())
     mine = tmp_path / "notes.txt"
     mine.write_text("kept")
     for i in (9, 1, 2):
@@ -326,7 +328,9 @@ def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
     keys = files.keys(text)
     for i, key in enumerate(keys, 1):
         files.write(key, text[: 32 * i], page(i))
-    files.touch(keys)
+    now = time.time_ns()
+    for i, key in enumerate(keys):
+        files.touch(key, now - i)
     small = store(tmp_path, limit=6 * FILE)
     small.write(small.keys(ids(2, 32))[0], ids(2, 32), page(0))
     left = [files.holds(key) for key in keys]
@@ -466,6 +470,40 @@ def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None
     tier.flush()
     assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
     assert all(files.holds(key) for key in files.keys(ids(2)))
+
+
+def test_pages_are_looked_for_a_few_at_a_time_and_others_have_the_lock(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with akunu.load(path, context=256, cache_dir=tmp_path) as first:
+        expected = first.generate(PROMPT, max_tokens=5, temperature=0).ids
+    with akunu.load(path, context=256, cache_dir=tmp_path) as second:
+        looked, holds, steps = list[tuple[str, bool]](), page_files.PageFiles.holds, list[int]()
+
+        def free() -> bool:
+            lock = second._scheduler._lock
+            taken = lock.acquire(blocking=False)
+            if taken:
+                lock.release()
+            return taken
+
+        def slow(files: page_files.PageFiles, key: str) -> bool:
+            with ThreadPoolExecutor(1) as other:
+                looked.append((key, other.submit(free).result()))
+            steps.append(len(stepped))
+            return holds(files, key)
+
+        stepped = list[bool]()
+        step = second._scheduler._step
+        monkeypatch.setattr(page_files.PageFiles, "holds", slow)
+        monkeypatch.setattr("akunu.scheduling.scheduler.ASIDE_SECONDS", 0.0)
+        monkeypatch.setattr(second._scheduler, "_step", lambda: (stepped.append(True), step())[1])
+        again = second.generate(PROMPT, max_tokens=5, temperature=0)
+        monkeypatch.undo()
+    assert again.ids == expected and again.stats.cached_tokens >= 64
+    pages = again.stats.cached_tokens // 32
+    assert [free for _, free in looked[:pages]] == [True] * pages
+    assert steps[:pages] == list(range(1, pages + 1))  # one in each
 
 
 def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import akunu
 from akunu.scheduling.interrupts import allowed, check, held, wait
+from children import environment
 
 from .conftest import make_model
 from .fakes import FakeEngine
@@ -331,9 +332,13 @@ print(last, model.stats().running)
 
 
 def test_an_interrupted_batch_waits_for_no_lock_that_nobody_holds() -> None:
-    tests = Path(__file__).parents[1]
     ran = subprocess.run(
-        [sys.executable, "-c", BATCH], cwd=tests, timeout=60, check=True, capture_output=True, text=True
+        [sys.executable, "-c", BATCH],
+        env=environment(),
+        timeout=60,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     calls, running = map(int, ran.stdout.split())
     assert calls > 50 and running == 0

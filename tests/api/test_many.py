@@ -6,6 +6,7 @@ import asyncio
 import pickle
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,23 @@ def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch
     assert not shown
     model.generate_batch([[1, 5], [1, 6]], max_tokens=2)
     assert shown == [("Generating", "count"), (1, 2), (2, 2), "closed"]
+
+
+def test_the_constraints_of_a_batch_are_made_as_its_texts_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, alive, most = make_model(parallel=2), set[int](), list[int]()
+    constraint = model._forms.constraint
+
+    def count(structure: object) -> object:
+        made = constraint(structure)
+        alive.add(id(made))
+        weakref.finalize(made, alive.discard, id(made))
+        most.append(len(alive))
+        return made
+
+    monkeypatch.setattr(model._forms, "constraint", count)
+    texts = model.generate_batch([[1, 5 + i] for i in range(30)], regex="[a-c]{2}", progress=False)
+    assert len(most) == 30 and max(most) <= 6
+    assert all(len(text.text) == 2 and set(text.text) <= set("abc") for text in texts)
 
 
 def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:

@@ -53,6 +53,27 @@ def test_without_bos_the_first_token_is_not_scored():
     assert value == pytest.approx(math.exp(0.2))
 
 
+def test_windows_are_llama_perplexitys_by_default():
+    """Whole windows of the text with BOS; each begins with BOS, and its second half is scored."""
+    model = Recorder()
+    ids = np.arange(10, 35, dtype=np.uint32)  # with BOS three windows of eight, and two tokens
+    seen = []
+    value = perplexity(
+        model, ids, prefix=[1], context=8, stride=None, progress=lambda *done: seen.append(done)
+    )
+    assert model.calls == [
+        ([1, *range(10, 17)], 5),
+        ([1, *range(18, 25)], 5),
+        ([1, *range(26, 33)], 5),
+    ]
+    scored = [14, 15, 16, 22, 23, 24, 30, 31, 32]
+    assert value == pytest.approx(math.exp(np.mean(scored) / 100))
+    assert seen == [(8, 24), (16, 24), (24, 24)]
+    model = Recorder()
+    perplexity(model, ids, prefix=[], context=8, stride=None)
+    assert model.calls == [(list(range(i, i + 8)), 5) for i in (10, 18, 26)]
+
+
 def test_progress_ends_at_the_number_of_tokens():
     seen = []
     perplexity(
@@ -75,6 +96,7 @@ def test_progress_ends_at_the_number_of_tokens():
         (5, [], 8, 1.5, "stride"),
         (5, [1], 8, 8, "stride"),
         (5, [], 8, 8, "stride"),
+        (5, [], 2, None, "context: 2 tokens leave none to score; give at least 3"),
         (5, [], 1, None, "context: 1 tokens leave none to score"),
         (5, [1], 1, None, "context: 1 tokens leave none to score"),
     ],

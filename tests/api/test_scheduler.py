@@ -189,6 +189,45 @@ def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.Monk
     assert [parts for parts, _ in engine.steps] == [1, 1, 1, 1, 1, 1, 2]
 
 
+def test_a_chain_that_was_planned_before_a_text_came_ends_after_its_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    first, second = text(4, 1, 300), text(4, 2, 10)
+    first.speculative = False
+    plan = scheduler._planner.plan
+
+    def planned() -> planning.Plan:
+        found = plan()
+        if found.steps == 8 and second.slot is None and not scheduler._planner.waiting:
+            scheduler.submit(second)
+        return found
+
+    monkeypatch.setattr(scheduler._planner, "plan", planned)
+    scheduler.submit(first)
+    got = list[int]()
+    while second.began is None:
+        chunk = scheduler.next(first)
+        assert chunk is not None
+        got.append(len(chunk.ids))
+    assert got == [1, 1, 2, 4, 1, 1]
+
+
+def test_drafts_go_with_the_row_that_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where not all rows of a text fit in a step there is nothing to verify."""
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=2)
+    scheduler = Scheduler(engine)
+    writing = text(2, 1)
+    writing.constraint = Spelled([45, 46, 47])
+    scheduler.submit(writing)
+    assert scheduler.next(writing)
+    monkeypatch.setattr(planning, "choose_drafts", lambda texts, *_: dict.fromkeys(texts, ([1, 2], 0)))
+    (part,) = scheduler._planner.plan().parts
+    assert (part.rows, part.draws, part.drafts) == (2, False, [])
+
+
 def test_a_text_that_comes_takes_chains_as_long_as_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,29 +7,28 @@ import sys
 import textwrap
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
+from children import environment
 from sampling.engines import synthetic
-
-TESTS = Path(__file__).resolve().parents[1]
 
 
 def run(code: str, *, limit: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python code, which can import from tests/, in a process of its own; `limit` is for ulimit."""
-    program = f"import sys\nsys.path.append({str(TESTS)!r})\n" + textwrap.dedent(code)
     command = [
         sys.executable,
         "-W",
         "ignore::DeprecationWarning",
         "-c",
-        program,
+        textwrap.dedent(code),
     ]  # 3.12: of forks with threads
     if limit:
         command = ["sh", "-c", f'ulimit {limit} && exec "$0" "$@"', *command]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=environment()
+    )
 
 
 def passes(code: str, **options: str) -> None:
@@ -84,7 +83,7 @@ def test_an_exit_function_may_still_use_an_engine() -> None:
 
 def test_an_exit_does_not_wait_for_threads_that_a_fork_left_behind() -> None:
     passes("""
-        import os, threading, time
+        import os, sys, threading, time
         from akunu.base.errors import AkunuError
         from sampling.engines import synthetic
         e = synthetic(1024, 256, layers=4, context=2048)
@@ -115,7 +114,7 @@ def test_an_exit_does_not_wait_for_threads_that_a_fork_left_behind() -> None:
 
 def test_close_waits_for_no_reader_and_no_reader_sees_freed_memory() -> None:
     passes("""
-        import threading, time
+        import sys, threading, time
         from akunu.base.errors import InvalidArgumentError
         from sampling.engines import synthetic
         sys.setswitchinterval(1e-6)

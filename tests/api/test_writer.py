@@ -108,6 +108,48 @@ def test_tokens_that_the_larger_model_does_not_have_are_not_drafted(monkeypatch:
     assert len(sequence.tokens) > 5 and sequence.drafted == 0
 
 
+def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide_drafts(monkeypatch, everything)
+    engine, smaller = engines(1.0)
+    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    plain = Scheduler(engines(1.0)[0])
+    sequence = text(1)
+    scheduler.submit(sequence)
+    got = scheduler.next(sequence).ids
+    while not sequence.accepted:
+        got += scheduler.next(sequence).ids
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the device is out of memory")
+
+    monkeypatch.setattr(smaller, "step", fail)
+    with pytest.warns(RuntimeWarning, match="the draft model failed; texts go on without it: the device"):
+        while (chunk := scheduler.next(sequence)) is not None:
+            got += chunk.ids
+    scheduler.end(sequence, sequence.known - 1)
+    assert got == read(plain, text(1))
+    written = scheduler.stats.written_tokens
+    assert read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.written_tokens == written
+
+
+def test_what_a_signal_raises_beside_it_is_not_its_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide_drafts(monkeypatch, everything)
+    engine, smaller = engines(1.0)
+    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    sequence, step = text(1), smaller.step
+    monkeypatch.setattr(smaller, "step", lambda *asked: (step(*asked)[0], TimeoutError("from a handler")))
+    scheduler.submit(sequence)
+    with pytest.raises(TimeoutError, match="from a handler"):
+        while scheduler.next(sequence) is not None:
+            pass
+    monkeypatch.undo()
+    decide_drafts(monkeypatch, everything)
+    while scheduler.next(sequence) is not None:
+        pass
+    assert sequence.accepted > 5
+    scheduler.end(sequence, sequence.known - 1)
+
+
 def test_it_writes_where_its_time_pays() -> None:
     proposal = [Proposal(0.8, 8, True)]
     assert costs().worth(1, proposal, 32, 0.05)[1][0] > 2

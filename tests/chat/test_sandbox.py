@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 from akunu.base.errors import TemplateError
 from akunu.chat import ChatTemplate
 from akunu.chat.limits import RenderLimits
+from children import environment
 
 from .models import text, tokenizer
 
@@ -138,7 +138,7 @@ def test_memory_stays_small_under_the_real_limits(seconds: int) -> None:
     On a slow machine recursive macros, alone, take all of the longer time.
     """
     code = (
-        "import resource, tests.chat.test_sandbox as t\n"
+        "import resource, chat.test_sandbox as t\n"
         "from akunu.chat import ChatTemplate\n"
         "from akunu.chat.limits import RenderLimits\n"
         "from akunu.base.errors import TemplateError\n"
@@ -154,11 +154,9 @@ def test_memory_stays_small_under_the_real_limits(seconds: int) -> None:
     )
     if not sys.platform.startswith("linux"):
         pytest.skip("measures by /proc")
-    root = __file__.rsplit("/tests/", 1)[0]
     run = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=root,
-        env={"PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=300,

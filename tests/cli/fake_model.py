@@ -131,9 +131,9 @@ class FakeModel:
         self,
         text: str,
         *,
-        context: int | None,
-        stride: int | None,
-        progress: Callable[[int, int], None] | None,
+        context: int | None = None,
+        stride: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> float:
         self.options.append({"context": context, "stride": stride})
         return float(len(text))

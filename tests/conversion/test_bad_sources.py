@@ -11,7 +11,7 @@ import pytest
 
 import akunu
 from akunu.base.errors import AkunuError, ModelFileError
-from api.test_folder import BAD, write_tokenizer
+from files.test_folder import BAD, write_tokenizer
 from models import folders, tiny
 
 UP = "model.layers.1.mlp.up_proj.weight"

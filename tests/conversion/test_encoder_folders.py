@@ -116,7 +116,7 @@ def test_wordpiece_gives_the_published_ids(tmp_path: Path) -> None:
         assert read.encode(text) == ours.encode(text) == library.encode(text).ids
     said = library.encode("who eats mice?").ids
     assert library.decode(said) == "who eats mice?"
-    assert (read.bos_id, read.eos_id, read.pair_separators) == (ours.bos_id, ours.eos_id, 1)
+    assert (read.bos_id, read.eos_id, read.template) == (ours.bos_id, ours.eos_id, ours.template)
     pair = library.encode("a cat", "the dog")
     cls, sep = ours.bos_id, ours.eos_id
     first, second = (ours.encode(text, add_special=False) for text in ("a cat", "the dog"))
@@ -130,7 +130,8 @@ def test_unigram_is_sentencepieces(trained: tuple[Any, dict[str, Any]], tmp_path
     ours, library, read = written(keys, tmp_path)
     for text in [*TEXTS, "  ﬁne  Ⅷ ①  two", "First Citizen: Before we proceed any further, hear me speak."]:
         assert library.encode(text).ids == ours.encode(text) == read.encode(text), text
-    assert read.pair_separators == ours.pair_separators == 2
+    assert read.template == ours.template
+    assert len(ours.template.pair.between) == 2
     pair = library.encode("hear me", "speak")
     first, second = (ours.encode(text, add_special=False) for text in ("hear me", "speak"))
     assert pair.ids == [0, *first, 1, 1, *second, 1]

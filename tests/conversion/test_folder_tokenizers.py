@@ -54,7 +54,7 @@ def test_published_vocabularies_give_the_published_ids(name: str, tmp_path: Path
         assert read.decode(ids) == ours.decode(ids), text
     prose = data_file("text/tinyshakespeare.txt").read_text()[:20_000]
     assert library.encode(prose).ids == ours.encode(prose) == read.encode(prose)
-    assert (read.bos_id, read.eos_id, read.add_bos) == (ours.bos_id, ours.eos_id, ours.add_bos)
+    assert (read.bos_id, read.eos_id, read.template) == (ours.bos_id, ours.eos_id, ours.template)
     assert read.end_of_generation_ids == ours.end_of_generation_ids
     assert read.control_ids == ours.control_ids
     # Where a template may write them, control tokens are found.

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "forwarding_device.h"
 #include "one_text.h"
 #include "synthetic_model.h"
 
@@ -236,51 +237,22 @@ void together(const SyntheticModel& m) {
 }
 
 // A CPU that can be cancelled in the middle of a step.
-class Interrupted final : public Device {
+class Interrupted final : public ForwardingDevice {
   public:
     std::function<void()> cancel;  // the next replay is cancelled, by this, after so many commands
     std::uint32_t commands = 0;
 
-    std::string name() const override { return cpu_.name(); }
-    std::string isa() const override { return cpu_.isa(); }
-    int threads() const override { return cpu_.threads(); }
-    const DeviceTraits& traits() const override { return cpu_.traits(); }
-    std::uint32_t matmul_input(DType w) const override { return cpu_.matmul_input(w); }
-    std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override {
-        return cpu_.activation_bytes(format, rows, dim);
-    }
-    std::uint64_t kv_page_bytes(DType t, std::uint32_t heads, std::uint32_t head_dim) const override {
-        return cpu_.kv_page_bytes(t, heads, head_dim);
-    }
-    std::uint64_t attention_partial_bytes(std::uint32_t heads, std::uint32_t dim, std::uint32_t n) const override {
-        return cpu_.attention_partial_bytes(heads, dim, n);
-    }
-    bool supports_kv(DType t) const override { return cpu_.supports_kv(t); }
-    std::uint64_t memory() const override { return cpu_.memory(); }
-    Buffer allocate(std::uint64_t bytes, MemoryKind kind) override { return cpu_.allocate(bytes, kind); }
-    void release(Buffer& b) override { cpu_.release(b); }
-    void upload(const Binding& to, std::span<const std::byte> bytes) override { cpu_.upload(to, bytes); }
-    void download(const Binding& from, std::span<std::byte> bytes) override { cpu_.download(from, bytes); }
-    Weight prepare_weight(const HostTensor& t) override { return cpu_.prepare_weight(t); }
-    Weight map_weight(const HostTensor& t) override { return cpu_.map_weight(t); }
-    std::unique_ptr<Program> compile(DispatchTable t) override { return cpu_.compile(std::move(t)); }
-    void profile(Segments s, const ReplayArgs& args, std::span<double> seconds) override {
-        cpu_.profile(s, args, seconds);
-    }
     std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll,
                          const akunu::Meanwhile& meanwhile) override {
-        if (!cancel || !poll) return cpu_.replay(s, args, control, poll, meanwhile);
+        if (!cancel || !poll) return ForwardingDevice::replay(s, args, control, poll, meanwhile);
         ReplayArgs part = args;
         part.steps = 1;
         part.commands = commands;
-        cpu_.replay(s, part, control, {}, {});
+        ForwardingDevice::replay(s, part, control, {}, {});
         std::exchange(cancel, nullptr)();
         check(poll(), "it is to stop");
         return 0;
     }
-
-  private:
-    cpu::CpuDevice cpu_{2};
 };
 
 // A text whose states some layers have advanced when a step was cancelled, others not, goes on as if it had not been.

@@ -164,7 +164,7 @@ class Problem {
             }
             binding = b.weight.data;
             cmd.add_weight(b.weight.dtype, b.weight.packed);
-            lab::bind_planes(cmd, b.weight);
+            lab::bind_planes(cmd, cmd.n_buffers - 1u, b.weight);
             cmd.input_format = device_.matmul_input(cmd.weight);
         }
         lab::all_buffers(cmd);

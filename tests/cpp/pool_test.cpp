@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <mutex>
@@ -258,14 +259,15 @@ void decide(const DispatchCmd& cmd, const std::byte* params, const cpu::Worker& 
 struct Replay {
     std::vector<std::uint32_t> a = std::vector<std::uint32_t>(kCells), b = a, last = {0};
     std::vector<Control> control = std::vector<Control>(1);
-    akunu::Program program{{}};
+    cpu::CpuProgram program = made();
 
     template <typename T>
     static Binding bind(std::vector<T>& v) {
         auto* at = reinterpret_cast<std::byte*>(v.data());
         return {{v.data(), at, at, v.size() * sizeof(T)}, 0};
     }
-    Replay() {
+    cpu::CpuProgram made() {
+        akunu::DispatchTable table;
         for (int i = 0; i < 5; ++i) {
             DispatchCmd cmd;
             cmd.kernel = reinterpret_cast<const void*>(i < 4 ? shift : decide);
@@ -274,8 +276,9 @@ struct Replay {
             cmd.set_params(StageParams{});
             cmd.patches[0] = {0, PatchSource::kStep};
             cmd.n_patches = 1;
-            program.table.commands.push_back(cmd);
+            table.commands.push_back(cmd);
         }
+        return cpu::CpuProgram(std::move(table));
     }
     // Steps that ran; each adds 4 to every cell.
     std::uint32_t run(cpu::CpuDevice& device, std::uint32_t steps, const std::function<bool()>& poll = {}) {
@@ -319,6 +322,52 @@ void check_replay(int threads) {
     check(r.all_are(4), "profiling runs the table once");
 }
 
+// ---- costs -----------------------------------------------------------------------------------
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); }
+
+void check_costs() {
+    check(near(chosen_experts(128, 8, 1), 8) && chosen_experts(0, 0, 5) == 0, "a row's experts differ");
+    check(near(chosen_experts(4, 1, 2), 1.75), "two rows choose the same one in one of four cases");
+    check(chosen_experts(128, 8, 4096) > 127.999, "many rows choose all of them");
+
+    const Cost experts{
+        .weights = 10, .bytes = 100, .bytes_per_row = 3, .bytes_per_expert = 1000, .experts = 4, .chosen = 1};
+    check(near(cost_bytes(experts, {.rows = 2}), 100 + 6 + 1750),
+          "what is read of experts is what some row has chosen");
+    check(near(cost_minimum_bytes(experts, {.rows = 2}), 10 + 1750), "and must be read");
+
+    DispatchCmd recur;
+    recur.op = Op::kRecur;
+    recur.set_params(RecurParams{.rows = 1, .step = 0, .dim = 64, .formats = kActF32, .state_words = 64});
+    const Cost state = op_info(Op::kRecur).cost(recur);
+    const double one = cost_bytes(state, {.rows = 6, .texts = 1}), three = cost_bytes(state, {.rows = 6, .texts = 3});
+    check(near(three - one, 2 * 8.0 * 64), "each text's state is read and written once, however many rows it has");
+
+    // Found out once, a program's load is that of its commands.
+    DispatchCmd body, head;
+    for (DispatchCmd* c : {&body, &head}) {
+        c->op = Op::kMatmul;
+        c->set_params(MatmulParams{.rows = 1,
+                                   .n = 64,
+                                   .k = 32,
+                                   .y_stride = 64,
+                                   .accumulate = 0,
+                                   .has_bias = 0,
+                                   .softcap = 0,
+                                   .activation = 0,
+                                   .format = kActF32});
+        c->n_patches = 1;
+    }
+    head.patches[0] = {0, PatchSource::kLogits};
+    const std::vector<DispatchCmd> commands{body, body, head};
+    const cpu::Load load(commands);
+    const double bytes = 64 * 32 * 4;
+    check(load.stages() == 3, "a stage for each barrier");
+    check(near(load.nanoseconds({.rows = 1, .logits = 1}), 3 * bytes / 16), "all weights are read");
+    check(near(load.nanoseconds({.rows = 40, .logits = 1}), (2 * 10 + 1) * bytes / 16), "again for each four rows");
+}
+
 std::atomic<std::uint32_t> bodies{0};
 
 // The end of the first segment, and the second: what the host has told by then.
@@ -330,22 +379,22 @@ void take_told(const DispatchCmd& cmd, const std::byte*, const cpu::Worker& work
         *cmd.buffers[1].as<std::uint32_t>() = *cmd.buffers[0].as<std::uint32_t>();
 }
 
-akunu::Program program_of(cpu::Kernel kernel, std::initializer_list<Binding> buffers) {
+cpu::CpuProgram program_of(cpu::Kernel kernel, std::initializer_list<Binding> buffers) {
     DispatchCmd cmd;
     cmd.kernel = reinterpret_cast<const void*>(kernel);
     std::ranges::copy(buffers, cmd.buffers.begin());
     cmd.n_buffers = static_cast<std::uint8_t>(buffers.size());
     akunu::DispatchTable table;
     table.commands.push_back(cmd);
-    return akunu::Program(std::move(table));
+    return cpu::CpuProgram(std::move(table));
 }
 
 // What the host has to tell the second segment, it tells while the others run the first one.
 void check_meanwhile(int threads) {
     cpu::CpuDevice device(threads);
     std::vector<std::uint32_t> told{0}, taken{0};
-    const akunu::Program body = program_of(announce, {});
-    const akunu::Program tail = program_of(take_told, {Replay::bind(told), Replay::bind(taken)});
+    const cpu::CpuProgram body = program_of(announce, {});
+    const cpu::CpuProgram tail = program_of(take_told, {Replay::bind(told), Replay::bind(taken)});
     const akunu::Program* const segments[] = {&body, &tail};
     Control control;
     for (std::uint32_t round = 1; round <= 50; ++round) {
@@ -412,6 +461,7 @@ int main() {
     check_late_helper();
     check_dismissal();
     check_two_leads();
+    check_costs();
     for (const int threads : {1, 2, 3, 4}) {
         check_loops(threads);
         check_stages(threads);

@@ -47,6 +47,7 @@ BUILDS = {
             "whisper_fuzz",
             "file_source_test",
             "engine_smoke",
+            "fault_test",
             "memory_test",
             "sampler_test",
             "topology_test",
@@ -143,6 +144,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
         ("asan", "file_source_test", ()),
         ("asan", "sampler_test", ()),
         ("asan", "engine_smoke", ()),
+        ("asan", "fault_test", ()),
         ("asan", "topology_test", ()),
         ("asan", "memory_test", ()),
         pytest.param(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -11,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from children import environment
+from cuda_emulator.build import build
+from missing import missing
 
-from cuda_emulator.build import build  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def emulator() -> Path:
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         pytest.skip("the CUDA emulator is for x86-64 Linux")
-    return build()
+    try:
+        return build()
+    except FileNotFoundError as error:
+        missing(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -45,17 +48,15 @@ def run_without_groups(emulator_without_groups: Path, tmp_path: Path) -> Run:
 
 
 def runner(emulator: Path, tmp_path: Path) -> Run:
-    def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *filter(None, sys.path)])
+    def run(code: str, **more: str) -> subprocess.CompletedProcess[str]:
         settings = {
             "AKUNU_CUDA_DRIVER": str(emulator),
             "AKUNU_NVRTC": str(emulator),
             "AKUNU_CACHE": str(tmp_path / "cache"),
-            "PYTHONPATH": paths,
         }
         return subprocess.run(
             [sys.executable, "-c", code],
-            env=os.environ | settings | environment,
+            env=environment(**settings | more),
             capture_output=True,
             text=True,
             timeout=600,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <set>
 #include <string>
@@ -195,6 +196,44 @@ void check_tables(const DispatchTable& decode) {
     refused(t, "a buffer ends with its memory", "ends behind its memory");
 }
 
+// A command that does the work of three takes all that they say, or does not take their place.
+void check_fusion(const DispatchTable& decode) {
+    const auto fusions = [](const DispatchTable& t) {
+        return std::ranges::count(fused(t, compile_commands(t, geometry()), geometry().blocks), u32{kOpDecodeAttention},
+                                  &Command::op);
+    };
+    const auto all = fusions(decode);
+    std::size_t rope = 0;
+    while (decode.commands[rope].op != Op::kRopeKv) ++rope;
+    check(all > 0 && decode.commands[rope + 2].op == Op::kAttentionMerge, "attention is one command");
+    for (std::size_t i = rope; i < rope + 3; ++i) {
+        const auto with = [&](const auto& change) {
+            DispatchTable t = decode;
+            change(t.commands[i]);
+            return fusions(t);
+        };
+        const auto word = [](DispatchCmd& c, std::size_t at, u32 value) {
+            std::memcpy(c.params.data() + at, &value, sizeof value);
+        };
+        // A parameter that the fusion does not know, as an op gets in time.
+        const auto later = [&](u32 value) {
+            return with([&](DispatchCmd& c) {
+                word(c, c.param_bytes, value);
+                c.param_bytes += sizeof value;
+            });
+        };
+        check(later(0) == all, "a new parameter that is 0 changes nothing");
+        check(later(7) == all - 1, "one that says something is not dropped");
+        check(with([](DispatchCmd& c) { c.buffers[c.n_buffers++] = c.buffers[0]; }) == all - 1, "nor is a new buffer");
+        check(with([](DispatchCmd& c) { --c.n_patches; }) == all - 1, "what a replay sets is set");
+        check(with([&](DispatchCmd& c) { word(c, find_field(op_info(c.op), "max_pages")->offset, 1); }) == all - 1,
+              "all three have the same pages");
+    }
+    DispatchTable t = decode;
+    t.commands[rope].kv = DType::F32;
+    check(fusions(t) == all - 1, "and of the same cache");
+}
+
 std::unique_ptr<Engine> planned(const SyntheticModel& m) {
     return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip()), m.config, m.source(),
                                     EngineOptions{.context = 96, .parallel = 2}, Progress{});
@@ -215,6 +254,7 @@ int main() {
             }
         }
         check_tables(engine->replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
+        check_fusion(engine->replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
     }
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);

@@ -85,6 +85,93 @@ with akunu.load("ember", device="cuda", progress=False) as model:
     assert second == "2"
 
 
+@pytest.mark.parametrize("launch", [1, 2])
+def test_a_launch_that_fails_leaves_the_next_one_right(run: Run, launch: int) -> None:
+    """Not what the barriers of the one before it have counted."""
+    code = f"""
+import os
+import akunu
+with akunu.load("ember", device="cuda", progress=False) as model:
+    def ids():
+        return model.generate("Once", max_tokens=4, temperature=0).ids
+    expected = ids()
+    os.environ["EMULATOR_FAIL"] = "cuLaunchCooperativeKernel:{launch}"
+    try:
+        ids()
+    except akunu.DeviceError as error:
+        print(error)
+    print(ids() == expected, ids() == expected)
+"""
+    done = run(code)
+    lines = ["starting the interpreter: unspecified launch failure (CUDA error 719)", "True True"]
+    assert done.stdout.splitlines() == lines, done.stderr or done.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"EMULATOR_NO_COOPERATION": "1"}, "does not start kernels whose blocks wait for one another"),
+        (
+            {"EMULATOR_NO_ROOM": "1"},
+            "the kernels do not fit a multiprocessor of Emulated GPU: a block of 384",
+        ),
+    ],
+)
+def test_a_gpu_that_cannot_run_all_blocks_at_once_is_an_error(
+    run: Run, environment: dict[str, str], message: str
+) -> None:
+    assert message in run(QUANTIZE, **environment).stderr.splitlines()[-1]
+
+
+def test_a_process_that_was_forked_is_told(run: Run) -> None:
+    """And what it drops of the GPU's does not end it."""
+    code = """
+import gc, os, sys
+import numpy as np
+from akunu import _core
+lab = _core.Lab("cuda")
+def weight():
+    return lab.weight("f32", np.zeros((8, 64), np.float32), 8, 64)
+held = weight()
+child = os.fork()
+if child == 0:
+    for attempt in (weight, lambda: _core.Lab("cuda")):
+        try:
+            attempt()
+        except Exception as error:
+            print(error)
+    del held, lab
+    gc.collect()
+    sys.stdout.flush()
+    os._exit(0)
+print(os.waitpid(child, 0)[1], weight().rows)
+"""
+    done = run(code)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done.stderr or done.stdout
+    assert "was loaded before the process was forked" in lines[0] and "'spawn'" in lines[0]
+    assert "CUDA was opened before this process was forked" in lines[1]
+    assert lines[2] == "0 8"
+
+
+def test_a_model_that_is_closed_gives_all_its_memory_back(run: Run) -> None:
+    """Its table of embeddings too, while another model keeps the GPU open."""
+    code = """
+import gc
+from sampling import engines
+engines.DEVICE = "cuda"
+keeps = engines.synthetic(100, 33, context=64)
+before = keeps.memory_left
+other = engines.synthetic(5000, 64, context=64)
+print(keeps.memory_left < before)
+del other
+gc.collect()
+print(before - keeps.memory_left)
+"""
+    done = run(code)
+    assert done.stdout == "True\n0\n", done.stderr or done.stdout
+
+
 @pytest.mark.parametrize("found", ["soon", "-1", "1e3", "20s", " 50", "nan", "1000000001"])
 def test_a_timeout_that_is_no_number_is_an_error(run: Run, found: str) -> None:
     last = run(QUANTIZE, AKUNU_CUDA_TIMEOUT_MS=found).stderr.splitlines()[-1]

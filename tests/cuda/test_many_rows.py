@@ -14,9 +14,9 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
-from tests.kernels.cases import case
-from tests.kernels.devices import Target, lab
-from tests.kernels.runner import run
+from kernels.cases import case
+from kernels.devices import Target, lab
+from kernels.runner import run
 
 device = lab(Target("cuda"))
 for c in [{cases}]:

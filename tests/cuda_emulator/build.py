@@ -11,11 +11,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernels.toolchain import launcher
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 KERNELS = ROOT / "cuda" / "kernels"
 FLAGS = [
-    "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-shared", "-pthread",
+    "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-pthread",
     "-ffp-contract=off", "-fno-strict-aliasing",
 ]  # fmt: skip
 
@@ -43,7 +45,7 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
     text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
-    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), ROOT / "cpp/core/params.h"])
+    sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]
     library = folder / "libcuda_emulator.so"
@@ -56,8 +58,10 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
         for path in [*KERNELS.iterdir(), *HERE.glob("*.c*")]:
             shutil.copy(path, folder / path.name)
         (folder / "main.cpp").write_text(text)
-        part = folder / "part.so"
-        command = [compiler, *FLAGS, f"-I{ROOT / 'cpp'}", str(folder / "main.cpp"), "-o", str(part)]
-        subprocess.run(command, check=True)
+        part, made = folder / "part.so", folder / "main.o"
+        command = [*launcher(), compiler, *FLAGS, f"-I{ROOT / 'cpp'}", "-c", str(folder / "main.cpp")]
+        subprocess.run([*command, "-o", str(made)], check=True)
+        subprocess.run([compiler, *FLAGS, "-shared", str(made), "-o", str(part)], check=True)
+        made.unlink()
         part.rename(library)
     return library

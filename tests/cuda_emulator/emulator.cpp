@@ -3,7 +3,9 @@
 //
 // EMULATOR_SHARED_BASE says where a block's memory begins, if not where it does. EMULATOR_FAIL, "function" or
 // "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only, and
-// EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves.
+// EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves. EMULATOR_SHARED_BYTES=n is a GPU with smaller
+// blocks, EMULATOR_NO_ROOM=1 one on whose multiprocessors no block fits, EMULATOR_NO_COOPERATION=1 one whose blocks may
+// not wait for one another.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -51,6 +53,13 @@ namespace emulator {
 
 constexpr std::size_t kStack = 64 << 10;
 constexpr unsigned kShared = 227 << 10;
+// Those of a smaller GPU; what lies behind them nobody may write.
+unsigned shared_bytes() {
+    const char* set = std::getenv("EMULATOR_SHARED_BYTES");
+    return set ? static_cast<unsigned>(std::atoi(set)) : kShared;
+}
+constexpr unsigned char kBeyond = 0xA5;
+bool left_memory = false;
 
 int blocks_wanted() {
     const char* set = std::getenv("EMULATOR_BLOCKS");
@@ -104,10 +113,11 @@ Group& group() { return grid->groups[self().block]; }
 unsigned thread() { return self().thread; }
 unsigned block() { return self().block; }
 unsigned blocks() { return static_cast<unsigned>(grid->groups.size()); }
-unsigned char* shared() {
-    auto* p = group().shared.data();
+unsigned char* shared_of(Group& group) {
+    auto* p = group.shared.data();
     return p + (128 - reinterpret_cast<std::uintptr_t>(p) % 128) % 128;
 }
+unsigned char* shared() { return shared_of(group()); }
 bool told = true;
 bool told_where_shared_begins() { return told; }
 unsigned char* exchange() { return group().exchange[self().thread / 32]; }
@@ -288,7 +298,10 @@ void run_fiber() {
 void run(const Launch& launch, unsigned blocks) {
     Grid g;
     g.groups.resize(blocks);
-    for (Group& group : g.groups) group.shared.resize(kShared + 128);
+    for (Group& group : g.groups) {
+        group.shared.resize(kShared + 128);
+        std::fill(shared_of(group) + shared_bytes(), shared_of(group) + kShared, kBeyond);
+    }
     g.fibers.resize(std::size_t{blocks} * kBlockThreads);
     g.stacks.reset(new unsigned char[g.fibers.size() * kStack]);
     const bool lost = std::getenv("EMULATOR_LOSE_BLOCK") != nullptr;
@@ -309,6 +322,10 @@ void run(const Launch& launch, unsigned blocks) {
     grid = &g;
     emulator_switch(&g.main, current->sp);
     grid = nullptr;
+    for (Group& group : g.groups) {
+        left_memory |= !std::all_of(shared_of(group) + shared_bytes(), shared_of(group) + kShared,
+                                    [](unsigned char c) { return c == kBeyond; });
+    }
 }
 
 // Whether this call is the one that is to fail.
@@ -365,10 +382,13 @@ API cuDriverGetVersion(int* v) {
     *v = 13000;
     return 0;
 }
-constexpr int kNoKernels = 209;
+constexpr int kNoKernels = 209, kOutOfShared = 700;
 static std::string lacks;  // why the last module was refused
 API cuGetErrorString(int r, const char** text) {
-    *text = r == 2 ? "out of memory" : r == kNoKernels ? lacks.c_str() : "unspecified launch failure";
+    *text = r == 2              ? "out of memory"
+            : r == kNoKernels   ? lacks.c_str()
+            : r == kOutOfShared ? "a block wrote behind its shared memory"
+                                : "unspecified launch failure";
     return 0;
 }
 API cuDeviceGetCount(int* n) {
@@ -396,9 +416,9 @@ API cuDeviceGetAttribute(int* v, int which, int) {
          : which == 36  ? 215
          : which == 37  ? 512
          : which == 75  ? 9
-         : which == 97  ? static_cast<int>(emulator::kShared)
+         : which == 97  ? static_cast<int>(emulator::shared_bytes())
          : which == 111 ? (base ? std::atoi(base) : static_cast<int>(emulator::kSharedBase))
-                        : which == 95;
+                        : which == 95 && !std::getenv("EMULATOR_NO_COOPERATION");
     return 0;
 }
 API cuDeviceTotalMem_v2(std::size_t* n, int) {
@@ -437,6 +457,13 @@ API cuMemFree_v2(unsigned long long p) {
 }
 API cuMemsetD8_v2(unsigned long long p, unsigned char v, std::size_t n) {
     std::memset(reinterpret_cast<void*>(p), v, n);
+    return 0;
+}
+API cuMemsetD8Async(unsigned long long p, unsigned char v, std::size_t n, void*) { return cuMemsetD8_v2(p, v, n); }
+API cuStreamSynchronize(void*) { return 0; }
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, void*, int, std::size_t) {
+    FAIL_IF_ASKED;
+    *n = std::getenv("EMULATOR_NO_ROOM") ? 0 : 1;
     return 0;
 }
 API cuMemcpyHtoD_v2(unsigned long long to, const void* from, std::size_t n) {
@@ -515,7 +542,7 @@ API cuStreamQuery(void*) {
         if (!failed && !end_comes.wait_for(lock, std::chrono::milliseconds(1), [] { return ended; })) return 600;
     }
     if (running.joinable()) running.join();  // nothing runs on behind a failure, either
-    return failed ? 719 : 0;
+    return failed ? 719 : emulator::left_memory ? kOutOfShared : 0;
 }
 API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                               void** params) {

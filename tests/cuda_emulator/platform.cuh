@@ -155,7 +155,11 @@ AKUNU_DEVICE T atomic_max(T* p, T v) {
 }
 AKUNU_DEVICE void arrive_release(unsigned* p) { ++*p; }
 AKUNU_DEVICE unsigned load_acquire(const unsigned* p) { return *reinterpret_cast<const volatile unsigned*>(p); }
-AKUNU_DEVICE unsigned atomic_add_ordered(unsigned* p, unsigned v) { return atomic_add(p, v); }
+AKUNU_DEVICE unsigned atomic_next_ordered(unsigned* p, unsigned last) {
+    const unsigned before = *p;
+    *p = before >= last ? 0 : before + 1;
+    return before;
+}
 void store_word(unsigned long long* p, unsigned long long v);
 AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
     return *reinterpret_cast<const volatile unsigned long long*>(p);

@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import evaluate
 import pytest
-from export import export, read_gguf
-from render import TEMPLATE_PATH
 
 import akunu
+from tools.ember import evaluate
+from tools.ember.export import export, read_gguf
+from tools.ember.render import TEMPLATE_PATH
 
 PINS = Path(__file__).parent / "answers.json"
 DEVICES = [device["id"] for device in akunu.devices()]

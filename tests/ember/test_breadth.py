@@ -9,14 +9,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from corpus.accounts import account
-from corpus.errands import ERRANDS, told_result
-from corpus.events import event
-from corpus.problems import named_sum, told_sum, two_steps
-from corpus.requests import Drawn, declare, request
-from corpus.sample import Turn
-from corpus.toolkit import SWITCHES
-from corpus.wider import there_was, wide_chat, wide_turn, wished_story
+
+from tools.ember.corpus.accounts import account
+from tools.ember.corpus.errands import ERRANDS, told_result
+from tools.ember.corpus.events import event
+from tools.ember.corpus.problems import named_sum, told_sum, two_steps
+from tools.ember.corpus.requests import Drawn, declare, request
+from tools.ember.corpus.sample import Turn
+from tools.ember.corpus.toolkit import SWITCHES
+from tools.ember.corpus.wider import there_was, wide_chat, wide_turn, wished_story
 
 _RESIDUE = re.compile(r"[${}\x01\x02]|\[|\]")
 
@@ -93,7 +94,7 @@ def test_what_is_said_in_passing_is_whole() -> None:
 
 def test_a_run_begins_with_the_weights_of_a_file(ember_path: Path) -> None:
     pytest.importorskip("torch")
-    import train
+    from tools.ember import train
 
     model = train.Ember(train.Config())
     state = train.read_weights(ember_path)

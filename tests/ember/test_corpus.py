@@ -6,15 +6,16 @@ import re
 from itertools import islice
 from random import Random
 
-import evaluate
 import pytest
-from corpus import samples
-from corpus.grammar import Writer, write
-from corpus.sample import Sample, is_held_out
-from corpus.stories import PLOTS, story
-from corpus.tasks import solve, sum_key
-from corpus.words import RESERVED_NAMES
-from render import END, START, pieces, render
+
+from tools.ember import evaluate
+from tools.ember.corpus import samples
+from tools.ember.corpus.grammar import Writer, write
+from tools.ember.corpus.sample import Sample, is_held_out
+from tools.ember.corpus.stories import PLOTS, story
+from tools.ember.corpus.tasks import solve, sum_key
+from tools.ember.corpus.words import RESERVED_NAMES
+from tools.ember.render import END, START, pieces, render
 
 
 def test_the_same_seed_gives_the_same_text() -> None:
@@ -86,7 +87,7 @@ def test_worked_sums_end_in_the_result(a: int, op: str, b: int, value: str) -> N
 @pytest.mark.parametrize("plot", PLOTS)
 def test_every_plot_passes_the_story_check(plot: str, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate.story_words()  # of all plots, before there is only one
-    monkeypatch.setattr("corpus.stories.PLOTS", {plot: PLOTS[plot]})
+    monkeypatch.setattr("tools.ember.corpus.stories.PLOTS", {plot: PLOTS[plot]})
     for seed in range(5):
         told = story(Random(seed))
         assert evaluate.story_fault(told.text, told.hero, ended=True) == ""
@@ -123,7 +124,7 @@ def test_only_answers_of_a_chat_are_learned() -> None:
 
 def test_packed_rows_hold_every_document_once() -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    import shards
+    from tools.ember import shards
 
     tokenizer = tokenizers.Tokenizer.from_file(str(evaluate.ROOT / "tools/ember/tokenizer.json"))
     documents = shards.encode(tokenizer, islice(samples(2), 150), 1024)

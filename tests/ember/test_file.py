@@ -7,14 +7,14 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-from export import export, read_gguf
 from gguf import GGMLQuantizationType as Type
 from gguf import quants
-from model_config import Config
-from quantize import quantize
-from render import CONTROL_TOKENS, TAG_TOKENS, TEMPLATE_PATH
 
 import akunu
+from tools.ember.export import export, read_gguf
+from tools.ember.model_config import Config
+from tools.ember.quantize import quantize
+from tools.ember.render import CONTROL_TOKENS, TAG_TOKENS, TEMPLATE_PATH
 
 TOKENIZER = TEMPLATE_PATH.parent / "tokenizer.json"
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from corpus.passages import NOT_SAID, NOTED, passage
-from corpus.requests import request_chat
-from corpus.sample import Sample
-from corpus.tasks import in_words
-from corpus.text_tasks import change_case
-from corpus.toolkit import CHOICES
+from tools.ember.corpus.passages import NOT_SAID, NOTED, passage
+from tools.ember.corpus.requests import request_chat
+from tools.ember.corpus.sample import Sample
+from tools.ember.corpus.tasks import in_words
+from tools.ember.corpus.text_tasks import change_case
+from tools.ember.corpus.toolkit import CHOICES
 
 COUNT = 400
 TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-import prompts
 import pytest
-from corpus import samples
-from corpus.kept_out import FILES, is_kept_out
-from corpus.sample import Sample
-from prompts import Prompt, fault
+
+from tools.ember import prompts
+from tools.ember.corpus import samples
+from tools.ember.corpus.kept_out import FILES, is_kept_out
+from tools.ember.corpus.sample import Sample
+from tools.ember.prompts import Prompt, fault
 
 
 def test_there_are_enough_of_them_in_enough_skills() -> None:

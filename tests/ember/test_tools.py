@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import evaluate
-import export
 import pytest
 
 from akunu.bench.gguf_file import write_gguf
 from akunu.loading.synthetic import SyntheticModel
+from tools.ember import evaluate, export
 
 
 def test_only_an_ember_file_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ import akunu
 from akunu._core import WhisperFile
 from akunu.speech.config import WhisperConfig
 from akunu.speech.tokenizer import WhisperTokenizer
-from ember_speech.sample import PAUSE, SENTENCES
-from ember_speech.sentences import sentences
-from ember_speech.tokens import Vocabulary
+from tools.ember_speech.sample import PAUSE, SENTENCES
+from tools.ember_speech.sentences import sentences
+from tools.ember_speech.tokens import Vocabulary
 
 
 @pytest.fixture(scope="module")

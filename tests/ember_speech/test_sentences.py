@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from ember_speech import numbers
-from ember_speech.sentences import KINDS, parse, sentences
-from ember_speech.voices import HELD_BACK_VARIANTS, VARIANTS, draw_voice
+from tools.ember_speech import numbers
+from tools.ember_speech.sentences import KINDS, parse, sentences
+from tools.ember_speech.voices import HELD_BACK_VARIANTS, VARIANTS, draw_voice
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from ember_speech.sentences import parse
-from ember_speech.synthesis import FRAME, Clip
-from ember_speech.tokens import TIMESTAMPS, Vocabulary
-from ember_speech.windows import CONTEXT, IGNORED, POSITIONS, SAMPLES, Composer, Window, batch
+from tools.ember_speech.sentences import parse
+from tools.ember_speech.synthesis import FRAME, Clip
+from tools.ember_speech.tokens import TIMESTAMPS, Vocabulary
+from tools.ember_speech.windows import CONTEXT, IGNORED, POSITIONS, SAMPLES, Composer, Window, batch
 
 V = Vocabulary()
 SECOND = 16000

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import akunu
+from children import environment
 
 pytestmark = pytest.mark.long
 
 
 def counts_of(worker: str) -> dict[str, dict[str, int]]:
     """What came of the cases of a worker, which must not have crashed."""
-    package_parent = Path(next(iter(akunu.__path__))).parent
     result = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(worker))],
-        env={"PYTHONPATH": os.pathsep.join([str(package_parent), os.environ.get("PYTHONPATH", "")])},
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=120,

@@ -3,9 +3,3 @@
 `cases.py` is the table and `builders.py` says what a row of it means. `test_kernels.py` checks the results,
 `perf.py` times them. docs/adding-a-kernel.md is the guide.
 """
-
-import sys
-from pathlib import Path
-
-# The reference of the sampler is that of tests/sampling, also for `python -m tests.kernels.perf`.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

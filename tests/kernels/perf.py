@@ -1,8 +1,10 @@
 """Times the kernel table: microseconds, GB/s and GFLOP/s of each op, and shares of peaks of the same run.
 
-python -m tests.kernels.perf                          every op, on the best instruction set
-python -m tests.kernels.perf -k matmul -k q4_0        cases whose name holds all of these
-python -m tests.kernels.perf --isa avx2 --threads 1   another instruction set
+In the folder `tests`:
+
+python -m kernels.perf                          every op, on the best instruction set
+python -m kernels.perf -k matmul -k q4_0        cases whose name holds all of these
+python -m kernels.perf --isa avx2 --threads 1   another instruction set
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def measure(case: Case, device: _core.Lab, repeats: int) -> Result:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.kernels.perf",
+        prog="python -m kernels.perf",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from children import environment
+
 from .cases import Case, perf_cases
 from .devices import cpu_targets, lab
 from .perf import measure
@@ -32,10 +34,14 @@ def test_every_kind_of_case_is_timed(case: Case) -> None:
 
 
 def test_the_command() -> None:
-    command = [sys.executable, "-m", "tests.kernels.perf", "--repeats", "1", "-k"]
-    done = subprocess.run([*command, "norm_add"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "kernels.perf", "--repeats", "1", "-k"]
+    done = subprocess.run(
+        [*command, "norm_add"], env=environment(), capture_output=True, text=True, check=True
+    )
     head, _, *rows = done.stdout.splitlines()
     assert "GB/s" in head and len(rows) == 2
     assert all(re.search(r"norm_add\S+ +[\d.]+ +[\d.]+ +\d+%", row) for row in rows)
-    unknown = subprocess.run([*command, "no such"], cwd=ROOT, capture_output=True, text=True, check=False)
+    unknown = subprocess.run(
+        [*command, "no such"], env=environment(), capture_output=True, text=True, check=False
+    )
     assert unknown.returncode == 1 and "no such" in unknown.stderr

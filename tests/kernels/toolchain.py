@@ -13,16 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from missing import missing as unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def unavailable(reason: str) -> None:
-    """Skip where tools are missing, except where CI promises them."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def tool(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,15 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels import reference as ref
+from metal.buffer_index import PARAMS, SCRATCH
+from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule
+from tools.flatten import flatten
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "metal")]
-
-from buffer_index import PARAMS, SCRATCH  # noqa: E402
-from flatten import flatten  # noqa: E402
-
-from kernels import reference as ref  # noqa: E402
-from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule  # noqa: E402
-
 F64 = npt.NDArray[np.float64]
 F32 = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]

@@ -6,20 +6,17 @@ On a Mac those of the engine and of the API run on its GPU; the others, which lo
 from __future__ import annotations
 
 import gc
-import os
 import platform
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from missing import missing
+
 if TYPE_CHECKING:
     from metal_emulator.control import Control
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 
 ON_A_MAC = ("test_device_api.py", "test_device_engine.py", "test_sampling_engine.py")
 
@@ -42,14 +39,13 @@ def emulator() -> Path:
     try:
         return build()
     except FileNotFoundError as e:
-        if os.environ.get("CI"):
-            pytest.fail(str(e), pytrace=False)
-        pytest.skip(str(e))
+        missing(str(e))
 
 
 SETTINGS = (
     "seed", "schedule", "workers", "delay_us", "noop", "hazards", "fail_command_buffer", "fail_signals",
     "fail_allocation", "allocation_limit", "gpu_cores", "apple_family", "working_set", "max_buffer_length",
+    "gpu_us",
 )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ under a sanitizer, so arguments are plain JSON.
 from __future__ import annotations
 
 import re
-import sys
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -16,19 +15,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from buffer_index import PARAMS as PARAMS
 
 from kernels import reference as ref
 from kernels.problem import pack
 from kernels.runner import nmse
 from kernels.weights import random_weight
+from metal.buffer_index import PARAMS as PARAMS
 from metal_emulator.harness import FIFO, Library, Schedule
+from tools.flatten import flatten
+from tools.flatten import functions as functions_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal" / "kernels" / "matmul"
 INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
-sys.path.insert(0, str(ROOT / "metal"))
-import flatten as flattening  # noqa: E402
 
 F32_BOUND = 1e-11  # accumulated in binary32
 F16_BOUND = 3e-7  # a weight, or a stored activation, rounded to binary16
@@ -117,12 +116,12 @@ class Run:
 
 def text(dtype: str) -> str:
     """The self-contained text of a weight type's kernels."""
-    return flattening.flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
+    return flatten(KERNELS / f"{dtype}.metal", list(INCLUDE), set())
 
 
 def functions(dtype: str) -> list[str]:
     """Names of the kernels in a text."""
-    return flattening.functions(text(dtype), dtype, ["c++"])
+    return functions_of(text(dtype), dtype, ["c++"])
 
 
 def instantiated(dtype: str) -> str:
@@ -351,7 +350,7 @@ def run_small(dtype: str, sanitizer: str) -> None:
             )
         ]
     elif dtype.startswith("mlx_q"):
-        import mlx_lab as mlx
+        from metal import mlx_lab as mlx
 
         weight = (int(dtype[5:]), 32, "f16")
         errors = [

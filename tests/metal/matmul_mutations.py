@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import matmul_lab as lab
-
+from metal import matmul_lab as lab
 from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Library, Schedule
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import matmul_lab as lab
 import numpy as np
 import numpy.typing as npt
 
 from kernels import reference as ref
 from kernels.problem import pack
 from kernels.runner import nmse
+from metal import matmul_lab as lab
 
 BITS = (2, 3, 4, 5, 6, 8)
 GROUPS = (32, 64, 128)

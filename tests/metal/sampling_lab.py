@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from buffer_index import PARAMS, SCRATCH
 
 from kernels.cases import case
 from kernels.problem import struct
 from kernels.runner import run
+from metal.buffer_index import PARAMS, SCRATCH
 from metal_emulator.harness import FIFO, Library, Schedule
 
 ROOT = Path(__file__).resolve().parents[2]

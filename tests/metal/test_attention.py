@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import attention_lab as lab
 import numpy as np
 import pytest
-from attention_lab import Case, Mutation, Rope, Weights, run_case
 
+from metal import attention_lab as lab
+from metal.attention_lab import Case, Mutation, Rope, Weights, run_case
 from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Schedule, in_sanitizer, lint
 
 KV = ("f16", "f32", "q8_0")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from on_metal import require_metal, some
-from tiny_model import begun, open_metal
 
 from akunu import _core
 from akunu.base.errors import DeviceError, InvalidArgumentError
+from metal.on_metal import require_metal, some
+from metal.tiny_model import begun, open_metal
 from metal_emulator.control import Control
 from metal_emulator.harness import in_sanitizer
 from models import llama2c
@@ -97,6 +97,7 @@ def test_a_command_buffer_is_hundreds_of_dispatches(emulator_control: Control) -
     engine.prefill()
     emulator_control["noop"] = 1
     before = emulator_control["command_buffers"]
+    emulator_control["gpu_us"] = 1
     engine.decode(100)
     dispatches = 100 * len(engine.plan())
     assert 500 <= dispatches / (emulator_control["command_buffers"] - before) <= 1000
@@ -106,6 +107,7 @@ def test_a_command_buffer_ends_by_time(
     emulator_control: Control, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tokens of a large model fill one before its dispatches do: what must be read counts."""
+    emulator_control["gpu_us"] = 1  # faster than predicted
     bytes_per_token = sum(command["bytes"] for command in open_metal(path).plan())
     found = {}
     for tokens in (1, 3, 100):
@@ -211,6 +213,7 @@ def test_a_long_prompt_is_several_command_buffers(
     """By the work that they hold; a limit of no time at all ends them at every barrier."""
     ids = llama2c.expected().story_ids[:100]
     found = {}
+    emulator_control["gpu_us"] = 1
     for limit in ("300", "0"):
         monkeypatch.setenv("AKUNU_METAL_BUFFER_MS", limit)
         engine = open_metal(path)
@@ -220,6 +223,25 @@ def test_a_long_prompt_is_several_command_buffers(
         assert begun(engine) + engine.decode(9).ids == llama2c.expected().greedy_ids[:10]
     assert found["0"][1] > 10 * found["300"][1]
     np.testing.assert_array_equal(found["300"][0], found["0"][0])
+
+
+def test_command_buffers_are_shorter_where_they_take_longer_than_predicted(
+    emulator_control: Control, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the time that the GPU says: a chip that is far slower than assumed is not held for seconds."""
+    bytes_per_token = sum(command["bytes"] for command in open_metal(path).plan())
+    monkeypatch.setenv("AKUNU_METAL_BUFFER_MS", str(1e3 * 10.5 * bytes_per_token / 60e9))
+    found = {}
+    for microseconds in (1, 10_000_000):
+        emulator_control["gpu_us"] = microseconds
+        engine = open_metal(path)
+        begun(engine)
+        engine.decode(24)  # measured
+        before = emulator_control["command_buffers"]
+        ids = engine.decode(24).ids
+        found[microseconds] = (emulator_control["command_buffers"] - before, ids)
+    assert found[1][0] == 3 and found[10_000_000][0] == 24
+    assert found[1][1] == found[10_000_000][1]
 
 
 @pytest.mark.parametrize("name", ["AKUNU_METAL_BUFFER_MS", "AKUNU_METAL_KEEP_ALIVE"])

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import gc
-import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from on_metal import require_metal
 
 from akunu import _core
 from akunu.describe.config import resolve
+from children import environment
+from metal.on_metal import require_metal
 from metal_emulator.build import ROOT
 from metal_emulator.control import Control
 from models import llama2c
-
-sys.path.insert(0, str(ROOT / "metal"))
-from flatten import flatten
+from tools.flatten import flatten
 
 KERNELS = ROOT / "metal" / "kernels"
 FOLDERS = [ROOT / "metal" / "include", ROOT / "cpp", ROOT]
@@ -32,7 +29,7 @@ USED = (
 )  # fmt: skip
 
 CHILD = """
-import importlib.util, json, sys
+import importlib.util, sys
 from importlib.machinery import ModuleSpec
 
 class Finder:
@@ -40,10 +37,10 @@ class Finder:
     def find_spec(name, path=None, target=None):
         return importlib.util.spec_from_file_location(name, MODULE) if name == "akunu._core" else None
 
-MODULE, sys.path[:] = sys.argv[1], json.loads(sys.argv[2])
+MODULE = sys.argv[1]
 sys.meta_path.insert(0, Finder)
-import test_compiled_library
-test_compiled_library.run(sys.argv[3])
+from metal.test_compiled_library import run
+run(sys.argv[2])
 """
 
 
@@ -72,10 +69,9 @@ def libraries(folder: Path, texts: list[str] | bytes) -> int:
     else:
         library.write_text("\n".join(["akunu-metal-emulator-library", *[f"---- text\n{t}" for t in texts]]))
     path = llama2c.write("F16", folder / "tiny.gguf")
-    paths = [str(ROOT / "tests" / "metal"), str(ROOT / "tests"), *[p for p in sys.path if p]]
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(module), json.dumps(paths), str(path)],
-        env=dict(os.environ, AKUNU_CACHE=str(folder / "cache")), capture_output=True, text=True, timeout=300,
+        [sys.executable, "-c", CHILD, str(module), str(path)],
+        env=environment(AKUNU_CACHE=folder / "cache"), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"module={module} " in done.stdout

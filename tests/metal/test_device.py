@@ -10,11 +10,11 @@ from pathlib import Path
 
 import gguf
 import pytest
-from on_metal import require_metal
-from tiny_model import begun, open_metal
 
 from akunu import _core
 from akunu.base.errors import DeviceError
+from metal.on_metal import require_metal
+from metal.tiny_model import begun, open_metal
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process
 from models import llama2c

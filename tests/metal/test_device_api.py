@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from on_metal import metal_engines
 
 from akunu import Model
 from api import test_tiny_llama
@@ -19,6 +18,7 @@ from api.test_tiny_llama import (
     test_logprobs_are_those_of_the_logits,
     test_perplexity,
 )
+from metal.on_metal import metal_engines
 from models import llama2c
 
 __all__ = [

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from on_metal import metal_engines, some
 
 from akunu import _core
 from akunu.base.errors import UnsupportedError
 from kernels import runner
 from kernels.cases import case
 from kernels.devices import Target, lab
+from metal.on_metal import metal_engines, some
 from models import llama2c, quant, test_engine, tiny
 from models.reference import Reference
 from models.test_engine import (

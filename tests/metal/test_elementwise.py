@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import struct
-import sys
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from buffer_index import PARAMS  # noqa: E402
-
-from metal_emulator.harness import (  # noqa: E402
+from metal.buffer_index import PARAMS
+from metal_emulator.harness import (
     SCHEDULES_DEFAULT,
     KernelError,
     Library,
@@ -24,6 +19,7 @@ from metal_emulator.harness import (  # noqa: E402
     lint,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "metal/kernels/elementwise"
 INCLUDE = [ROOT / "metal/include", ROOT / "cpp"]
 F32, F16 = 1, 4  # ActFormatBits

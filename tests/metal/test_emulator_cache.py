@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import pytest
 
 from metal_emulator import compiler
 from metal_emulator.build import ROOT, build
-
-sys.path.insert(0, str(ROOT / "metal"))
-from flatten import flatten
+from tools.flatten import flatten
 
 pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
-import emulator_kernels as ek
 import numpy as np
 import pytest
 
+from metal import emulator_kernels as ek
 from metal_emulator.harness import (
     SCHEDULES_DEFAULT,
     CompileError,

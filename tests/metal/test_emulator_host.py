@@ -16,6 +16,7 @@ from metal_emulator import compiler
 from metal_emulator.build import ROOT, _tool
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process, sanitizer_environment
+from missing import missing
 
 pytestmark = pytest.mark.long  # of the tests' own tool, which no change to the package can break
 
@@ -232,7 +233,7 @@ def test_control_from_python(emulator: Path) -> None:
 def test_a_project_of_another_compiler_links_its_host_code(emulator: Path, tmp_path: Path) -> None:
     """cmake/MetalEmulator.cmake: a g++ target with .mm sources runs on the emulator."""
     if not shutil.which("g++"):
-        pytest.skip("no g++ to mix with")
+        missing("there is no g++ to mix with")
     sample = ROOT / "tests/metal_emulator/sample"
     (tmp_path / "main.cpp").write_text(
         '#include "sample_device.h"\n#include <cstdio>\n#include <stdexcept>\n'

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_metal import metal_engines
 
 from encoders.test_model import (
     TEXTS,
@@ -23,6 +22,7 @@ from encoders.test_reference import (
     test_a_gguf_file_equals_transformers,
     test_quantised_weights_are_near,
 )
+from metal.on_metal import metal_engines
 
 __all__ = [
     "folder",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_metal import metal_engines
 
+from metal.on_metal import metal_engines
 from models import hybrid
 from models.test_hybrid import (
     engine,

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from missing import missing
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "metal" / "macos"
 
@@ -47,11 +49,7 @@ def module() -> Path:
         import pybind11
         import ziglang  # noqa: F401
     except ImportError as e:
-        if os.environ.get("CI"):
-            pytest.fail(
-                f"the cross build needs {e.name}: pip install ziglang pybind11 cmake ninja", pytrace=False
-            )
-        pytest.skip(f"{e.name} is not installed")
+        missing(f"the cross build needs {e.name}: pip install ziglang pybind11 cmake ninja")
     folder = ROOT / "build" / "macos-arm64"
     folder.mkdir(parents=True, exist_ok=True)
     for name, (command, link) in TOOLS.items():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import matmul_lab as lab
-import mlx_lab as mlx
 import numpy as np
 import pytest
-from matmul_mutations import MUTATIONS, caught
 
 from kernels.cases import MIXED_QKV
 from kernels.weights import dtype_row, is_float, is_planar, weight_dtypes
+from metal import matmul_lab as lab
+from metal import mlx_lab as mlx
+from metal.matmul_mutations import MUTATIONS, caught
 from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer, lint
 
 DTYPES = [dtype for dtype in weight_dtypes() if not is_planar(dtype)]  # mlx_lab.py has the others

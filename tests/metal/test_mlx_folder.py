@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_metal import require_metal
 
 from akunu.base.errors import UnsupportedError
 from formats import mlx_planes
+from metal.on_metal import require_metal
 from models import folders, tiny
 from models.test_engine import greedy, nmse
 from models.test_folder import open_folder

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 import pytest
-from matmul_lab import INCLUDE, ROOT
 
+from metal.matmul_lab import INCLUDE, ROOT
 from metal_emulator.compiler import ir
 
 KERNELS = ROOT / "metal/kernels"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from on_metal import require_metal
-from tiny_model import open_metal
 
 from akunu import _core
+from metal.on_metal import require_metal
+from metal.tiny_model import open_metal
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process
 from models import llama2c

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from buffer_index import PARAMS
 
 from kernels.cases import ENCODER_CHECKS, RECURRENCE_CHECKS, Case, case
 from kernels.problem import pack, struct
 from kernels.runner import run
+from metal.buffer_index import PARAMS
 from metal_emulator.harness import (
     FIFO,
     SCHEDULES_DEFAULT,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sampling_lab import SamplingLab
 
+from metal.sampling_lab import SamplingLab
 from metal_emulator.harness import SCHEDULES_DEFAULT, KernelError, Schedule, in_sanitizer
 from speech.test_rules_on_device import LIFTS, OPTIONS, check
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sampling_lab
-from sampling_lab import INCLUDE, KERNELS, SamplingLab
 
 from kernels.builders.tokens import _Slots
 from kernels.cases import CHECKS, Case, case
 from kernels.problem import Problem, pack
 from kernels.runner import run
+from metal import sampling_lab
+from metal.sampling_lab import INCLUDE, KERNELS, SamplingLab
 from metal_emulator.harness import (
     FIFO,
     SCHEDULES_DEFAULT,

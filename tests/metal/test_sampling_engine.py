@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_metal import metal_engines, some
 
+from metal.on_metal import metal_engines, some
 from sampling import test_engine
 from sampling.engines import open_file, run
 from sampling.reference import Settings, allowed

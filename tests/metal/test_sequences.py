@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from on_metal import require_metal
-from tiny_model import open_metal
 
 from akunu import _core
+from metal.on_metal import require_metal
+from metal.tiny_model import open_metal
 from models import llama2c
 
 Part = tuple[int, int, bool, int, list[int]]

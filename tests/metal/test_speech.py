@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from on_metal import metal_engines
 
+from metal.on_metal import metal_engines
 from speech.numpy_whisper import NumpyWhisper
 from speech.on_device import check_transcripts
 from speech.test_engine import (

@@ -23,8 +23,7 @@ from pathlib import Path
 if __package__:
     from . import mslpp
 else:
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
-    import mslpp
+    import mslpp  # a program finds what lies beside it
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "metal-kernels"

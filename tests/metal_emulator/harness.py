@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes as C
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -24,8 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from children import environment
+
 from . import compiler
-from .build import ROOT, build, sanitizer_library
+from .build import build, sanitizer_library
 
 CompileError = compiler.CompileError
 
@@ -343,12 +344,11 @@ def lint(source: str | Path, **options: Any) -> list[str]:
 
 _CHILD = """
 import importlib.util, json, sys
-sys.path[:0] = json.loads(sys.argv[3])
 spec = importlib.util.spec_from_file_location("case", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 sys.modules["case"] = module
 spec.loader.exec_module(module)
-getattr(module, sys.argv[2])(*json.loads(sys.argv[4]))
+getattr(module, sys.argv[2])(*json.loads(sys.argv[3]))
 """
 
 
@@ -357,7 +357,7 @@ TSAN_SUPPRESSIONS = Path(__file__).with_name("tsan_suppressions.txt")
 
 def sanitizer_environment(sanitizer: str) -> dict[str, str]:
     """Environment of a process that loads kernels (or host code) built with a sanitizer."""
-    env = dict(os.environ)
+    env = environment()
     symbolizer = Path(compiler.clang()).resolve().with_name("llvm-symbolizer")
     common = "abort_on_error=0:symbolize=1" + (
         f":external_symbolizer_path={symbolizer}" if symbolizer.exists() else ""
@@ -391,7 +391,7 @@ def in_new_process(file: str | Path, function: str, *args: Any, timeout: float =
 
     The arguments must be JSON.  What the function raises is an AssertionError here.
     """
-    done = _in_child(dict(os.environ), file, function, args, timeout)
+    done = _in_child(environment(), file, function, args, timeout)
     assert done.returncode == 0, done.stderr
 
 
@@ -399,6 +399,5 @@ def _in_child(
     env: dict[str, str], file: str | Path, function: str, args: tuple[Any, ...], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     build()
-    paths = json.dumps([str(ROOT / "tests"), *[p for p in sys.path if p]])
-    command = [sys.executable, "-c", _CHILD, str(file), function, paths, json.dumps(args)]
+    command = [sys.executable, "-c", _CHILD, str(file), function, json.dumps(args)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)

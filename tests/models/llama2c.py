@@ -10,7 +10,6 @@ U+2581.
 from __future__ import annotations
 
 import json
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,25 +17,14 @@ from pathlib import Path
 import gguf
 import numpy as np
 import numpy.typing as npt
-import pytest
+
+from missing import data as shared_data
 
 from . import convert
 
 __all__ = ["Expected", "expected", "shared_data", "tokens", "write"]
 
 _NORM_EPS = 1e-5
-
-
-def shared_data(name: str) -> Path:
-    """A folder of the shared test data; without it the test is skipped, or fails where `CI` is set."""
-    default = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-    folder = Path(os.environ.get("AKUNU_TEST_DATA", default)) / name
-    if not folder.is_dir():
-        reason = f"no test data at {folder}; set AKUNU_TEST_DATA to the folder that has {name}/"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return folder
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +121,22 @@ def test_every_matrix_has_the_shape_that_its_block_expects(name: str, tmp_path: 
     message = f"'{name}' is {ref.n_rows - 1}x{ref.n_cols}, expected {ref.n_rows}x{ref.n_cols}"
     with pytest.raises(ModelFileError, match=message):
         logits(file, dataclasses.replace(spec, tensors={**spec.tensors, name: fewer}))
+
+
+def test_a_file_that_was_cut_is_an_error_before_it_is_read(tmp_path: Path) -> None:
+    """Weights that are used where the file is mapped: reading them behind its end would kill the process."""
+    path = tiny.write("llama", "F32", tmp_path / "cut.gguf").path
+    file = _core.GgufFile(str(path))
+    engine = _core.Engine(file, resolve(file), device="cpu", context=64, threads=1, kv_dtype="f32")
+    assert engine.memory["weights_mapped"] > 0
+    engine.logits(IDS)
+    size = path.stat().st_size
+    os.truncate(path, 100)
+    for call in (lambda: engine.logits(IDS), lambda: engine.nll(IDS), lambda: begun(engine)):
+        with pytest.raises(ModelFileError, match=f"was cut to 100 bytes after it was opened with {size}"):
+            call()
+
+
+def begun(engine: _core.Engine) -> None:
+    engine.begin(IDS)
+    engine.prefill()

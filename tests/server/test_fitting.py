@@ -106,7 +106,7 @@ def test_folders_and_drafts_in_a_file_are_beside_it(tmp_path):
         ("cache_size = 0", "cache_size: 0 is not in"),
         ('kv_dtype = "q2"', "kv_dtype: no 'q2'; there is"),
         ('device = "gpu9"', "device: no 'gpu9' here; there is"),
-        ('draft = ""', "draft: it is empty"),
+        ('draft = ""', "draft: expected the name of a model"),
     ],
 )
 def test_what_no_model_can_have_is_refused_before_one_is_asked_for(setting, message, tmp_path):

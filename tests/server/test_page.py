@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from akunu.server import Settings
 from akunu.server.auth import Keys
+from missing import missing
 
 from .conftest import serving
 
@@ -31,9 +31,7 @@ TOOLS = """[{"type": "function", "function": {"name": "get_weather", "descriptio
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None:
-        if os.environ.get("CI"):
-            pytest.fail("Chromium is not installed")
-        pytest.skip("Chromium is not installed")
+        missing("Chromium is not installed")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

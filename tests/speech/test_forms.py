@@ -14,6 +14,7 @@ from akunu import InvalidArgumentError
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import token_rules
 from akunu.speech.whisper_model import WhisperModel
+from akunu.structured import gbnf
 
 from . import tiny
 from .babble import Babble
@@ -94,3 +95,18 @@ def test_a_form_that_cannot_be_honoured_is_refused_at_once(
 def test_a_form_has_no_meaning_live(model: WhisperModel) -> None:
     with pytest.raises(InvalidArgumentError, match="choice: has no meaning"):
         model.listen(iter(()), language="en", choice=["a"])
+
+
+def test_a_form_is_made_ready_once(model: WhisperModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window after the first does not read the grammar again."""
+    read: list[str] = []
+    original = gbnf.lark_of_gbnf
+    monkeypatch.setattr(gbnf, "lark_of_gbnf", lambda text: read.append(text) or original(text))
+    form = 'root ::= "say " ("yes" | "no")+'
+    assert len(model.transcribe(SOUND, language="en", grammar=form, temperature=0).segments) > 1
+    assert read == [form]
+
+
+def test_a_grammar_that_is_nested_too_deeply_is_refused(model: WhisperModel) -> None:
+    with pytest.raises(InvalidArgumentError, match="parentheses within each other"):
+        model.transcribe(SOUND, language="en", grammar="root ::= " + "(" * 400 + '"a"' + ")" * 400)

@@ -17,6 +17,7 @@ import soundfile
 
 from akunu import AudioError
 from akunu.speech.whisper_model import WhisperModel
+from children import environment
 from tokenizer.vocabularies import data_file
 
 from . import tiny
@@ -176,9 +177,7 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = model.transcribe(recording(), **{QUICK | {"max_new_tokens": 2} | options!r})
 print(found.duration, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1]
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     seconds, megabytes = map(float, done.stdout.split())
     assert seconds == 10800 and megabytes < 300

@@ -7,7 +7,7 @@ import pytest
 from akunu import InvalidArgumentError, StructuralTag, Tag
 from akunu.api.options import resolve
 from akunu.describe.sampling import Sampling
-from akunu.structured.structure import Structure
+from akunu.structured.structure import Structure, structure_of
 
 TAG = Tag("<call>", {"type": "object"}, "</call>")
 
@@ -87,3 +87,10 @@ def test_a_wrong_structural_tag_is_refused(make, message: str) -> None:
 
 def test_lists_of_tags_and_triggers_are_tuples() -> None:
     assert StructuralTag([TAG], ["<call"]) == StructuralTag((TAG,), ("<call",))
+
+
+def test_the_schemas_true_and_false_are_all_and_nothing() -> None:
+    for value in (False, "false"):
+        with pytest.raises(InvalidArgumentError, match="schema: false accepts nothing"):
+            structure_of({"schema": value})
+    assert structure_of({"schema": True}) == structure_of({"schema": "true"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,74 @@ def test_ids_equal_the_library(kind: str, tmp_path: Path) -> None:
     tokenizer = opened(write(tmp_path, library))
     for text in TEXTS:
         assert tokenizer.encode(text, parse_special=True) == library.encode(text).ids, text
+
+
+def around_texts(name: str) -> processors.PostProcessor:
+    """Post-processors as published tokenizers have them."""
+    ends = [(text, i) for i, text in enumerate(SPECIAL)]
+    template = partial(processors.TemplateProcessing, special_tokens=ends)
+    s, e, end, user = "<s>", "</s>", "<|end|>", "<|user|>"
+    byte_level = processors.ByteLevel(trim_offsets=False)
+    return {
+        "whisper": lambda: template(single=f"{s} {user} $A {e}", pair=f"{s} {user} $A:0 $B:1 {e}:1"),
+        "command-r": lambda: template(single=f"{s} $A {end} {e}", pair=f"{s} $A {end} {s} $B {end} {e}"),
+        "llama-3": lambda: processors.Sequence(
+            [byte_level, template(single=f"{s} $A", pair=f"{s}:0 $A:0 {s}:1 $B:1")]
+        ),
+        "bert": lambda: processors.BertProcessing((e, ends[1][1]), (s, ends[0][1])),
+        "roberta": lambda: processors.RobertaProcessing((e, ends[1][1]), (s, ends[0][1])),
+        "byte-level": lambda: byte_level,
+        "many": lambda: template(
+            single=f"{s} {user} {end} $A {user} {end} {e}",
+            pair=f"{s} {user} $A {end} {e}:1 {user}:1 $B:1 {e}:1 {e}:1",
+        ),
+    }[name]()
+
+
+@pytest.mark.parametrize("name", ["whisper", "command-r", "llama-3", "bert", "roberta", "byte-level", "many"])
+def test_tokens_around_texts_equal_the_library(name: str, tmp_path: Path) -> None:
+    """One text and a pair, with any number of tokens before, between and after, and the kinds of each."""
+    library = trained("bytes-llama3")
+    library.post_processor = around_texts(name)
+    tokenizer = opened(write(tmp_path, library))
+    one, other = "The quick brown fox", "jumps, and naïve café"
+    assert tokenizer.encode(one) == library.encode(one).ids
+    assert tokenizer.encode(tokenizer.decode(tokenizer.encode(one))) == tokenizer.encode(one)
+    first, second = (tokenizer.encode(text, add_special=False) for text in (one, other))
+    pair = tokenizer.template.pair
+    wanted = library.encode(one, other)
+    assert [*pair.before, *first, *pair.between, *second, *pair.after] == wanted.ids
+    if pair.first_kind is None:
+        assert len(set(wanted.type_ids)) == 1
+    else:
+        assert wanted.type_ids.index(1) == len(pair.before) + len(first) + pair.first_kind
+
+
+def test_what_the_text_has_already_is_not_put_there_again(tmp_path: Path) -> None:
+    library = trained("bytes-llama3")
+    library.post_processor = around_texts("many")
+    tokenizer = opened(write(tmp_path, library))
+    written = "<s><|user|><|end|>fox<|user|><|end|></s>"
+    assert tokenizer.encode(written, parse_special=True) == library.encode("fox").ids
+    assert tokenizer.encode_segments([Segment("fox")])[:3] == list(tokenizer.template.before)
+
+
+def test_the_configuration_overrules_the_post_processor(tmp_path: Path) -> None:
+    """Command R's files: a template that ends texts, and `add_eos_token: false`."""
+    library = trained("bytes-llama3")
+    library.post_processor = around_texts("command-r")
+    tokenizer = opened(write(tmp_path, library, add_bos_token=True, add_eos_token=False))
+    assert tokenizer.encode("fox") == library.encode("fox").ids[:-2]
+    assert tokenizer.bos_id == library.token_to_id("<s>")
+
+
+@pytest.mark.parametrize("single", ["<s>", "$A <s> $A"])
+def test_a_post_processor_that_does_not_keep_a_text_is_refused(single: str, tmp_path: Path) -> None:
+    library = trained("bytes-llama3")
+    library.post_processor = processors.TemplateProcessing(single=single, special_tokens=[("<s>", 0)])
+    write(tmp_path, library)
+    with pytest.raises(UnsupportedError, match="does not keep each text once"):
+        tokenizer_from_folder(tmp_path, 1000)
 
 
 ODD: dict[str, dict[str, bool]] = {
@@ -273,7 +342,14 @@ def spoiled(data: dict[str, Any], path: str, value: Any) -> str:
         ("pre_tokenizer", {"type": "Nonsense"}, TokenizerError, "the tokenizers library refuses it"),
         ("decoder", {"type": ["CTC"]}, UnsupportedError, "decoder: found"),
         ("decoder", {"type": "CTC"}, UnsupportedError, "decoder: found"),
-        ("post_processor", {"type": "Odd"}, UnsupportedError, "post_processor: found 'Odd'"),
+        ("post_processor", {"type": "Odd"}, UnsupportedError, 'post_processor: found {"type": "Odd"}'),
+        ("post_processor", [], UnsupportedError, r"post_processor: found \[\]"),
+        (
+            "post_processor",
+            {"type": "BertProcessing", "sep": ["a", 1], "cls": ["b", 1000]},
+            TokenizerError,
+            "puts token 1000 around a text, but the model's embedding has 1000",
+        ),
     ],
 )
 def test_bad_tokenizers_are_refused(

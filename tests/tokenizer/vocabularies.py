@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
-from pathlib import Path
-
-import pytest
 
 from akunu.tokenizer import Tokenizer
+from missing import data as data_file
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 REAL = ("llama-spm", "phi-3", "llama-bpe", "qwen2", "gpt-2", "starcoder", "deepseek-llm", "bert-bge")
-
-
-def data_file(name: str) -> Path:
-    """A file of the shared test data. Without the data: skip, but fail in CI."""
-    root = Path(__file__).resolve().parents[2]
-    path = Path(os.environ.get("AKUNU_TEST_DATA", root.parent / "shared" / "data")) / name
-    if not path.exists():
-        message = f"no test data at {path}; set AKUNU_TEST_DATA to the folder that has {name}"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
 
 
 @functools.cache

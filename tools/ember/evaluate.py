@@ -1,7 +1,7 @@
 """Evaluate ember on held-out prompts, greedily, through Akunu's own engine.
 
-    python tools/ember/evaluate.py --model python/akunu/models/ember.gguf
-    python tools/ember/evaluate.py --model python/akunu/models/ember.gguf --write-card
+    python -m tools.ember.evaluate --model python/akunu/models/ember.gguf
+    python -m tools.ember.evaluate --model python/akunu/models/ember.gguf --write-card
 
 ``--torch FOLDER`` evaluates the weights of a training run in PyTorch instead (for development).
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,16 +21,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corpus import Sample, samples
-from corpus.extraction import extraction
-from corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
-from corpus.follow_ups import SYSTEM_PROMPTS, follow_up, memory
-from corpus.personas import format_chat, persona_chat, role_chat
-from corpus.sample import Turn, is_held_out
-from corpus.smalltalk import identity, unknown
-from corpus.stories import story
-from corpus.story_chats import story_ask, story_key
-from corpus.tasks import (
+from tools.ember.corpus import Sample, samples
+from tools.ember.corpus.extraction import extraction
+from tools.ember.corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
+from tools.ember.corpus.follow_ups import SYSTEM_PROMPTS, follow_up, memory
+from tools.ember.corpus.personas import format_chat, persona_chat, role_chat
+from tools.ember.corpus.sample import Turn, is_held_out
+from tools.ember.corpus.smalltalk import identity, unknown
+from tools.ember.corpus.stories import story
+from tools.ember.corpus.story_chats import story_ask, story_key
+from tools.ember.corpus.tasks import (
     arithmetic,
     calendar,
     compare,
@@ -45,9 +44,9 @@ from corpus.tasks import (
     repeat,
     word_problem,
 )
-from corpus.tools import tool_chat
-from corpus.words import ANIMAL_ELDERS, GENDER, HUMAN_ELDERS, RESERVED_NAMES
-from render import CALL_END, CALL_START, render
+from tools.ember.corpus.tools import tool_chat
+from tools.ember.corpus.words import ANIMAL_ELDERS, GENDER, HUMAN_ELDERS, RESERVED_NAMES
+from tools.ember.render import CALL_END, CALL_START, render
 
 ROOT = Path(__file__).resolve().parents[2]
 CARD = ROOT / "docs" / "ember.md"
@@ -259,7 +258,6 @@ Answer = tuple[str, bool]
 
 def run_akunu(path: Path, todo: list[Case]) -> list[Answer]:
     """Answers of Akunu's engine, and whether each ended by itself."""
-    sys.path.insert(0, str(ROOT / "python"))
     import akunu
 
     model = akunu.load(str(path), threads=1)
@@ -277,10 +275,11 @@ def run_akunu(path: Path, todo: list[Case]) -> list[Answer]:
 def run_torch(folder: Path, todo: list[Case]) -> list[Answer]:
     """Answers of the PyTorch model of a training run."""
     import torch
-    from model import Ember, greedy
-    from model_config import Config
     from tokenizers import Tokenizer
-    from train import read_weights
+
+    from tools.ember.model import Ember, greedy
+    from tools.ember.model_config import Config
+    from tools.ember.train import read_weights
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model = Ember(Config()).eval()

@@ -1,7 +1,7 @@
 """Write ember as GGUF: weights, tokenizer, chat template and metadata in one file.
 
-    python tools/ember/export.py --run build/ember --out python/akunu/models/ember.gguf
-    python tools/ember/export.py --from python/akunu/models/ember.gguf --type Q4_0 --out build/ember-q4_0.gguf
+    python -m tools.ember.export --run build/ember --out python/akunu/models/ember.gguf
+    python -m tools.ember.export --from python/akunu/models/ember.gguf --type Q4_0 --out build/ember-q4_0.gguf
 
 ``--from`` makes another weight type out of an ember file: of an F16 one without loss, of the shipped
 Q8_0 nearly so.
@@ -17,12 +17,13 @@ import gguf
 import numpy as np
 from gguf import GGMLQuantizationType as Type
 from gguf import LlamaFileType, quants
-from model_config import Config
 from numpy.typing import NDArray
-from quantize import quantize
-from render import END, END_OF_TEXT, TEMPLATE_PATH
 from tokenizers import Tokenizer
-from train_tokenizer import vocabulary
+
+from tools.ember.model_config import Config
+from tools.ember.quantize import quantize
+from tools.ember.render import END, END_OF_TEXT, TEMPLATE_PATH
+from tools.ember.train_tokenizer import vocabulary
 
 TYPES = {
     "F32": (Type.F32, LlamaFileType.ALL_F32),

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from model_config import Config
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+from tools.ember.model_config import Config
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 

@@ -1,8 +1,8 @@
 """Ask a model the prompts of ``prompts.txt``, which were written by hand, and check its greedy answers.
 
-python tools/ember/prompts.py                                       # the shipped model, a line per skill
-python tools/ember/prompts.py --model build/ember.gguf --show        # and every wrong answer
-python tools/ember/prompts.py --write-card                           # the table of docs/ember.md
+python -m tools.ember.prompts                                       # the shipped model, a line per skill
+python -m tools.ember.prompts --model build/ember.gguf --show        # and every wrong answer
+python -m tools.ember.prompts --write-card                           # the table of docs/ember.md
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,7 +191,6 @@ Scores = dict[str, tuple[int, int]]
 
 def answers(path: Path, prompts: Iterable[Prompt]) -> list[Answer]:
     """Greedy answers of a model file through Akunu, and whether each ended by itself."""
-    sys.path.insert(0, str(ROOT / "python"))
     import akunu
 
     out = []

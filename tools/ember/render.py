@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from corpus.sample import Sample
 from jinja2 import Template
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from tools.ember.corpus.sample import Sample
 
 END_OF_TEXT, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 CALL_START, CALL_END = "<tool_call>", "</tool_call>"

@@ -16,12 +16,13 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-from corpus import MIXTURE, samples
-from corpus.kept_out import is_kept_out
-from corpus.sample import Sample
 from numpy.typing import NDArray
-from render import pieces
 from tokenizers import Tokenizer
+
+from tools.ember.corpus import MIXTURE, samples
+from tools.ember.corpus.kept_out import is_kept_out
+from tools.ember.corpus.sample import Sample
+from tools.ember.render import pieces
 
 Row = tuple[NDArray[np.uint16], NDArray[np.uint8]]
 

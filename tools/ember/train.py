@@ -1,10 +1,10 @@
 """Train ember.
 
-    python tools/ember/train.py --out build/ember-1 --minutes 8.1          # one GPU
-    python tools/ember/train.py --out build/ember --init build/ember-1 --minutes 5 --seed 2 \\
+    python -m tools.ember.train --out build/ember-1 --minutes 8.1          # one GPU
+    python -m tools.ember.train --out build/ember --init build/ember-1 --minutes 5 --seed 2 \\
         --lr 0.01 --adam-lr 1.5e-3
-    python tools/ember/train.py --out build/ember --init python/akunu/models/ember.gguf --minutes 5
-    python tools/ember/train.py --out build/ember --steps 20 --rows 2      # a smoke test, also on a CPU
+    python -m tools.ember.train --out build/ember --init python/akunu/models/ember.gguf --minutes 5
+    python -m tools.ember.train --out build/ember --steps 20 --rows 2      # a smoke test, also on a CPU
 
 Writes tokenizer.json, weights-*.npz (F16, GGUF tensor names) and train.json into ``--out``; a run that is
 killed leaves the weights of every 500th step.
@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import shards
 import torch
 import torch.nn.functional as F
-from model import Ember, document_mask, gguf_tensors, within
-from model_config import Config
 from numpy.typing import NDArray
 from torch import Tensor
+
+from tools.ember import shards
+from tools.ember.model import Ember, document_mask, gguf_tensors, within
+from tools.ember.model_config import Config
 
 
 class Muon(torch.optim.Optimizer):
@@ -116,7 +117,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """The state dict that ``save_weights`` wrote into a folder, or that of an ember GGUF file."""
     tensors: dict[str, NDArray[np.float32]] = {}
     if path.is_file():
-        from export import read_gguf
+        from tools.ember.export import read_gguf
 
         tensors = read_gguf(path)
     for part in sorted(path.glob("weights-*.npz")):

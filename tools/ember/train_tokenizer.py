@@ -1,6 +1,6 @@
 """Train the tokenizer: byte-level BPE with the ``qwen2`` pre-tokenizer, so that every digit is a token.
 
-    python tools/ember/train_tokenizer.py --out tools/ember/tokenizer.json
+    python -m tools.ember.train_tokenizer --out tools/ember/tokenizer.json
 
 The result is kept beside this file: a model is of use only with the tokenizer it was trained with.
 """
@@ -14,9 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from corpus import samples
-from render import CONTROL_TOKENS, TAG_TOKENS, pieces
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from tools.ember.corpus import samples
+from tools.ember.render import CONTROL_TOKENS, TAG_TOKENS, pieces
 
 VOCAB_SIZE = 4096
 # the pattern of Qwen2's tokenizer.json, which GGUF readers know by the name "qwen2"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ember_speech.model import Whisper
-from ember_speech.tokens import Vocabulary
-from ember_speech.windows import CONTEXT, POSITIONS
+from tools.ember_speech.model import Whisper
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.windows import CONTEXT, POSITIONS
 
 
 def _allowed(ids: Tensor, logits: Tensor, v: Vocabulary) -> Tensor:

@@ -1,7 +1,7 @@
 """Measure ember-speech: words, times of sentences and words, and what is heard in noise.
 
-    PYTHONPATH=tools python -m ember_speech.evaluate --weights build/ember-speech       # through PyTorch
-    PYTHONPATH=tools python -m ember_speech.evaluate --model ember-speech               # through Akunu
+    python -m tools.ember_speech.evaluate --weights build/ember-speech       # through PyTorch
+    python -m tools.ember_speech.evaluate --model ember-speech               # through Akunu
 
 Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in
 voices that were held back.
@@ -22,14 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ember_speech.decode import transcripts
-from ember_speech.sentences import parse
-from ember_speech.sound import LogMel, Worsen, gather
-from ember_speech.synthesis import Clip, ShardWriter, make_shard, read_clips
-from ember_speech.tokens import Vocabulary
-from ember_speech.train import load_weights, sessions_of
-from ember_speech.voices import SAMPLE_RATE, draw_voice, espeak
-from ember_speech.windows import Composer, batch
+from tools.ember_speech.decode import transcripts
+from tools.ember_speech.sentences import parse
+from tools.ember_speech.sound import LogMel, Worsen, gather
+from tools.ember_speech.synthesis import Clip, ShardWriter, make_shard, read_clips
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.train import load_weights, sessions_of
+from tools.ember_speech.voices import SAMPLE_RATE, draw_voice, espeak
+from tools.ember_speech.windows import Composer, batch
 
 Samples = NDArray[np.float32]
 STRANGE = Path(__file__).parent / "strange.txt"

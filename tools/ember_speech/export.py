@@ -1,6 +1,6 @@
 """Write ember-speech as one file in the form of whisper.cpp: sizes, filters, vocabulary, weights.
 
-    PYTHONPATH=tools python -m ember_speech.export --weights build/ember-speech \\
+    python -m tools.ember_speech.export --weights build/ember-speech \\
         --out python/akunu/models/ember-speech.bin
 
 whisper.cpp itself knows only OpenAI's vocabularies, so that it does not read this one.
@@ -18,10 +18,10 @@ from gguf import GGMLQuantizationType as Type
 from gguf import quants
 from numpy.typing import NDArray
 
-from ember_speech.model import Config, sinusoids
-from ember_speech.sound import mel_filters
-from ember_speech.tokens import Vocabulary
-from ember_speech.train import load_weights
+from tools.ember_speech.model import Config, sinusoids
+from tools.ember_speech.sound import mel_filters
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.train import load_weights
 
 MAGIC = 0x67676D6C
 FILE_TYPE = 2007  # most matrices are Q8_0, in the second version of the block formats

@@ -1,6 +1,6 @@
 """Which heads of the cross-attention follow the sound: each by itself, by the error of the words' times.
 
-    PYTHONPATH=tools python -m ember_speech.heads --weights build/ember-speech
+    python -m tools.ember_speech.heads --weights build/ember-speech
 
 The best ones belong into akunu.speech.config.ALIGNMENT_HEADS.
 """
@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 
 from akunu.speech.alignment import dtw, median_filter
-from ember_speech.decode import attention
-from ember_speech.evaluate import Heard, recordings
-from ember_speech.model import Whisper
-from ember_speech.sound import LogMel
-from ember_speech.tokens import Vocabulary
-from ember_speech.train import load_weights
+from tools.ember_speech.decode import attention
+from tools.ember_speech.evaluate import Heard, recordings
+from tools.ember_speech.model import Whisper
+from tools.ember_speech.sound import LogMel
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.train import load_weights
 
 
 def errors(weights: NDArray[np.float32], wanted: Heard, v: Vocabulary) -> list[float]:

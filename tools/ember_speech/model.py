@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ember_speech.synthesis import PHONEMES
-from ember_speech.windows import CONTEXT, POSITIONS
+from tools.ember_speech.synthesis import PHONEMES
+from tools.ember_speech.windows import CONTEXT, POSITIONS
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ember_speech.lexicon import MONTHS
+from tools.ember_speech.lexicon import MONTHS
 
 _SMALL = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
     sixteen seventeen eighteen nineteen""".split()  # noqa: SIM905

@@ -1,6 +1,6 @@
 """The recording that comes with the model: one voice in a small room, with its transcript beside it.
 
-PYTHONPATH=tools python -m ember_speech.sample --out python/akunu/models/ember-speech.ogg
+python -m tools.ember_speech.sample --out python/akunu/models/ember-speech.ogg
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from ember_speech.sentences import Sentence, parse
-from ember_speech.voices import SAMPLE_RATE, Voice, espeak
+from tools.ember_speech.sentences import Sentence, parse
+from tools.ember_speech.voices import SAMPLE_RATE, Voice, espeak
 
 SENTENCES = [
     parse(text)

@@ -13,16 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from pathlib import Path
 from random import Random
 
-from ember_speech import lexicon as lex
-from ember_speech import numbers
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "ember"))
-
-import corpus
-from corpus.grammar import Writer
+from tools.ember import corpus
+from tools.ember.corpus.grammar import Writer
+from tools.ember_speech import lexicon as lex
+from tools.ember_speech import numbers
 
 HELD_BACK_PARTS = 40  # one sentence in this many is never trained on
 LONGEST = 26  # words

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ember_speech.voices import SAMPLE_RATE
-from ember_speech.windows import SAMPLES, Batch
+from tools.ember_speech.voices import SAMPLE_RATE
+from tools.ember_speech.windows import SAMPLES, Batch
 
 MELS = 80
 WINDOW, HOP = 400, 160

@@ -3,7 +3,7 @@
 Shard ``i`` depends on the seed and ``i`` alone. It holds sessions: sentences that one voice says. Beside the
 samples lie what is said, when each word is said, and which phoneme is heard in every fiftieth of a second.
 
-    PYTHONPATH=tools python -m ember_speech.synthesis --out build/speech --shards 1     # measures the speed
+    python -m tools.ember_speech.synthesis --out build/speech --shards 1     # measures the speed
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import NDArray
 
-from ember_speech.sentences import Sentence, sentences
-from ember_speech.tokens import Vocabulary
-from ember_speech.voices import SAMPLE_RATE, Speech, draw_voice, espeak
+from tools.ember_speech.sentences import Sentence, sentences
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.voices import SAMPLE_RATE, Speech, draw_voice, espeak
 
 SESSIONS = 32  # in a shard
 SENTENCES = 24  # in a session

@@ -2,7 +2,7 @@
 
 Only to make it anew:
 
-    PYTHONPATH=tools python -m ember_speech.tokens --out tools/ember_speech/tokens.json
+    python -m tools.ember_speech.tokens --out tools/ember_speech/tokens.json
 
 The tokens are kept beside this file, each in hexadecimal, in the order of their merges: the first 256 are the
 bytes in GPT-2's order, as in the vocabularies of OpenAI's tiktoken files.
@@ -16,7 +16,7 @@ import re
 from itertools import islice, pairwise
 from pathlib import Path
 
-from ember_speech.sentences import sentences
+from tools.ember_speech.sentences import sentences
 
 TEXT_TOKENS = 2048
 TIMESTAMPS = 1501

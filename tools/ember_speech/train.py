@@ -1,7 +1,7 @@
 """Train ember-speech.
 
-    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --workers 14   # one GPU
-    PYTHONPATH=tools python -m ember_speech.train --out build/ember-speech --tiny         # a smoke test
+    python -m tools.ember_speech.train --out build/ember-speech --workers 14   # one GPU
+    python -m tools.ember_speech.train --out build/ember-speech --tiny         # a smoke test
 
 Speech is made while the training runs, and kept on the GPU; windows are drawn from what is there. Besides the
 text, the encoder learns the phoneme of every position and some heads of the cross-attention learn when each
@@ -28,11 +28,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ember_speech.model import Config, Whisper
-from ember_speech.sound import LogMel, Worsen, gather
-from ember_speech.synthesis import UNKNOWN, Clip, read_clips, shard_path, start_writers
-from ember_speech.tokens import Vocabulary
-from ember_speech.windows import IGNORED, Batch, Composer, batch
+from tools.ember_speech.model import Config, Whisper
+from tools.ember_speech.sound import LogMel, Worsen, gather
+from tools.ember_speech.synthesis import UNKNOWN, Clip, read_clips, shard_path, start_writers
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.windows import IGNORED, Batch, Composer, batch
 
 PHONEME_WEIGHT, TIME_WEIGHT, SMOOTHING = 0.3, 0.1, 0.05
 EMA_SECONDS = 45  # of the average of the weights, in time of training

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ember_speech.sentences import Sentence
+from tools.ember_speech.sentences import Sentence
 
 LANGUAGES = """en-us en-us en-us en en en-gb-x-rp en-gb-scotland en-gb-x-gbclan en-gb-x-gbcwmd en-029
     en-us-nyc""".split()  # noqa: SIM905

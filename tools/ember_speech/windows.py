@@ -12,9 +12,9 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from ember_speech.synthesis import FRAME, UNKNOWN, Clip
-from ember_speech.tokens import Vocabulary
-from ember_speech.voices import SAMPLE_RATE
+from tools.ember_speech.synthesis import FRAME, UNKNOWN, Clip
+from tools.ember_speech.tokens import Vocabulary
+from tools.ember_speech.voices import SAMPLE_RATE
 
 SECONDS = 30
 SAMPLES = SECONDS * SAMPLE_RATE

@@ -29,6 +29,8 @@
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
+#include "cpu/kernels/sampling_scans.inl"
+#include "cpu/kernels/sampling_cuts.inl"
 #include "cpu/kernels/sampling.inl"
 #include "cpu/kernels/speech.inl"
 // clang-format on

@@ -5,7 +5,7 @@ using namespace metal;
 #include "activation.h"
 #include "buffer_index.h"
 #include "core/params.h"
-#include "sampling.h"
+#include "core/step_state.h"
 
 // s += sigmoid(gate)·(x - s)
 static inline float advance(float s, float x, float gate) { return fma(sigmoid(gate), x - s, s); }
@@ -19,7 +19,7 @@ kernel void recur(
     device half* out_f16 [[buffer(4)]],
     device const Row* rows [[buffer(5)]],
     device const StateSpan* spans [[buffer(6)]],
-    device const ReplaySlot* slots [[buffer(7)]],
+    device const SlotState* slots [[buffer(7)]],
     constant RecurParams& p [[buffer(kParamsIndex)]],
     uint channel [[thread_position_in_grid]]) {
     if (channel >= p.dim) return;

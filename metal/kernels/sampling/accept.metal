@@ -8,7 +8,7 @@ using namespace metal;
 #include "sampling.h"
 #include "tokens.h"
 
-static inline bool is_end(device const SamplerSettings& settings, uint id) {
+static inline bool is_end(device const SamplerState& settings, uint id) {
     for (uint i = 0; i < settings.n_end_ids; ++i) {
         if (settings.end_ids[i] == id) return true;
     }
@@ -19,9 +19,9 @@ static inline bool is_end(device const SamplerSettings& settings, uint id) {
 kernel void accept(
     device const uint* sampled [[buffer(0)]],
     device uint* history [[buffer(1)]],
-    device const SamplerSettings* states [[buffer(2)]],
-    device ReplaySlot* slots [[buffer(3)]],
-    device ReplayControl& control [[buffer(4)]],
+    device const SamplerState* states [[buffer(2)]],
+    device SlotState* slots [[buffer(3)]],
+    device Control& control [[buffer(4)]],
     device const Row* rows [[buffer(5)]],
     device const uint* logit_rows [[buffer(6)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],
@@ -29,7 +29,7 @@ kernel void accept(
     for (uint first = thread_id; first < p.rows; first += kAcceptThreads) {
         const uint slot = rows[logit_rows[first]].slot;
         if (first > 0 && rows[logit_rows[first - 1]].slot == slot) continue;
-        device ReplaySlot& state = slots[slot];
+        device SlotState& state = slots[slot];
         uint stopped = state.stopped, produced = state.produced;
         if (stopped != 0) continue;
         bool drafts_hold = true;

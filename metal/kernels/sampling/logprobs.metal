@@ -17,11 +17,11 @@ static inline float group_sum(float x, threadgroup float* shared, ushort lane, u
     return simd_sum(lane < n_simds ? shared[lane] : 0.0f);
 }
 
-constant constexpr ushort kSimds = kSliceThreads / 32;
+static constant constexpr ushort kSimds = kSliceThreads / 32;
 
 kernel void logprob_slices_f32(
     device const uint* logits [[buffer(0)]],
-    device const SamplerSettings* states [[buffer(2)]],
+    device const SamplerState* states [[buffer(2)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],
@@ -34,7 +34,7 @@ kernel void logprob_slices_f32(
     threadgroup float sums[kSimds];
     constexpr ushort kEach = kSliceTokens / kSliceThreads;
     const uint slice = at.x, row = at.y;
-    device const SamplerSettings& settings = states[rows[logit_rows[row]].slot];
+    device const SamplerState& settings = states[rows[logit_rows[row]].slot];
     if (settings.want_logprobs == 0) return;  // all threads
     logits += ulong(row) * p.vocab;
     out += ulong(row) * slice_count(p.vocab);
@@ -56,7 +56,7 @@ kernel void logprob_slices_f32(
         out[slice].sum = sum;
     }
     uint taken = 0;  // bits
-    for (uint r = 0; r < min(settings.n_logprobs, uint(kTopLogprobs)); ++r) {
+    for (uint r = 0; r < min(settings.n_logprobs, uint(kMaxLogprobs)); ++r) {
         Ranked mine = nothing();
         for (ushort i = 0; i < kEach; ++i) {
             const uint id = first + i * kSliceThreads;
@@ -74,8 +74,8 @@ kernel void logprob_slices_f32(
 kernel void logprobs_f32(
     device const uint* logits [[buffer(0)]],
     device const uint* sampled [[buffer(1)]],
-    device const SamplerSettings* states [[buffer(2)]],
-    device TokenLogprobs* records [[buffer(3)]],
+    device const SamplerState* states [[buffer(2)]],
+    device LogprobRecord* records [[buffer(3)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],
@@ -87,7 +87,7 @@ kernel void logprobs_f32(
     threadgroup Ranked shared[kSimds];
     threadgroup float sums[kSimds];
     const uint n_slices = slice_count(p.vocab);
-    device const SamplerSettings& settings = states[rows[logit_rows[row]].slot];
+    device const SamplerState& settings = states[rows[logit_rows[row]].slot];
     if (settings.want_logprobs == 0) return;  // all threads
     logits += ulong(row) * p.vocab;
     slices += ulong(row) * n_slices;
@@ -98,15 +98,15 @@ kernel void logprobs_f32(
     const float top = as_type<float>(bits_of_rank(best.key));
     const float my_sum = own ? slices[thread_id].sum * relative_exp(my_max, top) : 0.0f;
     const float log_sum = precise::log(group_sum(my_sum, sums, lane, simd, kSimds));
-    device TokenLogprobs& out = records[ulong(p.step) * p.rows + row];
+    device LogprobRecord& out = records[ulong(p.step) * p.rows + row];
     if (thread_id == 0) {
         const uint bits = finite_bits(logits[min(sampled[row], p.vocab - 1)]);
         out.chosen = bits == kMinusInfinity ? as_type<float>(bits) : as_type<float>(bits) - top - log_sum;
     }
     uint head = 0;
-    for (uint r = 0; r < min(min(settings.n_logprobs, uint(kTopLogprobs)), p.vocab); ++r) {
+    for (uint r = 0; r < min(min(settings.n_logprobs, uint(kMaxLogprobs)), p.vocab); ++r) {
         Ranked mine = nothing();
-        if (own && head < kTopLogprobs) mine = ranked(slices[thread_id].top[head].key, slices[thread_id].top[head].id);
+        if (own && head < kMaxLogprobs) mine = ranked(slices[thread_id].top[head].key, slices[thread_id].top[head].id);
         const Ranked next = group_best(mine, shared, lane, simd, kSimds);
         if (mine.id == next.id) head += 1;
         if (thread_id == 0) {

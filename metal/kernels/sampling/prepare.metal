@@ -18,7 +18,7 @@ static inline float quotient(float a, float b) {
 kernel void sample_prepare_f32(
     device const uint* logits [[buffer(0)]],
     device const uint* history [[buffer(1)]],
-    device const SamplerSettings* states [[buffer(2)]],
+    device const SamplerState* states [[buffer(2)]],
     device const uint2* biases [[buffer(3)]],  // id, bits of a float
     device const uint* masks [[buffer(4)]],
     device uint* scaled [[buffer(5)]],
@@ -31,11 +31,11 @@ kernel void sample_prepare_f32(
     threadgroup atomic_uint count[kPrepareTokens];
     const uint first = slice_and_row.x * kPrepareTokens, n = min(uint(kPrepareTokens), p.vocab - first);
     const LogitRow row = logit_row(rows, logit_rows, p, slice_and_row.y);
-    device const SamplerSettings& settings = states[row.slot];
+    device const SamplerState& settings = states[row.slot];
     logits += ulong(slice_and_row.y) * p.vocab;
     scaled += ulong(slice_and_row.y) * p.vocab * 2;
     history += ulong(row.slot) * p.history_stride;
-    biases += ulong(row.slot) * kMostBiases;
+    biases += ulong(row.slot) * kMaxLogitBias;
     masks += ulong(slice_and_row.y) * ((p.vocab + 31) / 32);
     const bool masked = settings.masked != 0;
     for (uint i = thread_id; i < n; i += kSliceThreads) {

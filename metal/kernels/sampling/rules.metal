@@ -9,10 +9,10 @@ using namespace metal;
 #include "sampling.h"
 #include "tokens.h"
 
-constant constexpr ushort kSimds = kSliceThreads / 32;
+static constant constexpr ushort kSimds = kSliceThreads / 32;
 
 // Ids from `begin` on are times.
-static inline uint times_begin(device const TranscriptRules& rules, uint vocab) {
+static inline uint times_begin(device const SpeechRules& rules, uint vocab) {
     return rules.timestamp_begin != 0 ? min(rules.timestamp_begin, vocab) : vocab;
 }
 
@@ -24,7 +24,7 @@ struct Forbidden {
 
 // Times come in pairs, at the beginning and between segments, and never go back. `said` are the n tokens so far, the last
 // time of which is before `behind`.
-static inline Forbidden forbidden_times(device const TranscriptRules& rules, device const uint* said, uint n, uint behind,
+static inline Forbidden forbidden_times(device const SpeechRules& rules, device const uint* said, uint n, uint behind,
                                         uint vocab) {
     const uint begin = times_begin(rules, vocab);
     Forbidden f = {0, begin, begin, vocab};
@@ -49,7 +49,7 @@ static inline bool has_bit(device const uint* mask, uint id) { return (mask[id /
 kernel void rules_slices_f32(
     device uint* logits [[buffer(0)]],
     device const uint* history [[buffer(1)]],
-    device const TranscriptRules* all_rules [[buffer(2)]],
+    device const SpeechRules* all_rules [[buffer(2)]],
     device const uint* masks [[buffer(3)]],  // of a slot: of every token, and of the first
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
@@ -63,7 +63,7 @@ kernel void rules_slices_f32(
     threadgroup float sums[kSimds];
     constexpr ushort kEach = kSliceTokens / kSliceThreads;
     const LogitRow row = logit_row(rows, logit_rows, p, at.y);
-    device const TranscriptRules& rules = all_rules[row.slot];
+    device const SpeechRules& rules = all_rules[row.slot];
     const uint n = row.position > rules.prompt ? row.position - rules.prompt : 0, begin = times_begin(rules, p.vocab);
     const uint mask_words = (p.vocab + 31) / 32;
     device const uint* said = history + ulong(row.slot) * p.history_stride + rules.prompt;
@@ -110,7 +110,7 @@ kernel void rules_slices_f32(
 
 kernel void rules_words_f32(
     device uint* logits [[buffer(0)]],
-    device const TranscriptRules* all_rules [[buffer(2)]],
+    device const SpeechRules* all_rules [[buffer(2)]],
     device const Row* rows [[buffer(4)]],
     device const uint* logit_rows [[buffer(5)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],

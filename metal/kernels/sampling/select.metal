@@ -24,16 +24,16 @@ static inline device Ranked* entries_in(device uchar* scratch, uint vocab) {
     return (device Ranked*)(slice_in(scratch, vocab) + slice_count(vocab));
 }
 
-static inline bool is_greedy(device const SamplerSettings& s, Ranked best) {
+static inline bool is_greedy(device const SamplerState& s, Ranked best) {
     return (as_type<uint>(s.temperature) & 0x7FFFFFFFu) == 0 || bits_of_rank(best.key) == kMinusInfinity;
 }
-static inline bool cuts_top_k(device const SamplerSettings& s, uint vocab) { return s.top_k > 0 && s.top_k < vocab; }
+static inline bool cuts_top_k(device const SamplerState& s, uint vocab) { return s.top_k > 0 && s.top_k < vocab; }
 // Any but min_p, which is only a threshold.
-static inline bool has_cuts(device const SamplerSettings& s, uint vocab) {
+static inline bool has_cuts(device const SamplerState& s, uint vocab) {
     return cuts_top_k(s, vocab) || s.typical_p < 1.0f || s.top_p < 1.0f;
 }
 // The largest distance that min_p keeps.
-static inline float reach(device const SamplerSettings& s) {
+static inline float reach(device const SamplerState& s) {
     return s.min_p > 0.0f ? -precise::log(s.min_p) : as_type<float>(0x7F7FFFFFu);
 }
 
@@ -45,7 +45,7 @@ static inline uint depth_of(uint distance) {
 }
 
 // A token's sum of logit and noise, as a rank. No other noise can make good a distance beyond kHopeless.
-constant constexpr float kHopeless = 27.0f;
+static constant constexpr float kHopeless = 27.0f;
 static inline Ranked drawn(float distance, uint id, uint word) {
     const float key = gumbel(word) - distance;
     return ranked(rank_of(as_type<uint>(key)), id);
@@ -53,7 +53,7 @@ static inline Ranked drawn(float distance, uint id, uint word) {
 
 kernel void sample_spread_f32(
     device const uint* scaled [[buffer(0)]],
-    device const SamplerSettings* states [[buffer(1)]],
+    device const SamplerState* states [[buffer(1)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],
@@ -69,7 +69,7 @@ kernel void sample_spread_f32(
     constexpr ushort kSimds = kSliceThreads / 32;
     const uint slice = at.x;
     const LogitRow row = logit_row(rows, logit_rows, p, at.y);
-    device const SamplerSettings& settings = states[row.slot];
+    device const SamplerState& settings = states[row.slot];
     scaled += ulong(at.y) * p.vocab * 2;
     scratch += at.y * select_bytes(p.vocab);
     const Ranked best = best_of_slices(best_in(scratch), slice_count(p.vocab), shared, thread_id, lane, simd, kSimds);
@@ -131,7 +131,7 @@ kernel void sample_spread_f32(
 // Lists the tokens up to the depth that the first cut needs: all of them where it is typical_p.
 kernel void sample_gather_f32(
     device const uint* scaled [[buffer(0)]],
-    device const SamplerSettings* states [[buffer(1)]],
+    device const SamplerState* states [[buffer(1)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
     constant SampleParams& p [[buffer(kParamsIndex)]],
@@ -146,7 +146,7 @@ kernel void sample_gather_f32(
     threadgroup uint deepest[1];
     threadgroup atomic_uint next[1];
     const uint slice = at.x;
-    device const SamplerSettings& settings = states[rows[logit_rows[at.y]].slot];
+    device const SamplerState& settings = states[rows[logit_rows[at.y]].slot];
     scaled += ulong(at.y) * p.vocab * 2;
     scratch += at.y * select_bytes(p.vocab);
     const uint slices = slice_count(p.vocab);
@@ -207,8 +207,8 @@ kernel void sample_gather_f32(
 
 // ---- the last pass: one threadgroup over the list -----------------------------------------------
 
-constant constexpr ushort kDrawSimds = kDrawThreads / 32;
-constant constexpr uint kBuckets = 256;
+static constant constexpr ushort kDrawSimds = kDrawThreads / 32;
+static constant constexpr uint kBuckets = 256;
 
 // Threadgroup memory of a cut.
 struct CutSpace {
@@ -321,7 +321,7 @@ static inline void cut(device Ranked* entries, uint n, Key key, ulong want, thre
 }
 
 kernel void sample_select_f32(
-    device const SamplerSettings* states [[buffer(1)]],
+    device const SamplerState* states [[buffer(1)]],
     device uint* sampled [[buffer(2)]],
     device const Row* rows [[buffer(3)]],
     device const uint* logit_rows [[buffer(4)]],
@@ -334,7 +334,7 @@ kernel void sample_select_f32(
     threadgroup Ranked shared[kDrawSimds];
     threadgroup CutSpace space;
     const LogitRow row = logit_row(rows, logit_rows, p, logit);
-    device const SamplerSettings& settings = states[row.slot];
+    device const SamplerState& settings = states[row.slot];
     scratch += logit * select_bytes(p.vocab);
     const uint slices = slice_count(p.vocab);
     const Ranked best = best_of_slices(best_in(scratch), slices, shared, thread_id, lane, simd, kDrawSimds);

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import Engine
-from akunu.api.perplexity import perplexity
+from akunu.api.perplexity import WINDOW, perplexity
 from akunu.api.tokenizing import Tokenizing
 from akunu.base.arguments import Limit
 from akunu.base.progress import check_callback
@@ -43,7 +43,7 @@ class Measuring(Tokenizing):
     ) -> tuple[list[int], npt.NDArray[np.uint32]]:
         """What each window of a text begins with, and the text's tokens."""
         tokenizer = self.tokenizer
-        prefix = [tokenizer.bos_id] if tokenizer.add_bos and tokenizer.bos_id is not None else []
+        prefix = list(tokenizer.template.before)
         ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
         return prefix, self._checked_ids(ids)
 
@@ -99,20 +99,22 @@ class Measuring(Tokenizing):
     ) -> float:
         """How surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
 
-        Every token is scored once, by the window of `context` tokens that ends at most `stride` tokens after
-        it; so it sees at least `context - stride` tokens before it, except at the beginning of the text. Each
-        window begins with the BOS token if the model wants one. BOS itself, and without it the first token of
-        the text, are not scored. A text that fits the context is one window. (llama.cpp's default figure is
-        another one: it scores only the second half of each window of 512.)
+        As llama.cpp's `llama-perplexity` has it by default, so that figures can be compared: the text is cut
+        into windows of 512 tokens, and the second half of each is scored; the rest of the text is left out.
+        With `stride`, a window slides over the text instead: every token is scored once, by the window of
+        `context` tokens that ends at most `stride` tokens after it, and so sees at least `context - stride`
+        before it, except at the beginning. Each window begins with the BOS token if the model wants one. BOS
+        itself, and without it the first token of the text, are not scored. A text that fits a window is one,
+        and all of it is scored.
 
         Parameters
         ----------
         text
             At least two tokens of it.
         context
-            Tokens in a window; None: the model's context.
+            Tokens in a window; None: 512, or the model's context if that is less.
         stride
-            Tokens by which the window moves, less than are in it; None: half a window.
+            Tokens by which a sliding window moves, less than are in it; None: windows side by side.
         progress
             Called as `progress(tokens_scored, tokens)` after each window.
 
@@ -128,7 +130,11 @@ class Measuring(Tokenizing):
         """
         prefix, ids = self._text_ids(text)
         check_callback(progress)
-        size = self.context if context is None else Limit(int, 2, self.context).check("context", context)
+        size = (
+            min(WINDOW, self.context)
+            if context is None
+            else Limit(int, 2, self.context).check("context", context)
+        )
 
         def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
             check()  # a signal between two windows has ended neither

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -302,9 +302,14 @@ class Model(Chatting, Measuring):
         """
         self._check_open()
         check_progress(progress)
-        streams = [self.stream(ids, **options) for ids in self._ids_of_all(prompts)]
+        ids_of_all = self._ids_of_all(prompts)
+        starts: list[Callable[[], Stream]] = [partial(self.stream, ids, **options) for ids in ids_of_all]
+        if starts:
+            # One stream checks the options of all. The others are made as their turn comes: constraints take
+            # memory and time.
+            starts[0] = partial(_same, starts[0]())
         with reporter(progress, "Generating", unit="count") as report:
-            futures = self._run_all(streams, lambda done, _: report and report(done, len(streams)))
+            futures = self._run_all(starts, lambda done, _: report and report(done, len(starts)))
         errors: dict[int, Exception] = {}
         completions = list[Completion | None]()
         for i, future in enumerate(futures):
@@ -332,27 +337,43 @@ class Model(Chatting, Measuring):
 
     def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]:
         """The results of all; when one fails, the others are cancelled."""
-        return [future.result() for future in self._run_all(streams, lambda _, future: future.result())]
+        starts = [partial(_same, stream) for stream in streams]
+        return [future.result() for future in self._run_all(starts, lambda _, future: future.result())]
 
     def _run_all(
-        self, streams: Sequence[Stream], each: Callable[[int, Future[Completion]], object]
+        self, starts: Sequence[Callable[[], Stream]], each: Callable[[int, Future[Completion]], object]
     ) -> list[Future[Completion]]:
-        """Run all to their ends, as many together as there are slots.
+        """Run all to their ends, as many together as there are slots; a stream is made when it begins.
 
         `each` gets how many have ended and the last of them; an exception that it raises cancels the others.
         """
         ended: SimpleQueue[Future[Completion]] = SimpleQueue()
+        running = set[Stream]()
+        stopped = False
+
+        def run(start: Callable[[], Stream]) -> Completion:
+            stream = start()
+            running.add(stream)
+            if stopped:
+                stream.cancel()
+            try:
+                return completed(stream)
+            finally:
+                running.discard(stream)
+
         with ThreadPoolExecutor(self._engine.parallel, "akunu-batch") as pool:
             try:
                 # What a handler raises in the midst of a future would leave its lock to nobody.
                 with held:
-                    futures = [pool.submit(completed, stream) for stream in streams]
+                    futures = [pool.submit(run, start) for start in starts]
                     for future in futures:
                         future.add_done_callback(ended.put)
                 for done in range(1, len(futures) + 1):
                     each(done, ended.get())
             except BaseException:
-                for stream in streams:
+                stopped = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                for stream in running.copy():
                     stream.cancel()
                 raise
         return futures
@@ -560,3 +581,7 @@ class Model(Chatting, Measuring):
     def __repr__(self) -> str:
         state = " closed" if self._closed else ""
         return f"<akunu.Model {self.name} ({self.config.arch}), context {self.context}{state}>"
+
+
+def _same(stream: Stream) -> Stream:
+    return stream

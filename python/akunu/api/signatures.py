@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 from textwrap import indent
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints, is_typeddict
 
 from akunu.api.options import GenerationOptions
 
@@ -26,13 +25,14 @@ def spelled_out(function: F, options: Sequence[Any] = (GenerationOptions,)) -> F
     Parameters
     ----------
     options
-        A class of keyword arguments, and those that it extends; or a dataclass, which has defaults.
+        A class of keyword arguments, and those that it extends; or one of fields, which have defaults.
     """
     signature = inspect.signature(function)
     hints = get_type_hints(options[0])
     defaults: dict[str, Any] = {}
-    if is_dataclass(options[0]):
-        defaults = {field.name: field.default for field in fields(options[0]) if field.init}
+    if not is_typeddict(options[0]):
+        own = inspect.signature(options[0]).parameters.values()
+        defaults = {parameter.name: parameter.default for parameter in own}
         hints = {name: hints[name] for name in defaults}
     # Each class's own fields, in the order of the classes; a class has those that it extends as well.
     extended = [name for kind in options[1:] for name in kind.__annotations__]

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from akunu.base.errors import InvalidArgumentError
 
-__all__ = ["FLOAT32_MAX", "Limit", "as_path", "flag"]
+__all__ = ["FLOAT32_MAX", "Limit", "as_model_name", "as_path", "flag"]
 
 FLOAT32_MAX: Final = 3.4028234663852886e38  # what the engine computes with
 
@@ -60,6 +60,24 @@ def as_path(name: str, value: object) -> Path:
     if not possible:
         raise InvalidArgumentError(f"{name}: no file can have the name {path!r}")
     return Path(path)
+
+
+def as_model_name(name: str, value: object) -> str:
+    """The name or path of a model that an argument gives.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is empty, or neither a text nor a path.
+    """
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else value
+    if not isinstance(text, str):
+        raise InvalidArgumentError(
+            f"{name}: expected a text or a path, got {value!r} ({type(value).__name__})"
+        )
+    if not text:
+        raise InvalidArgumentError(f"{name}: expected the name of a model, got an empty text")
+    return text
 
 
 def _show(bound: float) -> str:

@@ -1,13 +1,15 @@
 """Every error that Akunu raises on purpose, but for `akunu.api.results.BatchError`, which holds texts.
 
 A message names the thing (tensor, key, field), what was found, what was expected and, where there
-is one, the remedy.
+is one, the remedy. One about an argument begins with the argument's name and a colon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final, Self
 
 __all__ = [
     "AkunuError",
@@ -24,8 +26,33 @@ __all__ = [
 ]
 
 
+_ARGUMENTS: Final = re.compile(
+    r"(?P<one>[A-Za-z_]\w*)(?P<place>(?:\[\d+\][\w.\[\]]*)?)(?=: )"
+    r"|(?P<two>\w+) and (?P<other>\w+)(?= exclude each other)"
+)
+
+
 class AkunuError(Exception):
     """Base of all errors that Akunu raises on purpose."""
+
+    @property
+    def argument(self) -> str | None:
+        """The argument that the error is about, such as "top_k" or "messages[2].content", or None.
+
+        A message about a file may begin with a word and a colon too: ask an `InvalidArgumentError`.
+        """
+        found = _ARGUMENTS.match(str(self))
+        return found and found[0].partition(" and ")[0]
+
+    def renamed(self, name: Callable[[str], str]) -> Self:
+        """The same error; what its message begins with is called `name(argument)`."""
+        text = str(self)
+        found = _ARGUMENTS.match(text)
+        if found is None:
+            return self
+        if found["one"] is None:
+            return type(self)(f"{name(found['two'])} and {name(found['other'])}{text[found.end() :]}")
+        return type(self)(name(found["one"]) + found["place"] + text[found.end() :])
 
 
 class ModelFileError(AkunuError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.structured.json_schema import schema_text
+from akunu.structured.json_schema import schema_expression
 
 __all__ = ["Grammar", "gemma_arguments", "python_arguments", "tagged_arguments"]
 
@@ -79,7 +79,7 @@ class _Writer:
     def json(self, schema: object) -> str:
         """A value as JSON; the whole schema's definitions hold in it."""
         whole = schema if isinstance(schema, Mapping) else {} if schema is True else {"not": {}}
-        return self.rule("%json " + schema_text({**self._definitions, **whole}))
+        return self.rule(schema_expression({**self._definitions, **whole}))
 
     def resolved(self, ref: str) -> Schema:
         """What a reference within the schema names."""

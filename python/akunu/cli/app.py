@@ -134,7 +134,6 @@ def usage_text(error: click.UsageError) -> str:
 
 _WORDS = "akunu.words"
 _NUMBER = re.compile(r"\[Errno -?\d+\] ")  # Python's own, in whatever text holds an error of the system
-_SUBJECTS = re.compile(r"^\w+(?=[:\[])|^\w+ and \w+(?= exclude each other)")
 _CALLED = {"path": "model", "device": "devices", "json": "json_object", "sampling_rate": "rate"}
 """Arguments of the package's functions that commands may call otherwise."""
 
@@ -154,13 +153,11 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except AkunuError as error:
-            subjects = _SUBJECTS.match(str(error))
-            if subjects is None:
+            if error.argument is None:
                 raise
             # Others may begin with the name of a file.
             known = self.params if isinstance(error, InvalidArgumentError) else _given(ctx, self.params)
-            words = [_as_typed(ctx, word, known) for word in subjects[0].split(" and ")]
-            raise type(error)(" and ".join(words) + str(error)[subjects.end() :]) from error
+            raise error.renamed(lambda name: _as_typed(ctx, name, known)) from error
 
 
 def _given(context: click.Context, options: Sequence[click.Parameter]) -> list[click.Parameter]:

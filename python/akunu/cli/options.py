@@ -285,10 +285,11 @@ def refuse_others(kept: Sequence[str], reason: str) -> None:
 def load_model(values: dict[str, Any]) -> Model:
     """Load the model that a command's values name; takes the loading options out of them."""
     import akunu
+    from akunu.loading.options import LoadOptions
 
-    names = ("device", "context", "threads", "kv_dtype", "task")
-    arguments = {name: values.pop(name) for name in names if name in values}
-    model: Model = akunu.load(values.pop("model"), **arguments, **writing_arguments(values))
+    arguments = writing_arguments(values)
+    arguments |= {name: values.pop(name) for name in LoadOptions.__struct_fields__ if name in values}
+    model: Model = akunu.load(values.pop("model"), **arguments)
     return model
 
 

@@ -68,8 +68,8 @@ def folder_tokenizer(
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": context_length,
         "clean_up_tokenization_spaces": False,
-        "add_bos_token": tokenizer.add_bos,
-        "add_eos_token": tokenizer.add_eos,
+        "add_bos_token": bool(tokenizer.template.before),
+        "add_eos_token": bool(tokenizer.template.after),
         **{
             key: tokenizer.token_text(i)
             for key, i in named.items()
@@ -239,29 +239,31 @@ def _merges(vocabulary: Vocabulary, texts: Mapping[str, int]) -> list[tuple[str,
 
 
 def _ends(tokenizer: Tokenizer) -> Json | None:
-    """The step that puts BOS before a text and EOS after it."""
-    before = [tokenizer.bos_id] if tokenizer.add_bos else []
-    after = [tokenizer.eos_id] if tokenizer.add_eos else []
-    names = {i: tokenizer.token_text(i) for i in (*before, *after) if i is not None}
+    """The step that puts special tokens around a text, and around and between two."""
+    template = tokenizer.template
+    names = {i: tokenizer.token_text(i) for i in template.ids}
     if not names:
         return None
 
-    def special(ids: list[int | None], type_id: int) -> list[Json]:
-        return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids if i is not None]
+    def special(ids: Iterable[int], type_id: int) -> list[Json]:
+        return [{"SpecialToken": {"id": names[i], "type_id": type_id}} for i in ids]
 
-    def around(text: str, type_id: int) -> list[Json]:
-        sequence = {"Sequence": {"id": text, "type_id": type_id}}
-        return [*special(before, type_id), sequence, *special(after, type_id)]
+    def text(name: str, type_id: int) -> list[Json]:
+        return [{"Sequence": {"id": name, "type_id": type_id}}]
 
-    second = around("B", 1)
-    if before and after:  # encoders': one beginning, and tokens that end a text between the two
-        between, kind = tokenizer.pair_separators - 1, int(tokenizer.pair_separators == 1)
-        sequence = {"Sequence": {"id": "B", "type_id": kind}}
-        second = [*special(after * between, kind), sequence, *special(after, kind)]
+    pair = template.pair
+    kind, of_first = (0, 0) if pair.first_kind is None else (1, pair.first_kind)
     return {
         "type": "TemplateProcessing",
-        "single": around("A", 0),
-        "pair": around("A", 0) + second,
+        "single": special(template.before, 0) + text("A", 0) + special(template.after, 0),
+        "pair": [
+            *special(pair.before, 0),
+            *text("A", 0),
+            *special(pair.between[:of_first], 0),
+            *special(pair.between[of_first:], kind),
+            *text("B", kind),
+            *special(pair.after, kind),
+        ],
         "special_tokens": {name: {"id": name, "ids": [i], "tokens": [name]} for i, name in names.items()},
     }
 

@@ -120,7 +120,8 @@ def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
 
 def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
     """How many tokens stand between the texts of a pair, and how many kinds of rows it has."""
-    return tokenizer.pair_separators, min(max(config.kinds, 1), 1 + tokenizer.pair_kinds)
+    pair = tokenizer.template.pair
+    return len(pair.between), min(max(config.kinds, 1), 2 if pair.first_kind is not None else 1)
 
 
 def rotated_heads(rule: TensorRule, spec: ModelSpec) -> int:

@@ -94,8 +94,8 @@ def _candidates(
         if i is not None:
             metadata[f"{_KEY}{name}_token_id"] = i
     metadata |= _named_ids(config, tokens)
-    metadata[_KEY + "add_bos_token"] = tokenizer.add_bos
-    metadata[_KEY + "add_eos_token"] = tokenizer.add_eos
+    metadata[_KEY + "add_bos_token"] = bool(tokenizer.template.before)
+    metadata[_KEY + "add_eos_token"] = bool(tokenizer.template.after)
     merges = [m if isinstance(m, str) else " ".join(m) for m in data["model"].get("merges", ())]
     if spm:
         metadata[_KEY + "pre"] = "default"

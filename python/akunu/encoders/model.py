@@ -244,7 +244,7 @@ class EmbeddingModel(Model):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
-        first = np.asarray(self._encode(query), np.uint32)
+        first = self._encode(query, add_special=False)
 
         def rows(document: str) -> _Rows:
             return self._question(query, document, instruction) if asked else self._pair(first, document)
@@ -306,7 +306,8 @@ class EmbeddingModel(Model):
     def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
         if isinstance(text, str):
             ids = self._encode(prefix + text)
-            return self._ended(ids, 0, int(ids[:1] == [self.tokenizer.bos_id]))
+            around = self.tokenizer.template
+            return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
             raise InvalidArgumentError(
                 f"texts: number {i}: expected a text or its token ids, got {text!r} ({type(text).__name__})"
@@ -316,19 +317,23 @@ class EmbeddingModel(Model):
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"texts: number {i}: {error}") from None
 
-    def _encode(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text.lower() if self._modules.lowercase else text)
+    def _encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        given = text.lower() if self._modules.lowercase else text
+        return self.tokenizer.encode(given, add_special=add_special)
 
-    def _pair(self, query: Ids, document: str) -> _Rows:
+    def _pair(self, query: list[int], document: str) -> _Rows:
         """Query and document as one text, the second part of another kind where the model knows kinds."""
-        tokenizer = self.tokenizer
-        ids = self._encode(document)[1 if tokenizer.add_bos else 0 :]
-        if tokenizer.eos_id is not None:  # of which one ends the query
-            ids = [tokenizer.eos_id] * (tokenizer.pair_separators - 1) + ids
+        pair = self.tokenizer.template.pair
+        begin = [*pair.before, *query]
+        ids = [*begin, *pair.between, *self._encode(document, add_special=False), *pair.after]
+        second = 0
+        if self._config.kinds > 1 and pair.first_kind is not None:
+            second = len(begin) + pair.first_kind
         return self._ended(
-            [*query.tolist(), *ids],
-            len(query) if self._config.kinds > 1 and tokenizer.pair_kinds else 0,
-            len(query) + tokenizer.pair_separators - 1,
+            ids,
+            second,
+            len(begin) + len(pair.between),
+            pair.after,
         )
 
     def _question(self, query: str, document: str, instruction: str | None) -> _Rows:
@@ -338,9 +343,9 @@ class EmbeddingModel(Model):
         ids = encode(question(query, document, instruction))
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
-    def _ended(self, ids: list[int], second: int, first: int) -> _Rows:
-        """Of which the token that ends a text is kept, or where the front is cut so many first ones."""
-        kept = int(ids[-1:] == [self.tokenizer.eos_id])
+    def _ended(self, ids: list[int], second: int, first: int, after: tuple[int, ...]) -> _Rows:
+        """Of which the tokens `after` a text are kept, or where the front is cut so many first ones."""
+        kept = len(after) if after and tuple(ids[-len(after) :]) == after else 0
         return _Rows(np.asarray(ids, np.uint32), second, kept, first if self._modules.cuts_front else None)
 
     def _vectors(

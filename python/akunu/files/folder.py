@@ -35,11 +35,15 @@ __all__ = ["INDEX", "MODEL_FILES", "ModelFolder", "adapter_error", "is_model_fol
 INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
 _PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_VOCABULARIES: Final = ("vocabulary.", "shared_vocabulary.", "source_vocabulary.")
+"""How files of vocabularies begin that lie beside CTranslate2's `model.bin`."""
+_OPENAI_WHISPER: Final = re.compile(r"((?:tiny|base|small|medium|large)(?:-v\d(?:-turbo)?)?(?:\.en)?)\.pt")
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 
 MODEL_FILES: Final = (
     "config.json",
     "generation_config.json",
+    "preprocessor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -81,15 +85,39 @@ def is_model_folder(names: Sequence[str]) -> bool:
     return INDEX in names or any(name.endswith(".safetensors") for name in names)
 
 
-def pickle_error(where: object, names: Iterable[str]) -> UnsupportedError | None:
-    """What to say of pickled weights, if these are some."""
-    pickles = sorted(name for name in names if name.endswith(_PICKLES))
+def pickle_error(where: object, names: Iterable[str], model_type: object = None) -> UnsupportedError | None:
+    """What to say of weights in formats that are not read, if these files are some.
+
+    Parameters
+    ----------
+    where
+        The file, folder or repository, for the message.
+    names
+        Its files.
+    model_type
+        Of its `config.json`, where that is known.
+    """
+    found = sorted(names)
+    pickles = [name for name in found if name.endswith(_PICKLES)]
     if not pickles:
         return None
+    if "model.bin" in found and any(name.startswith(_VOCABULARIES) for name in found):
+        return UnsupportedError(
+            f"{where} is a model in CTranslate2's format (faster-whisper's), which Akunu does not read; take "
+            "the model that it was made of, in SafeTensors (such as openai/whisper-small) or as a file of "
+            "whisper.cpp (ggml-small.bin)"
+        )
+    if len(found) == 1 and (size := _OPENAI_WHISPER.fullmatch(pickles[0])):
+        return UnsupportedError(
+            f"{where} is a Python pickle, as OpenAI's whisper package has them, which can run any code; take "
+            f"the same model in SafeTensors (openai/whisper-{size[1]}) or as a file of whisper.cpp "
+            f"(ggml-{size[1]}.bin)"
+        )
+    name = "AutoModelForSpeechSeq2Seq" if model_type == "whisper" else "AutoModelForCausalLM"
     return UnsupportedError(
         f"{where} has its weights in Python pickles ({pickles[0]}), which can run any code; "
         "take a SafeTensors version, or make one in a place that you do not mind: "
-        "AutoModelForCausalLM.from_pretrained(IN).save_pretrained(OUT)"
+        f"{name}.from_pretrained(IN).save_pretrained(OUT)"
     )
 
 
@@ -157,7 +185,8 @@ class ModelFolder:
             "general.architecture": self.config.get("model_type"),
             "general.name": model_name(path),
             **_templates(path),
-            **self._sampling(),
+            # What a speech model's file says of decoding is read with its tokenizer.
+            **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
 
     def spec(self, context: int | None = None) -> ModelSpec:
@@ -262,7 +291,8 @@ def _shards(folder: Path) -> list[str]:
             f"{folder} has {len(found)} SafeTensors files ({found[0]}, …), but neither model.safetensors "
             f"nor {INDEX}, which says how they belong together"
         )
-    raise pickle_error(folder, names) or ModelFileError(f"{folder} holds no SafeTensors files")
+    model_type = read_optional(folder / "config.json").get("model_type")
+    raise pickle_error(folder, names, model_type) or ModelFileError(f"{folder} holds no SafeTensors files")
 
 
 def _dense_weights(folder: Path) -> Path:

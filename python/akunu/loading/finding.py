@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from akunu.base import hub_name
-from akunu.base.errors import AkunuError, InvalidArgumentError, ModelFileError
+from akunu.base.arguments import as_model_name
+from akunu.base.errors import AkunuError, ModelFileError
+from akunu.base.json_file import read_optional
 from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
 from akunu.speech.recognition import is_speech
@@ -51,6 +53,11 @@ class FoundModel(os.PathLike[str]):
 
     def __fspath__(self) -> str:
         return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """What the model is called."""
+        return hub_name.model_name(self.path)
 
     @cached_property
     def files(self) -> ModelFiles:
@@ -89,13 +96,7 @@ def find_model(
     UnsupportedError
         It is certainly neither a GGUF file nor a folder of SafeTensors, by the names.
     """
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    if not isinstance(name, str):
-        raise InvalidArgumentError(
-            f"{argument}: expected a text or a path, got {path!r} ({type(path).__name__})"
-        )
-    if not name:
-        raise InvalidArgumentError(f"{argument}: expected the name of a model, got an empty text")
+    name = as_model_name(argument, path)
     check_progress(progress)
     if path in BUILT_IN:  # first, so that what lies in the current folder cannot change its meaning
         return _built_in(name)
@@ -137,8 +138,11 @@ def _check_kind(file: Path) -> None:
         raise ModelFileError(
             f"{file} holds weights alone; load the folder that it lies in, {file.absolute().parent}"
         )
-    if not is_speech(file) and (pickled := pickle_error(file, [file.name])):
-        raise pickled
+    if not is_speech(file):
+        # A file of a fixed name is told by those beside it.
+        names = [entry.name for entry in file.parent.iterdir()] if file.name == "model.bin" else [file.name]
+        if pickled := pickle_error(file, names):
+            raise pickled
     part = _SPLIT_PART.match(file.name)
     if part and int(part["part"]) != 1:
         first = f"{part['stem']}-00001-of-{part['parts']}.gguf"
@@ -157,7 +161,8 @@ def _directory_error(folder: Path) -> AkunuError | None:
     if gguf:
         shown = ", ".join(gguf[:5]) + (", …" if len(gguf) > 5 else "")
         return ModelFileError(f"{folder} is a directory; name a file in it: {shown}")
-    return pickle_error(folder, names) or ModelFileError(
+    model_type = read_optional(folder / "config.json").get("model_type")
+    return pickle_error(folder, names, model_type) or ModelFileError(
         f"{folder} is a directory without GGUF or SafeTensors files"
     )
 

@@ -1,32 +1,23 @@
-"""The arguments of `akunu.load`: their defaults and their limits."""
+"""The options of `akunu.load`: their defaults, their limits, and which models have which."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import os
+from typing import Any, Final, Literal
+
+import msgspec
 
 from akunu._core import MAX_PARALLEL, MAX_THREADS
-from akunu.base.arguments import Limit
-from akunu.base.errors import InvalidArgumentError
-from akunu.describe.filetypes import KV_DTYPES
+from akunu.base.arguments import Limit, as_model_name, as_path
+from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.loading.placement import present
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["DEFAULT_CACHE_SIZE", "SIZE", "THREADS", "check_settings"]
-
-DEFAULT_CACHE_SIZE: Final = 16 << 30
-"""Bytes of pages in files."""
-
+__all__ = ["OF_SPEECH", "OF_TEXT", "OF_VECTORS", "SIZE", "THREADS", "LoadOptions"]
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
-
-
 THREADS: Final = Limit(int, 1, MAX_THREADS)
-
-
 _BYTES: Final = Limit(int, 1, (1 << 63) - 1)
-
-
 _SIZES: Final = {
     "context": SIZE,
     "threads": THREADS,
@@ -34,30 +25,108 @@ _SIZES: Final = {
     "kv_memory": _BYTES,
     "cache_size": _BYTES,
 }
+_TASKS: Final = ("embed", "rerank", "transcribe")
 
 
-_OPTIONAL: Final = ("context", "threads", "kv_memory")
+class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is loaded.
+
+    Attributes
+    ----------
+    device
+        "auto" (a GPU if there is one that has room for the model and kernels for it, else the CPU, with a
+        warning that says why) or an id of `akunu.devices()`.
+    context
+        Most tokens of prompt and generated text together; None: what the model was trained for, but at most
+        4096. The KV cache has room for one such text at least.
+    threads
+        CPU threads; None: one for each physical core that this process may use.
+    kv_dtype
+        Type of the KV cache: "f16", "f32" or "q8_0" (int8 with a scale for every 32 values).
+    parallel
+        Texts that are generated at a time, at most 256; others wait.
+    kv_memory
+        Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
+        device's memory. What texts do not need keeps earlier ones, so that a prompt that begins like one of
+        them runs only what is new. Memory is taken as it is used.
+    quantize
+        A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
+        `akunu.convert` would quantise them. What has another quantised type is quantised again.
+    draft
+        A smaller model with the same vocabulary, named like `path`. It writes a few tokens ahead, which the
+        model verifies in one step, where that is faster; the text does not depend on it. Models that make
+        vectors have no use for it.
+    cache_dir
+        A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
+        text of an earlier process runs only what is new. It is made if need be, and may be that of other
+        models and processes. The files hold the texts' tokens, and only their owner may read them. None:
+        memory only. Models that make vectors keep nothing.
+    cache_size
+        Bytes of the files in `cache_dir`, those of other models included; what was used longest ago is
+        deleted.
+    task
+        "embed", "rerank", "transcribe": the model has to make vectors, score documents, or be one of speech;
+        type checkers then know its class. For "rerank" a chat model such as Qwen3-Reranker's is asked for a
+        yes or a no. None: what the files say: text, vectors or speech.
+    """
+
+    device: str = "auto"
+    context: int | None = None
+    threads: int | None = None
+    kv_dtype: str = "f16"
+    parallel: int = 8
+    kv_memory: int | None = None
+    quantize: str | None = None
+    draft: str | os.PathLike[str] | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    cache_size: int = 16 << 30
+    task: Literal["embed", "rerank", "transcribe"] | None = None
+
+    def checked(self) -> LoadOptions:
+        """The same with sizes as integers and folders as paths, as far as can be said without a model.
+
+        Raises
+        ------
+        InvalidArgumentError
+            One is out of range, or there is no such device.
+        """
+        if self.task not in (None, *_TASKS):
+            raise InvalidArgumentError(
+                f"task: found {self.task!r}, expected 'embed', 'rerank', 'transcribe' or None"
+            )
+        if self.kv_dtype not in KV_DTYPES:
+            raise InvalidArgumentError(f"kv_dtype: no {self.kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+        found: dict[str, Any] = {
+            name: None if value is None and name in _OPTIONAL else limit.check(name, value)
+            for name, limit in _SIZES.items()
+            for value in [getattr(self, name)]
+        }
+        if self.cache_dir is not None:
+            found["cache_dir"] = as_path("cache_dir", self.cache_dir)
+        if self.draft is not None:
+            as_model_name("draft", self.draft)
+        present(self.device)
+        if self.quantize is not None and self.quantize not in tuple(FILE_TYPES):
+            raise InvalidArgumentError(f"quantize: no {self.quantize!r}; there is {', '.join(FILE_TYPES)}")
+        return msgspec.structs.replace(self, **found)
+
+    def refuse_others(self, kept: tuple[str, ...], what: str) -> None:
+        """Refuse options that a model does not have; `what` says which model, and why.
+
+        Raises
+        ------
+        UnsupportedError
+            For the first that is not the default.
+        """
+        for field in msgspec.structs.fields(self):
+            if field.name not in kept and getattr(self, field.name) != field.default:
+                raise UnsupportedError(f"{field.name}: {what} no such setting")
+
+
+_OPTIONAL: Final = tuple(field.name for field in msgspec.structs.fields(LoadOptions) if field.default is None)
 """None stands for what suits the model."""
 
-
-def check_settings(
-    *,
-    kv_dtype: object,
-    task: object,
-    **sizes: object,
-) -> dict[str, Any]:
-    """What can be said of arguments of `load` before a model is looked for; gives the sizes as integers.
-
-    Raises
-    ------
-    InvalidArgumentError
-        One is out of range.
-    """
-    if task not in (None, "embed", "rerank", "transcribe"):
-        raise InvalidArgumentError(f"task: found {task!r}, expected 'embed', 'rerank', 'transcribe' or None")
-    if kv_dtype not in KV_DTYPES:
-        raise InvalidArgumentError(f"kv_dtype: no {kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
-    return {
-        name: None if size is None and name in _OPTIONAL else _SIZES[name].check(name, size)
-        for name, size in sizes.items()
-    }
+OF_TEXT: Final = LoadOptions.__struct_fields__
+OF_VECTORS: Final = ("device", "context", "threads", "quantize", "task")
+OF_SPEECH: Final = ("device", "threads", "parallel", "task")
+"""The options that models have which write texts, make vectors, and transcribe speech."""

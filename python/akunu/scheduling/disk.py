@@ -136,20 +136,34 @@ class DiskTier:
             self.counts["written"] += 1
             if self._busy():
                 self._hurry.wait(REST * (time.perf_counter() - began))
-        self._files.touch(keys)
+        now = time.time_ns()
+        for i, key in enumerate(keys):
+            self._files.touch(key, now - i)
 
     # -- to memory -------------------------------------------------------------------------------------------
 
-    def find(self, ids: npt.NDArray[np.uint32], cached: int) -> list[str]:
-        """Pages of a text that are kept, those that follow its first `cached` tokens. The last token runs."""
-        keys = self._files.keys(ids[:-1])
-        first = cached // PAGE
-        last = first
-        while last < len(keys) and self._files.holds(keys[last]):
-            last += 1
-        self._files.announce(keys[first:last])
-        self._files.touch(keys[:last])
-        return keys[first:last]
+    def seek(self, sequence: Sequence, until: float) -> bool:
+        """Look for pages that follow what the cache holds of a text until `time.perf_counter()` is `until`.
+
+        One page at least is looked for; the last token runs. Returns whether all were.
+        """
+        assert sequence.sought is not None
+        if sequence.sought == 0:
+            sequence.seek_names = self._files.keys(sequence.ids()[:-1])
+            sequence.seek_time = time.time_ns()
+        first = sequence.length // PAGE
+        for i in range(sequence.sought, len(names := sequence.seek_names)):
+            if i > sequence.sought and time.perf_counter() >= until:
+                sequence.sought = i
+                return False
+            if i >= first:
+                if not self._files.holds(names[i]):
+                    break
+                self._files.announce(names[i])
+                sequence.kept.append(names[i])
+            self._files.touch(names[i], sequence.seek_time - i)
+        sequence.sought, sequence.seek_names = None, []
+        return True
 
     def restore(self, engine: Engine, sequence: Sequence, until: float) -> None:
         """Read pages of a text until `time.perf_counter()` is `until`, one at least."""

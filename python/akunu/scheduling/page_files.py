@@ -21,7 +21,7 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -103,13 +103,12 @@ class PageFiles:
         """Whether there is a file for a page."""
         return os.path.exists(self._path(key))  # False too where the folder cannot be read
 
-    def announce(self, keys: Sequence[str]) -> None:
-        """Have the system fetch pages that are going to be read."""
+    def announce(self, key: str) -> None:
+        """Have the system fetch a page that is going to be read."""
         if not hasattr(os, "posix_fadvise"):
             return
-        for key in keys:
-            with contextlib.suppress(OSError), self._path(key).open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+        with contextlib.suppress(OSError), self._path(key).open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
     def read(self, key: str, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
         """The page at the end of `ids`.
@@ -154,12 +153,13 @@ class PageFiles:
         self._bytes += size
         self._written += size
 
-    def touch(self, keys: Sequence[str]) -> None:
-        """Note that a text's pages were used, the first ones last: without them the others are useless."""
-        now = time.time_ns()
-        for i, key in enumerate(reversed(keys)):
-            with contextlib.suppress(OSError):
-                os.utime(self._path(key), ns=(now + i, now + i))
+    def touch(self, key: str, at: int) -> None:
+        """Note that a page was used, in nanoseconds since the epoch.
+
+        A text's first pages are used last: without them the others are useless.
+        """
+        with contextlib.suppress(OSError):
+            os.utime(self._path(key), ns=(at, at))
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -142,6 +142,10 @@ class Planner:
         """Count the engine's pages, as they are between two steps."""
         self._pages = self._engine.pages
 
+    def stop_drafting(self) -> None:
+        """Plan without the smaller model from now on."""
+        self._writer = None
+
     def clear(self) -> None:
         """Forget all texts, the engine being about to end; files keep what is computed."""
         for sequence in self.running:
@@ -154,7 +158,7 @@ class Planner:
         self._admit()
         writing, prompts = list[Sequence](), list[Sequence]()
         for sequence in self.running:
-            if sequence.hungry and not sequence.kept:
+            if sequence.hungry and not sequence.fetching:
                 (writing if sequence.writing else prompts).append(sequence)
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
@@ -178,7 +182,7 @@ class Planner:
             rows = min(left, budget)
             if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
-            guess, written = drafts.get(sequence, NO_DRAFTS)
+            guess, written = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS
             if not reserve(slot, rows, steps, written or len(guess)):
                 guess, written = NO_DRAFTS
                 steps = 1  # no text makes way for long chains
@@ -294,12 +298,13 @@ class Planner:
                 self._engine.close_slot(slot)
                 sequence.error = error
                 continue
-            if self._disk is not None:
-                sequence.kept.extend(self._disk.find(sequence.ids(), cached))
-            if sequence.began is None:
-                self._count_prompt(sequence, min(cached, len(sequence.prompt)))
             sequence.place(slot, cached)
             insort(self.running, sequence, key=_turn)
+            if self._disk is not None:
+                # Not here: many pages take long to look for, and others wait for the lock.
+                sequence.sought = 0
+            else:
+                self.count_prompt(sequence)
 
     def _suspend_absent(self) -> bool:
         """Take the slot of a text whose reader went away; False when there is none."""
@@ -333,8 +338,12 @@ class Planner:
         pledged = sum(other.left // PAGE + 1 for other in self.running)
         return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
 
-    def _count_prompt(self, sequence: Sequence, cached: int) -> None:
-        prompt = sequence.prompt
+    def count_prompt(self, sequence: Sequence) -> None:
+        """Count the prompt of a text that has a slot, once it is known which pages of it are kept."""
+        if sequence.counted:
+            return
+        sequence.counted = True
+        prompt, cached = sequence.prompt, min(sequence.length, len(sequence.prompt))
         known = self._beginnings.known(prompt[:-1])  # the last token always runs
         whole = cached // PAGE * PAGE + len(sequence.kept) * PAGE if sequence.kept else cached
         kind = "misses_evicted" if whole < known else "hits" if whole >= PAGE else "misses_new"

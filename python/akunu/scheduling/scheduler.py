@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -56,6 +57,7 @@ class Scheduler:
     def __init__(self, engine: Engine, files: PageFiles | None = None, writer: Writer | None = None) -> None:
         self._engine = engine
         self._writer = writer
+        self._drafts = writer is not None  # until it fails
         self._disk = DiskTier(files, self._read_page, lambda: bool(self._planner.running)) if files else None
         self._planner = Planner(engine, self._disk, writer)
         self._between: deque[tuple[npt.NDArray[np.uint32], Future[npt.NDArray[np.uint8] | None]]] = deque()
@@ -336,14 +338,25 @@ class Scheduler:
             self._release_ended()
             plan = self._planner.plan()
             parts = plan.parts
-            kept = [s for s in self._planner.running if s.kept] if self._disk is not None else []
+            fetching = [s for s in self._planner.running if s.fetching] if self._disk is not None else []
             self._stepping = parts
-        if kept:
-            self._restore(kept, bool(parts))
+        if fetching:
+            self._fetch(fetching, bool(parts))
         if not parts:
-            return bool(kept)
+            return bool(fetching)
         began = time.perf_counter()
-        plan = self._write_ahead(plan)
+        try:
+            plan = self._write_ahead(plan)
+        except Exception as error:
+            if self._writer is None or error is self._writer.interrupt:
+                raise
+            self._drafts = False  # no text depends on the smaller model
+            with self._lock:
+                self._planner.stop_drafting()
+            warnings.warn(
+                f"the draft model failed; texts go on without it: {error}", RuntimeWarning, stacklevel=1
+            )
+            plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
         formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
@@ -372,7 +385,8 @@ class Scheduler:
 
     def _write_ahead(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""
-        if self._writer is None or not (wanted := [(p.sequence, p.written) for p in plan.parts if p.written]):
+        wanted = [(part.sequence, part.written) for part in plan.parts if part.written]
+        if self._writer is None or not (self._drafts and wanted):
             return plan
         found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
         return plan._replace(
@@ -389,12 +403,16 @@ class Scheduler:
             except AkunuError as error:
                 failed[part.sequence] = error
 
-    def _restore(self, sequences: list[Sequence], beside: bool) -> None:
-        """Read pages that texts begin with from their files."""
+    def _fetch(self, sequences: list[Sequence], beside: bool) -> None:
+        """Look for pages that texts begin with, and read them from their files; others may have the lock."""
         assert self._disk is not None
         until = time.perf_counter() + (BESIDE_SECONDS if beside else ASIDE_SECONDS)
         for sequence in sequences:
-            self._disk.restore(self._engine, sequence, until)
+            if sequence.sought is not None and self._disk.seek(sequence, until):
+                with self._lock:
+                    self._planner.count_prompt(sequence)
+            if sequence.sought is None:
+                self._disk.restore(self._engine, sequence, until)
 
 
 def _closed() -> AkunuError:

@@ -91,6 +91,14 @@ class Sequence:
     """Tokens in the engine's cache."""
     kept: deque[str] = field(default_factory=deque)
     """Pages that follow in the cache's files, to be read before anything is run."""
+    sought: int | None = None
+    """Pages that were looked for in these files so far; None: all, or there are no files."""
+    seek_names: list[str] = field(default_factory=list)
+    """Their names, in the files, of all pages."""
+    seek_time: int = 0
+    """`time.time_ns()` when looking for them began."""
+    counted: bool = False
+    """Its prompt is among those of `ModelStats`."""
     squeezed_out: bool = False
     """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
@@ -137,6 +145,11 @@ class Sequence:
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
+    def fetching(self) -> bool:
+        """Pages are looked for in files, or read from them, before anything is run."""
+        return self.sought is not None or bool(self.kept)
+
+    @property
     def hungry(self) -> bool:
         """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
@@ -160,7 +173,7 @@ class Sequence:
 
     def displace(self) -> None:
         """It has no slot any more."""
-        self.slot, self.length = None, 0
+        self.slot, self.length, self.sought = None, 0, None
         self.kept.clear()
 
     def restored(self, length: int) -> None:

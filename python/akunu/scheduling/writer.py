@@ -71,6 +71,8 @@ class Writer:
         self._costs = StepCosts()
         self._followed: dict[Sequence, Followed] = {}
         self._refused: set[Sequence] = set()
+        self.interrupt: BaseException | None = None
+        """What the handler of a signal raised in the latest `write`."""
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""
@@ -96,8 +98,9 @@ class Writer:
         Raises
         ------
         BaseException
-            What a signal's handler raised meanwhile.
+            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
         """
+        self.interrupt = None
         texts = [self._follow(sequence) for sequence, _ in wanted]
         most, budget = max(n for _, n in wanted), max(min(BEHIND_ROWS, self._engine.chunk), len(wanted))
         parts, going = list[Part](), list[Part]()
@@ -176,4 +179,5 @@ class Writer:
             text.length, text.ended = chunk.length, chunk.ended
             text.drafted += chunk.ids
         if interrupt is not None:
+            self.interrupt = interrupt
             raise interrupt

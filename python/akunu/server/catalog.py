@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,8 +12,7 @@ from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_text
-from akunu.loading.options import DEFAULT_CACHE_SIZE, check_settings
-from akunu.loading.placement import present
+from akunu.loading.options import LoadOptions
 from akunu.speech.recognition import is_speech
 
 __all__ = ["ModelSpec", "from_name", "from_place"]
@@ -21,44 +20,22 @@ __all__ = ["ModelSpec", "from_name", "from_place"]
 _log = logging.getLogger("akunu.server")
 
 
-class _Listed(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A model as a file lists it; of `akunu.load`, what is None takes its default."""
+class _Listed(LoadOptions, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A model as a file lists it, with the options of `akunu.load`."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     path: Annotated[str, msgspec.Meta(min_length=1)]
     aliases: tuple[str, ...] = ()
     """Other names; `*` and `?` stand for any characters, as in "claude-*"."""
     preload: bool = False
-    device: str = "auto"
-    context: int | None = None
-    threads: int | None = None
-    kv_dtype: str = "f16"
-    parallel: int = 8
-    kv_memory: int | None = None
-    task: Literal["rerank"] | None = None
-    """"rerank": a chat model such as Qwen3-Reranker's scores documents."""
     draft: str | None = None
-    """A smaller model that writes ahead."""
     cache_dir: Path | None = None
-    cache_size: int = DEFAULT_CACHE_SIZE
     chat_template: str | None = None
     """The name of a common chat format, for a file without a template."""
 
     def load_arguments(self) -> dict[str, Any]:
         """Keyword arguments of `akunu.load`."""
-        names = (
-            "device",
-            "context",
-            "threads",
-            "kv_dtype",
-            "parallel",
-            "kv_memory",
-            "draft",
-            "cache_dir",
-            "cache_size",
-            "task",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in LoadOptions.__struct_fields__}
 
 
 class ModelSpec(_Listed, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -77,16 +54,6 @@ def _decoded(kind: type, value: object) -> object:
     if kind is Path:
         return as_path("cache_dir", value)
     raise NotImplementedError(kind)
-
-
-def _check(model: _Listed) -> None:
-    """What would be an error when the model is asked for is one when the server starts."""
-    settings = model.load_arguments()
-    present(settings.pop("device"))
-    for name in ("draft", "cache_dir"):
-        if settings.pop(name) == "":
-            raise InvalidArgumentError(f"{name}: it is empty")
-    check_settings(**settings)
 
 
 def from_name(text: str, **shared: Any) -> ModelSpec:
@@ -165,14 +132,15 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
         told = refusal(str(error))
         hint = "; each model is a table [[model]] with a name and a path"
         if told.code == "unknown_field" and str(told.param).startswith("model["):
-            hint = f"; there is {', '.join(_Listed.__struct_fields__)}"
+            names = dict.fromkeys((*_Listed.__annotations__, *_Listed.__struct_fields__))
+            hint = f"; there is {', '.join(names)}"
         raise InvalidArgumentError(f"{file}: {told.message}{hint}") from error
     specs = []
     for model, given in zip(listed, table["model"], strict=True):
         settings = msgspec.structs.asdict(model)
         others = {name: value for name, value in shared.items() if name not in given}
         try:
-            _check(model)
+            model.checked()  # what would be an error later is one when the server starts
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{file}: model {model.name}: {error}") from error
         for name in ("path", "draft"):  # a path in a file is relative to the file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -74,7 +73,7 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
                     progress=check,
                 )
             except InvalidArgumentError as error:  # which calls the texts otherwise
-                raise InvalidArgumentError(re.sub("^texts(?=:)", "input", str(error))) from error
+                raise error.renamed(lambda name: "input" if name == "texts" else name) from error
             if fields.encoding_format == "base64":
                 data = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
             else:

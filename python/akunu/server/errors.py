@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -39,9 +38,6 @@ _KINDS: Final[Mapping[int, tuple[str, str]]] = {
     504: ("server_error", "timeout_error"),
 }
 """What OpenAI and Anthropic call an error, by status."""
-
-_SUBJECT: Final = re.compile(r"^[A-Za-z_][\w.\[\]]*(?=: )")
-"""The package's own errors begin with the name of the argument that they are about."""
 
 
 class ApiError(Exception):
@@ -91,8 +87,7 @@ def as_api_error(error: Exception) -> ApiError:
     if isinstance(error, ContextLengthError):
         return ApiError(400, message, code="context_length_exceeded")
     if isinstance(error, InvalidArgumentError):
-        subject = _SUBJECT.match(message)
-        return ApiError(400, message, param=subject[0] if subject else None, code="invalid_value")
+        return ApiError(400, message, param=error.argument, code="invalid_value")
     if isinstance(error, TemplateError):
         return ApiError(400, message, param="messages", code="chat_template")
     if isinstance(error, AudioError):

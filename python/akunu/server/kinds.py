@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from akunu.loading.options import OF_SPEECH, OF_TEXT, OF_VECTORS
+
 if TYPE_CHECKING:
     from akunu.base.memory import Memory
     from akunu.scheduling import ModelStats
@@ -81,21 +83,20 @@ def _transcribes(model: object) -> bool:
     return isinstance(model, WhisperModel)
 
 
-_VECTORS: Final = ("device", "context", "threads")
 EMBEDDING: Final = Kind(
-    "an embedding model", "/v1/embeddings", _VECTORS, lambda model: _makes_vectors(model, "embed")
+    "an embedding model", "/v1/embeddings", OF_VECTORS, lambda model: _makes_vectors(model, "embed")
 )
-RERANKER: Final = Kind("a reranker", "/v1/rerank", _VECTORS, lambda model: _makes_vectors(model, "rank"))
+RERANKER: Final = Kind("a reranker", "/v1/rerank", OF_VECTORS, lambda model: _makes_vectors(model, "rank"))
 TEXT: Final = Kind(
     "a text model",
     "/v1/chat/completions and /v1/completions",
-    (*_VECTORS, "kv_dtype", "parallel", "kv_memory", "draft", "cache_dir", "cache_size"),
+    OF_TEXT,
     _writes_text,
 )
 SPEECH: Final = Kind(
     "a speech model",
     "/v1/audio/transcriptions and /v1/audio/translations",
-    ("device", "threads", "parallel"),
+    OF_SPEECH,
     _transcribes,
 )
 

@@ -210,7 +210,12 @@ async def _segments(
     async with server.models.use(fields.model, SPEECH) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, 1, server.settings.max_queue):
-            stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(fields.file, **fields.options())
+
+            def opened() -> AsyncSegmentStream:
+                stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(fields.file, **fields.options())
+                return stream
+
+            stream = await asyncio.to_thread(opened)  # a grammar takes time to compile
             async with stream:
                 while (segment := await _next(server, asked, entry, stream)) is not None:
                     yield segment

@@ -133,6 +133,8 @@ class Task(Generic[T]):
         """End it now; its sequences are freed."""
         try:
             self._work.close()
+        except BaseException as failed:  # in a cleanup, whose work is over all the same
+            error.__cause__ = failed
         finally:
             self.request, self._error, self.done = None, error, True
 
@@ -233,7 +235,12 @@ class Batcher:
                     self._worker = None
                     return
                 tasks = self._admitted()
-            self._round(tasks)
+            try:
+                self._round(tasks)
+            except BaseException as error:  # whatever it is, nobody waits for ever
+                for task in tasks:
+                    if not task.done:
+                        task.end(error)
             with self._changed:
                 self._tasks = [task for task in self._tasks if not task.done]
                 self._changed.notify_all()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from akunu.base.errors import ModelFileError, TokenizerError, UnsupportedError
 from akunu.base.hub_name import model_name
-from akunu.base.json_file import read_object
+from akunu.base.json_file import read_optional
 from akunu.speech.config import WhisperConfig
+from akunu.speech.folder_settings import check_preprocessor
 from akunu.speech.tokenizer import WhisperTokenizer
 
 if TYPE_CHECKING:
@@ -129,6 +130,6 @@ def _folder(path: Path) -> SpeechFiles:
                 raise ModelFileError(f"{path / 'config.json'}: {name} is {value!r}, expected a whole number")
         config = WhisperConfig.from_sizes(sizes)
         return SpeechFiles(path, "MLX", "mlx", folder.files, config, folder.config)
-    generation = path / "generation_config.json"
-    config = WhisperConfig.from_hf(folder.config, read_object(generation) if generation.exists() else None)
+    config = WhisperConfig.from_hf(folder.config, read_optional(path / "generation_config.json"))
+    check_preprocessor(path, config.mels, config.audio_context)
     return SpeechFiles(path, folder.format, "hf", folder.files, config, folder.config)

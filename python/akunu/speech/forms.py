@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -73,6 +74,7 @@ class FormRules:
         return self._states[said]
 
 
+@lru_cache(maxsize=_MOST)
 def _spoken(form: Structure) -> Structure:
     """The form, also with a space before it."""
     if form.kind == "choice":

@@ -69,7 +69,10 @@ class Hearing(ABC, Generic[Item, Heard]):
                 raise InvalidArgumentError(
                     f"suppress_tokens: found {token}, expected -1 or an id below {vocab}"
                 )
-        self.language = None if options.language is None else language_code(options.language)
+        named = options.language
+        if named is None and not options.multilingual:
+            named = tokenizer.settings.language
+        self.language = None if named is None else language_code(named)
         if not tokenizer.multilingual:
             self.language = self.language or "en"
         if self.language is not None:  # refused now, not after the first window

@@ -54,7 +54,7 @@ class TranscriptionOptions:
     Attributes
     ----------
     language : str, optional
-        A code or an English name; detected when not given.
+        A code or an English name; when not given, the one that the model's files name, else it is detected.
     task : str
         ``transcribe``, or ``translate`` to English.
     beam_size : int
@@ -88,9 +88,11 @@ class TranscriptionOptions:
     hotwords : str, optional
         Words that are in the prompt of every window.
     suppress_blank : bool
-        The text of a window does not begin with a space alone, or with its end.
+        The text of a window does not begin with a space alone, or with its end (or with what else the
+        model's files name).
     suppress_tokens : sequence of int
-        Ids that never come; -1 stands for the marks of sounds that are no speech.
+        Ids that never come; -1 stands for those that the model's files name, and where they name none, for
+        the marks of sounds that are no speech.
     without_timestamps : bool
         No timestamps: a window is one segment.
     max_initial_timestamp : float

@@ -126,12 +126,12 @@ class TokenRules:
         # What a form allows is not forbidden besides, or nothing might be left.
         self._form = None if options.form is None else FormRules(tokenizer, options.form)
         blank = options.suppress_blank and self._form is None
-        self._blank = [*tokenizer.encode(" "), special.end] if blank else []
+        self._blank = list(tokenizer.not_first) if blank else []
         never = {special.no_timestamps}
         never |= {special.start, special.start_of_previous, special.start_of_lm, special.no_speech}
         never |= {special.translate, special.transcribe}
         for token in options.suppress_tokens if self._form is None else ():
-            never |= set(tokenizer.non_speech_tokens) if token == -1 else {token}
+            never |= set(tokenizer.suppressed) if token == -1 else {token}
         self._never = np.array(sorted(never - {special.end}), dtype=np.int64)
 
     @functools.cached_property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from akunu.base.errors import InvalidArgumentError, TokenizerError
+from akunu.speech.folder_settings import DecodingSettings
 from akunu.speech.languages import UNSPACED, language_code
 from akunu.speech.special import TIMESTAMPS, SpecialTokens
 from akunu.tokenizer import Tokenizer, TokenType
@@ -55,11 +56,15 @@ class WhisperTokenizer:
         The control tokens.
     vocab_size : int
         Rows of the model's embedding.
+    settings : DecodingSettings, optional
+        What the model's files say of decoding; None: nothing.
 
     Attributes
     ----------
     multilingual : bool
         Whether prompts name a language and a task.
+    settings : DecodingSettings
+        What the model's files say of decoding.
 
     Examples
     --------
@@ -68,9 +73,16 @@ class WhisperTokenizer:
     ' Hello'
     """
 
-    def __init__(self, tokenizer: Tokenizer, special: SpecialTokens, vocab_size: int) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        special: SpecialTokens,
+        vocab_size: int,
+        settings: DecodingSettings | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
         self.special = special
+        self.settings = DecodingSettings() if settings is None else settings
         self.multilingual = vocab_size != ENGLISH_SIZE and len(special.languages) > 1
         self._speech = {":"} if vocab_size == EMBER_SPEECH_SIZE else set()
 
@@ -112,7 +124,8 @@ class WhisperTokenizer:
                 f"{folder}: the timestamps begin at {special.timestamp_begin} and need {TIMESTAMPS} ids, "
                 f"but the model has {vocab_size}"
             )
-        return cls(tokenizer, special, vocab_size)
+        settings = DecodingSettings.of_folder(folder, special.languages, vocab_size)
+        return cls(tokenizer, special, vocab_size, settings)
 
     def encode(self, text: str) -> list[int]:
         """Ids of a text; nothing in it is a control token."""
@@ -158,6 +171,18 @@ class WhisperTokenizer:
             first = [self.encode(note)[0], self.encode(" " + note)[0]]
             found |= {token for token in first if len(self.tokenizer.pieces[token]) > 1}
         return tuple(sorted(found))
+
+    @functools.cached_property
+    def suppressed(self) -> tuple[int, ...]:
+        """Ids that never come, if nobody chooses others: those that the model's files name."""
+        named = self.settings.suppressed
+        return self.non_speech_tokens if named is None else named
+
+    @functools.cached_property
+    def not_first(self) -> tuple[int, ...]:
+        """Ids that do not begin a text, lest it be blank."""
+        named = self.settings.not_first
+        return (*self.encode(" "), self.special.end) if named is None else named
 
     @functools.cached_property
     def compiler(self) -> Compiler:

@@ -8,14 +8,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
-from akunu.structured.gbnf import is_gbnf, lark_of_gbnf, lark_string
-from akunu.structured.json_schema import schema_text
+from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
+from akunu.structured.gbnf_lark import lark_string
+from akunu.structured.json_schema import schema_expression
+from akunu.structured.rule_graph import check_depth
 from akunu.structured.thinking import Thinking, ThinkingBudget
 from akunu.structured.vocabulary import VocabularyView
 
@@ -104,9 +106,13 @@ class Compiler:
         return self._view.grammar_tokens()
 
     def _compile(self, structure: Structure) -> Start:
-        if structure.tag is not None:
-            return self._tagged(structure.tag)
-        matcher = self._matcher(structure.kind, _GRAMMARS[structure.kind](structure.text))
+        try:
+            if structure.tag is not None:
+                return self._tagged(structure.tag)
+            grammar = _GRAMMARS[structure.kind](structure.text)
+        except RecursionError as error:
+            raise InvalidArgumentError(f"{structure.kind}: it is nested too deeply") from error
+        matcher = self._matcher(structure.kind, grammar)
         return lambda: Form(self._view, matcher)
 
     def _matcher(self, kind: str, grammar: str) -> LLMatcher:
@@ -124,9 +130,10 @@ class Compiler:
             return self._joined(tag)
         except InvalidArgumentError:
             for each in tag.tags:  # which of them it is, and why, without the grammar of all
-                schema = None if each.schema is None else schema_text(each.schema, each.name)
-                grammar = schema and LLMatcher.grammar_from_json_schema(schema)
-                self._matcher(each.name, grammar or self._lark([each], "", repeated=False))
+                if each.schema is None:
+                    self._matcher(each.name, self._lark([each], "", repeated=False))
+                else:
+                    self._matcher(each.name, _of_schema(each.schema, each.name))
             raise
 
     def _joined(self, tag: StructuralTag) -> Start:
@@ -155,7 +162,7 @@ class Compiler:
             if tag.grammar:
                 body = "%lark {\n" + "\n".join([tag.grammar, *self._marks(tag)]) + "\n}"
             elif tag.schema is not None:
-                body = "%json " + schema_text(tag.schema)
+                body = schema_expression(tag.schema, tag.name)
             elif end and end[0].startswith('"'):
                 lines.append(f"text_{i}[lazy]: /(?s:.*)/ {end.pop(0)}")
                 body = f"text_{i}"
@@ -179,11 +186,20 @@ class Compiler:
 
 
 def _schema(text: str) -> str:
-    return LLMatcher.grammar_from_json_schema(schema_text(json.loads(text)))
+    return _of_schema(json.loads(text), "schema")
+
+
+def _of_schema(schema: Mapping[str, Any] | bool, name: str) -> str:
+    expression = schema_expression(schema, name)
+    if expression.startswith("%json "):
+        return LLMatcher.grammar_from_json_schema(expression.removeprefix("%json "))
+    return LLMatcher.grammar_from_lark(f"start: {expression}")
 
 
 def _grammar(text: str) -> str:
-    return LLMatcher.grammar_from_lark(lark_of_gbnf(text) if is_gbnf(text) else text)
+    lark = lark_of_gbnf(text) if is_gbnf(text) else text
+    check_depth(lark)
+    return LLMatcher.grammar_from_lark(lark)
 
 
 def _choice(text: str) -> str:

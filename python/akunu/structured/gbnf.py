@@ -1,24 +1,15 @@
-"""GBNF, the grammars of llama.cpp, in the Lark form that llguidance reads.
-
-In GBNF there are only characters. llguidance has a lexer, which takes each terminal as far as it goes, and is
-fast only with terminals of more than a character. So whatever does not recur becomes a terminal: a rule, and
-in the other rules each run of neighbours. A terminal is exact in itself; only between it and a rule that
-recurs does the longest win over one that ends earlier.
-
-Format: llama.cpp, ``grammars/README.md``.
-"""
+"""Reads GBNF, the grammars of llama.cpp (``grammars/README.md`` there), and writes it for llguidance."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.structured.gbnf_lark import LAST, Node, complement, lark_of_rules
 
-__all__ = ["is_gbnf", "lark_of_gbnf", "lark_string"]
+__all__ = ["is_gbnf", "lark_of_gbnf"]
 
 _RULE: Final = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 _TOKEN: Final = re.compile(
@@ -33,6 +24,9 @@ _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t"}
 _ITSELF: Final = frozenset('"\\[]^-')
 MAX_REPEAT: Final = 2000
 """llama.cpp's limit for a count."""
+MAX_RULES: Final = 10_000
+MAX_NESTING: Final = 100
+"""Parentheses within each other."""
 
 
 def is_gbnf(text: str) -> bool:
@@ -55,32 +49,7 @@ def lark_of_gbnf(text: str) -> str:
                 raise InvalidArgumentError(f"grammar: the rule {name} names {other}, which is not defined")
     if "root" not in rules:
         raise InvalidArgumentError("grammar: it has no rule root, where a text begins")
-    return _Lark(rules).text()
-
-
-def lark_string(text: str) -> str:
-    """A text as a string of Lark: one of JSON, but for a control character that JSON leaves as it is."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-@dataclass(frozen=True)
-class _Node:
-    """An expression.
-
-    `kind` is "name", "terminal" (`text` is Lark's), "sequence" or "choice" (of `parts`), or "repeat" (of the
-    only part; `text` is the operator).
-    """
-
-    kind: str
-    text: str = ""
-    parts: tuple[_Node, ...] = ()
-
-    def names(self) -> Iterator[str]:
-        """The rules that it names."""
-        if self.kind == "name":
-            yield self.text
-        for part in self.parts:
-            yield from part.names()
+    return lark_of_rules(rules)
 
 
 class _Parser:
@@ -100,9 +69,10 @@ class _Parser:
             at = match.end()
         self._tokens.append(("end", "the end", line))
         self._at = 0
+        self._nesting = 0
 
-    def rules(self) -> dict[str, _Node]:
-        rules: dict[str, _Node] = {}
+    def rules(self) -> dict[str, Node]:
+        rules: dict[str, Node] = {}
         self._skip_lines()
         while self._kind() != "end":
             name = self._expect("name")
@@ -111,22 +81,24 @@ class _Parser:
             self._skip_lines()
             if name in rules:
                 raise InvalidArgumentError(f"grammar: the rule {name} is defined twice")
+            if len(rules) == MAX_RULES:
+                self._fail(f"at most {MAX_RULES} rules")
             rules[name] = self._choice(nested=False)
             if self._kind() not in ("line", "end"):
                 self._fail("a new line")
             self._skip_lines()
         return rules
 
-    def _choice(self, *, nested: bool) -> _Node:
+    def _choice(self, *, nested: bool) -> Node:
         parts = [self._sequence(nested=nested)]
         while self._peek() == "|":
             self._at += 1
             self._skip_lines()
             parts.append(self._sequence(nested=nested))
-        return parts[0] if len(parts) == 1 else _Node("choice", parts=tuple(parts))
+        return parts[0] if len(parts) == 1 else Node("choice", parts=tuple(parts))
 
-    def _sequence(self, *, nested: bool) -> _Node:
-        parts: list[_Node] = []
+    def _sequence(self, *, nested: bool) -> Node:
+        parts: list[Node] = []
         while True:
             if nested:
                 self._skip_lines()
@@ -135,23 +107,28 @@ class _Parser:
                 if not parts:
                     self._fail("something to repeat")
                 self._at += 1
-                parts[-1] = _Node("repeat", self._times(text), (parts[-1],))
+                parts[-1] = Node("repeat", self._times(text), (parts[-1],))
             elif kind in ("name", "text", "set") or text in (".", "("):
                 self._at += 1
                 parts.append(self._item(kind, text))
             else:
-                return parts[0] if len(parts) == 1 else _Node("sequence", parts=tuple(parts))
+                return parts[0] if len(parts) == 1 else Node("sequence", parts=tuple(parts))
 
-    def _item(self, kind: str, text: str) -> _Node:
+    def _item(self, kind: str, text: str) -> Node:
         if kind == "name":
-            return _Node("name", text)
+            return Node("name", text)
         if kind == "text":
-            return _Node("terminal", lark_string("".join(c for c, _ in self._characters(text[1:-1]))))
+            characters = [Node("set", ranges=((ord(c), ord(c)),)) for c, _ in self._characters(text[1:-1])]
+            return characters[0] if len(characters) == 1 else Node("sequence", parts=tuple(characters))
         if kind == "set":
-            return _Node("terminal", self._set(text[1:-1]))
+            return Node("set", ranges=self._set(text[1:-1]))
         if text == ".":
-            return _Node("terminal", "/(?s:.)/")
+            return Node("set", ranges=((0, LAST),))
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            self._fail(f"at most {MAX_NESTING} parentheses within each other")
         node = self._choice(nested=True)
+        self._nesting -= 1
         if self._peek() != ")":
             self._fail(")")
         self._at += 1
@@ -165,8 +142,8 @@ class _Parser:
             self._fail(f"counts in order, of {MAX_REPEAT} at most")
         return re.sub(r"\s", "", text)
 
-    def _set(self, text: str) -> str:
-        """Characters and ranges, `^` for all others, as a regular expression."""
+    def _set(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Characters and ranges, `^` for all others."""
         characters = list(self._characters(text.removeprefix("^")))
         found = []
         at = 0
@@ -177,11 +154,11 @@ class _Parser:
                 at += 2
             if high < low:
                 self._fail("a range that goes up")
-            found.append("-".join(f"\\u{{{ord(end):x}}}" for end in dict.fromkeys((low, high))))
+            found.append((ord(low), ord(high)))
             at += 1
         if not found:
             self._fail("characters between [ and ]")
-        return f"/[{'^' if text.startswith('^') else ''}{''.join(found)}]/"
+        return complement(found) if text.startswith("^") else complement(complement(found))
 
     def _characters(self, text: str) -> Iterator[tuple[str, bool]]:
         """Each character, and whether it was written with a backslash."""
@@ -227,59 +204,3 @@ class _Parser:
     def _fail(self, expected: str) -> None:
         _, text, line = self._tokens[self._at]
         raise InvalidArgumentError(f"grammar: line {line}: found {text!r}, expected {expected}")
-
-
-class _Lark:
-    """Writes rules in Lark. Names there say what is a terminal: capitals."""
-
-    def __init__(self, rules: dict[str, _Node]) -> None:
-        self._rules = rules
-        self._regular: set[str] = set()
-        while more := {
-            name for name, node in rules.items() if name not in self._regular and self._is_regular(node)
-        }:
-            self._regular |= more
-        self._names = {name: f"{'T' if name in self._regular else 'r'}{i}" for i, name in enumerate(rules)}
-        self._runs: dict[str, str] = {}
-
-    def text(self) -> str:
-        lines = [f"start: {self._names['root']}"]
-        lines += [f"{self._names[name]}: {self._write(node)}" for name, node in self._rules.items()]
-        lines += [f"{name}: {run}" for run, name in self._runs.items()]
-        return "\n".join(lines)
-
-    def _is_regular(self, node: _Node) -> bool:
-        """Nothing that it names recurs."""
-        return all(name in self._regular for name in node.names())
-
-    def _write(self, node: _Node) -> str:
-        if node.kind == "name":
-            return self._names[node.text]
-        if node.kind == "terminal":
-            return node.text
-        if node.kind == "repeat":
-            return f"({self._write(node.parts[0])}){node.text}"
-        if node.kind == "choice":
-            return "(" + " | ".join(map(self._write, node.parts)) + ")"
-        return self._sequence(node)
-
-    def _sequence(self, node: _Node) -> str:
-        """Neighbours that do not recur are one terminal, in a rule that does."""
-        if self._is_regular(node):
-            return " ".join(map(self._write, node.parts)) or '""'
-        words: list[str] = []
-        run: list[_Node] = []
-        for part in (*node.parts, None):
-            if part is not None and self._is_regular(part):
-                run.append(part)
-                continue
-            if run:
-                words.append(self._terminal(run))
-                run = []
-            if part is not None:
-                words.append(self._write(part))
-        return " ".join(words)
-
-    def _terminal(self, run: list[_Node]) -> str:
-        written = " ".join(map(self._write, run))
-        return self._runs.setdefault(written, f"X{len(self._runs)}")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.structured.exact_numbers import ExactNumbers, within_doubles
+from akunu.structured.names import can_be, some_name
+from akunu.structured.patterns import llguidance_patterns
 
-__all__ = ["JSON_STYLE", "schema_text"]
+__all__ = ["JSON_STYLE", "schema_expression"]
 
 JSON_STYLE: Final = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 """One line, as `json.dumps` writes it. Most of the tokens between values are then forced, which costs no step
 each, and no model can fill its context with white space. A schema's own ``x-guidance`` goes first."""
+
+_ESCAPES: Final = 'nrbtf\\"'
+"""The escapes that strings have. With ``\\u`` a property's name could be written so that llguidance does not
+know it: ``"\\u0061"`` for ``a``, with a value that fits what other names have."""
+_CONTROLS: Final = re.compile(r"\\u00(?:0[0-7bBeEfF]|1[0-9a-fA-F]|7[fF])|\x7f")
 
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"const", "enum", "default", "examples"})
@@ -32,10 +41,12 @@ _FORMATS: Final[Mapping[str, str]] = {
     "date-time": f"^{_DATE}T{_TIME}$",
 }
 """Those of which llguidance's own are wider than what exists: 2023-02-29, 12:00:60. RFC 3339, in capitals."""
+_KNOWN_FORMATS: Final = frozenset({"duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
+"""Those that llguidance holds a string to. Any other is what JSON schema says: an annotation."""
 
 
-def schema_text(schema: Mapping[str, Any], name: str = "schema") -> str:
-    """A schema for llguidance; errors about it begin with `name`.
+def schema_expression(schema: Mapping[str, Any] | bool, name: str = "schema") -> str:
+    """A schema as an expression of Lark; errors about it begin with `name`.
 
     Raises
     ------
@@ -44,7 +55,28 @@ def schema_text(schema: Mapping[str, Any], name: str = "schema") -> str:
         names it has seen, and a name that comes twice counts once. Or both of two drafts' words are there for
         the first items of an array, of which one would be ignored.
     """
-    return json.dumps({"x-guidance": JSON_STYLE, **_understood(schema, name)}, ensure_ascii=False)
+    if isinstance(schema, bool):
+        schema = {} if schema else {"not": {}}
+    understood = _understood(schema, name)
+    style = {**JSON_STYLE, **_own_style(understood, name)}
+    if "json_allowed_escapes" not in style and not _CONTROLS.search(json.dumps(understood)):
+        style["json_allowed_escapes"] = _ESCAPES
+    exact = ExactNumbers(understood, style, name)
+    if exact.needed and not style["whitespace_flexible"]:
+        return exact.expression()
+    return "%json " + json.dumps(
+        within_doubles({**understood, "x-guidance": style}, name), ensure_ascii=False
+    )
+
+
+def _own_style(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    style = schema.get("x-guidance", {})
+    if not isinstance(style, Mapping):
+        raise InvalidArgumentError(f"{name}: x-guidance: expected an object, got {style!r}")
+    # What llguidance takes for granted where a style is given.
+    return (
+        {"item_separator": ",", "key_separator": ":", "whitespace_flexible": True, **style} if style else {}
+    )
 
 
 def _understood(value: Any, name: str) -> Any:
@@ -54,25 +86,35 @@ def _understood(value: Any, name: str) -> Any:
     if not isinstance(value, Mapping):
         return value
     _check(value, name)
-    schema = {}
+    schema: dict[str, Any] = {}
     for key, part in value.items():
         if _says_nothing(key, value):
             continue
-        if key in _NO_SCHEMAS:
+        if key in _NO_SCHEMAS or key == "x-guidance":
             schema[key] = part
         elif key in _BY_NAME and isinstance(part, Mapping):
             schema[key] = {each: _understood(named, name) for each, named in part.items()}
         else:
             schema[key] = _understood(part, name)
+    patterns = _patterns(schema.pop("pattern"), name) if isinstance(schema.get("pattern"), str) else []
     kind = schema.get("format")
-    if isinstance(kind, str) and kind in _FORMATS:
+    if isinstance(kind, str) and kind not in _KNOWN_FORMATS:
         del schema["format"]
-        pattern = {"pattern": _FORMATS[kind]}
-        if "pattern" in schema:
-            schema["allOf"] = [*schema.get("allOf", ()), pattern]
-        else:
-            schema |= pattern
+        patterns += [_FORMATS[kind]] if kind in _FORMATS else []
+    if patterns:
+        schema["pattern"] = patterns.pop(0)
+    if patterns:
+        schema["allOf"] = [*schema.get("allOf", ()), *({"pattern": pattern} for pattern in patterns)]
+    if isinstance(schema.get("patternProperties"), Mapping):
+        _name_properties(schema, name)
     return schema
+
+
+def _patterns(pattern: str, name: str) -> list[str]:
+    try:
+        return llguidance_patterns(pattern)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{name}: the pattern {pattern!r}: {error}") from error
 
 
 def _says_nothing(key: str, schema: Mapping[str, Any]) -> bool:
@@ -96,3 +138,41 @@ def _check(schema: Mapping[str, Any], name: str) -> None:
         raise InvalidArgumentError(
             f"{name}: items is a list beside prefixItems, which has taken its place; give one of them"
         )
+
+
+def _name_properties(schema: dict[str, Any], name: str) -> None:
+    """Take away patterns, and `additionalProperties`, that no name is left for.
+
+    After a comma llguidance expects one of their names even so, and no text can go on.
+    """
+    given: Mapping[str, Any] = schema["patternProperties"]
+    patterns: dict[str, Any] = {}
+    for pattern, part in given.items():
+        translated = _patterns(pattern, name)
+        patterns[translated[0] if len(translated) == 1 else pattern] = part
+    properties = dict(schema.get("properties") or {})
+    required = schema.get("required") or ()
+    names = list(dict.fromkeys([*properties, *required])) if isinstance(required, list | tuple) else []
+    for pattern, part in list(patterns.items()):
+        if some_name(names, [pattern], others=False):
+            continue
+        for each in names:
+            if can_be(pattern, each):
+                parts = [
+                    p for p in (properties.get(each), part) if p is not None and p != {} and p is not True
+                ]
+                properties[each] = {} if not parts else parts[0] if len(parts) == 1 else {"allOf": parts}
+        del patterns[pattern]
+    if schema.get("additionalProperties") is not False and not some_name(names, patterns, others=True):
+        schema["additionalProperties"] = False
+    if properties:
+        schema["properties"] = properties
+    schema["patternProperties"] = patterns
+    if not patterns:
+        del schema["patternProperties"]
+
+
+def _both(first: Any, second: Any) -> Any:
+    if first is True or first == {}:
+        return second
+    return first if second is True or second == {} else {"allOf": [first, second]}

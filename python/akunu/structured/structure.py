@@ -47,7 +47,7 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
     InvalidArgumentError
         For more than one of them, or a value of the wrong type.
     """
-    given = [name for name in ARGUMENTS if options.get(name) is not None and options.get(name) is not False]
+    given = [name for name in ARGUMENTS if _is_given(name, options.get(name))]
     if not given:
         return None
     if len(given) > 1:
@@ -62,13 +62,21 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
     return Structure(kind, text, value if isinstance(value, StructuralTag) else None)
 
 
+def _is_given(name: Kind, value: object) -> bool:
+    return value is not None and (value is not False or name == "schema")
+
+
 def _schema(value: object) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"schema: the text is not JSON: {error}") from error
-    if not isinstance(value, Mapping):
+    if value is False:
+        raise InvalidArgumentError(
+            "schema: false accepts nothing, so no text can have it; None asks for no schema"
+        )
+    if not isinstance(value, Mapping) and value is not True:
         raise InvalidArgumentError(
             f"schema: expected a JSON schema as a mapping or JSON text, got {type(value).__name__}"
         )

@@ -16,6 +16,7 @@ from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.pretokenizers import pre_tokenizer
 from akunu.tokenizer.special import AddedTokens, Span
 from akunu.tokenizer.spm import SentencePieceBpe, byte_value
+from akunu.tokenizer.templates import Template
 from akunu.tokenizer.unigram import Unigram
 from akunu.tokenizer.vocabulary import CONTROL_TYPES, TokenType, Vocabulary
 from akunu.tokenizer.wordpiece import WordPiece
@@ -79,14 +80,9 @@ class Tokenizer:
         """The token that ends a text, or None."""
         self.unknown_id = vocabulary.unknown
         """The token that stands for what the vocabulary cannot encode, or None."""
-        self.add_bos = vocabulary.add_bos and vocabulary.bos is not None
-        """Whether `encode` begins with BOS when `add_special` is set."""
-        self.add_eos = vocabulary.add_eos and vocabulary.eos is not None
-        """Whether `encode` ends with EOS when `add_special` is set."""
-        self.pair_separators = vocabulary.pair_separators
-        """How many EOS stand between two texts that are encoded as one."""
-        self.pair_kinds = vocabulary.pair_kinds
-        """Whether the second of them has rows of another kind, where the model knows kinds."""
+        self.template: Template = vocabulary.text_template()
+        """The special tokens that `encode` puts around a text when `add_special` is set, and those of a pair
+        of texts: mostly BOS before and EOS after, or none."""
         known = (
             ("bos_token", vocabulary.bos),
             ("eos_token", vocabulary.eos),
@@ -185,7 +181,7 @@ class Tokenizer:
         text : str
             Any text. Lone surrogates become U+FFFD.
         add_special : bool
-            Begin with BOS and end with EOS where the model asks for them (never twice).
+            Begin with BOS and end with EOS, or whatever stands there by `template` (never twice).
         parse_special : bool
             Recognise control tokens, such as ``<|im_end|>``, in `text`. Leave it off for text from users:
             they could end their turn and begin another. User-defined tokens are recognised either way.
@@ -204,7 +200,8 @@ class Tokenizer:
         segments : iterable of Segment
             The stretches, in order.
         add_bos, add_eos : bool
-            Begin with BOS, end with EOS, where the model asks for it and the text does not do so already.
+            Begin with BOS and end with EOS, or what stands there by `template`, where the text does not do so
+            already.
         """
         texts: list[str] = []
         spans: list[Span] = []
@@ -226,10 +223,11 @@ class Tokenizer:
                 ids.append(part)
             else:
                 ids += self._encoder.encode(part, at_start=not ids)
-        if add_bos and self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
-            ids.insert(0, self.bos_id)
-        if add_eos and self.add_eos and self.eos_id is not None and ids[-1:] != [self.eos_id]:
-            ids.append(self.eos_id)
+        before, after = list(self.template.before), list(self.template.after)
+        if add_bos and ids[: len(before)] != before:
+            ids = before + ids
+        if add_eos and after and ids[-len(after) :] != after:
+            ids += after
         return ids
 
     def encode_inside(self, text: str) -> list[int]:

@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from akunu.base.errors import TokenizerError, UnsupportedError, errors_of
 from akunu.base.json_file import read_object, read_optional
 from akunu.tokenizer.core import Tokenizer
 from akunu.tokenizer.pieces import SPACE
+from akunu.tokenizer.templates import Template, template_of
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
 from akunu.tokenizer.words import KnownWords
 
@@ -256,12 +258,21 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
     unknown = _unknown(model, ids)
     if unknown is not None:
         types[unknown] = TokenType.UNKNOWN
-    before, after = _affixes(data.get("post_processor"))
-    bos = ids.get(before or _token_text(special, "bos_token"))
-    eos = ids.get(after or _token_text(special, "eos_token"))
-    for end in (bos, eos):
-        if end is not None and types[end] != TokenType.UNKNOWN:
-            types[end] = TokenType.CONTROL
+    template = template_of(data.get("post_processor"))
+    if max(template.ids, default=0) >= n_tokens:
+        raise TokenizerError(
+            f"post_processor: puts token {max(template.ids)} around a text, but the model's embedding has "
+            f"{n_tokens} rows"
+        )
+    bos, eos = ids.get(_token_text(special, "bos_token")), ids.get(_token_text(special, "eos_token"))
+    if template.before and bos not in template.before:
+        bos = template.before[0]
+    if template.after and eos not in template.after:
+        eos = template.after[-1]
+    for special_id in (bos, eos, *template.ids):
+        if special_id is not None and types[special_id] != TokenType.UNKNOWN:
+            types[special_id] = TokenType.CONTROL
+    around = _template(template, special, bos, eos)
     prefix, after_added = _space_prefix(data)
     return Vocabulary(
         model="gpt2" if byte_level else _KINDS[str(model.get("type", "BPE"))],
@@ -272,8 +283,9 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         bos=bos,
         eos=eos,
         unknown=unknown,
-        add_bos=_adds(special, "bos", bool(before), bos),
-        add_eos=_adds(special, "eos", bool(after), eos),
+        add_bos=bool(around.before),
+        add_eos=bool(around.after),
+        template=around,
         add_space_prefix=prefix,
         remove_extra_whitespaces=False,
         lowercase=False,
@@ -285,8 +297,6 @@ def _vocabulary(data: Mapping[str, Any], special: Mapping[str, Any], n_tokens: i
         normalized=frozenset(flags["normalized"]),
         prefix_after_added=after_added,
         spaces_in_added=not byte_level,
-        pair_separators=_pair_separators(data.get("post_processor")),
-        pair_kinds=_pair_kinds(data.get("post_processor"), special),
         names={key: name for key in special if key.endswith("_token") and (name := _text_of(special[key]))},
         chats_begin=False,
     )
@@ -366,7 +376,7 @@ def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _steps(value: object, inner: str) -> list[Mapping[str, Any]]:
-    """The steps of a normalizer, pre-tokenizer, decoder or post-processor, sequences unrolled."""
+    """The steps of a normalizer, pre-tokenizer or decoder, sequences unrolled."""
     if not isinstance(value, dict):
         return []
     if value.get("type") == "Sequence":
@@ -408,72 +418,33 @@ def _space_prefix(data: Mapping[str, Any]) -> tuple[bool, bool]:
     return False, False
 
 
-def _affixes(post_processor: object) -> tuple[str, str]:
-    """The tokens put before and after a text, "" for none."""
-    before, after = "", ""
-    for step in _steps(post_processor, "processors"):
-        kind = step.get("type")
-        if kind == "TemplateProcessing":
-            heads, tails = _template(step)
-            if len(heads) > 1 or len(tails) > 1:
-                raise UnsupportedError(
-                    f"post_processor: puts {' '.join(heads + tails)} around a text; "
-                    "at most one token before and one after are supported"
-                )
-            before, after = "".join(heads) or before, "".join(tails) or after
-        elif kind in ("BertProcessing", "RobertaProcessing"):
-            pair = [step.get("cls"), step.get("sep")]
-            if not all(isinstance(token, list) and token and isinstance(token[0], str) for token in pair):
-                raise TokenizerError("post_processor: expected cls and sep, each a token and its id")
-            before, after = (token[0] for token in pair)  # type: ignore[index]
-        elif kind != "ByteLevel":
-            raise UnsupportedError(f"post_processor: found {kind!r}, which is not supported")
-    return before, after
+def _template(template: Template, special: Mapping[str, Any], bos: int | None, eos: int | None) -> Template:
+    """What stands around texts: `tokenizer_config.json` may overrule the post-processor."""
+    adds_bos = _adds(special, "bos", bool(template.before), bos)
+    adds_eos = _adds(special, "eos", bool(template.after), eos)
+    before = (template.before or _ids_of(bos)) if adds_bos else ()
+    after = (template.after or _ids_of(eos)) if adds_eos else ()
+    if not template.ids:
+        return Template.of_ends(before, after, after, kinds=_pair_kinds(special))
+    pair = replace(
+        template.pair,
+        before=(template.pair.before or before) if adds_bos else (),
+        after=(template.pair.after or after) if adds_eos else (),
+        first_kind=template.pair.first_kind if _pair_kinds(special) else None,
+    )
+    return Template(before, after, pair)
 
 
-def _pair_separators(post_processor: object) -> int:
-    """How many tokens stand between the texts of a pair."""
-    for step in _steps(post_processor, "processors"):
-        if step.get("type") == "RobertaProcessing":
-            return 2
-        pair = step.get("pair")
-        if isinstance(pair, list):
-            texts = [i for i, item in enumerate(pair) if isinstance(item, dict) and "Sequence" in item]
-            if len(texts) == 2:
-                return max(1, texts[1] - texts[0] - 1)
-    return 1
+def _ids_of(token: int | None) -> tuple[int, ...]:
+    return () if token is None else (token,)
 
 
-def _pair_kinds(post_processor: object, special: Mapping[str, Any]) -> bool:
-    """Whether Transformers gives a model the kinds of a pair, and they differ."""
+def _pair_kinds(special: Mapping[str, Any]) -> bool:
+    """Whether Transformers gives a model the kinds of a pair."""
     names = special.get("model_input_names")
     if names is None and special.get("tokenizer_class") == "TokenizersBackend":
         names = ()  # Transformers 5's class for all that have none of their own
-    if isinstance(names, Sequence) and "token_type_ids" not in names:
-        return False
-    for step in _steps(post_processor, "processors"):
-        pair = step.get("pair")
-        if isinstance(pair, list):
-            texts = [item["Sequence"] for item in pair if isinstance(item, dict) and "Sequence" in item]
-            return any(isinstance(text, dict) and text.get("type_id") == 1 for text in texts)
-    return True
-
-
-def _template(step: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The special tokens before and after the text of a template."""
-    single = step.get("single")
-    sides: tuple[list[str], list[str]] = ([], [])
-    side = 0
-    for item in single if isinstance(single, list) else []:
-        if isinstance(item, dict) and "Sequence" in item:
-            side = 1
-            continue
-        token = item.get("SpecialToken") if isinstance(item, dict) else None
-        name = token.get("id") if isinstance(token, dict) else None
-        if not isinstance(name, str):
-            raise TokenizerError("post_processor.single: expected special tokens and one sequence")
-        sides[side].append(name)
-    return sides
+    return not isinstance(names, Sequence) or "token_type_ids" in names
 
 
 def _token_text(special: Mapping[str, Any], key: str) -> str:

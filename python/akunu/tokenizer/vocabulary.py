@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from akunu.base.errors import TokenizerError, UnsupportedError
+from akunu.tokenizer.templates import Template
 
 __all__ = ["ADDED_TYPES", "CONTROL_TYPES", "TokenType", "Vocabulary", "strings"]
 
@@ -167,9 +168,10 @@ class Vocabulary:
     spaces_in_added : bool
         U+2581 in a user-defined token is a space too. (Converters to GGUF have already written one.)
     pair_separators : int
-        How many EOS stand between two texts that are encoded as one.
-    pair_kinds : bool
-        The second of them has rows of another kind, where the model knows kinds.
+        How many EOS stand between two texts that are encoded as one; where there are two, both texts are of
+        one kind.
+    template : Template, optional
+        The special tokens around texts; None where `add_bos`, `add_eos` and `pair_separators` say it all.
     names : mapping of str to str
         Texts of special tokens by the names that chat templates have for them (``eos_token``); empty where
         the file has only ids. A text may end with another token than that.
@@ -200,7 +202,7 @@ class Vocabulary:
     prefix_after_added: bool = True
     spaces_in_added: bool = False
     pair_separators: int = 1
-    pair_kinds: bool = True
+    template: Template | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     chats_begin: bool = True
 
@@ -266,8 +268,17 @@ class Vocabulary:
         vocabulary._mark_strips(metadata)
         # RoBERTa and XLM-R put two between the texts of a pair, of one kind, and GGUF does not say so.
         if metadata.get("general.architecture") == "bert" and model in ("gpt2", "t5"):
-            vocabulary.pair_separators, vocabulary.pair_kinds = 2, False
+            vocabulary.pair_separators = 2
         return vocabulary
+
+    def text_template(self) -> Template:
+        """The special tokens around a text, and of a pair."""
+        if self.template is not None:
+            return self.template
+        before = (self.bos,) if self.add_bos and self.bos is not None else ()
+        after = (self.eos,) if self.add_eos and self.eos is not None else ()
+        n = self.pair_separators
+        return Template.of_ends(before, after, after * n, kinds=n == 1)
 
     def mark_ends_of_generation(self, known: Iterable[int]) -> None:
         """Find the tokens that end a turn, besides those that the file names."""

@@ -55,7 +55,8 @@ constexpr uint64_t kEventTimeoutMs = 10000;
     return gpu_start;
 }
 - (CFTimeInterval)GPUEndTime {
-    return gpu_end;
+    const int64_t said = setting(kGpuUs);
+    return said > 0 ? gpu_start + static_cast<double>(said) * 1e-6 : gpu_end;
 }
 - (CFTimeInterval)kernelStartTime {
     return gpu_start;

@@ -38,6 +38,7 @@ constexpr Row kSettingRows[kSettings] = {
     {"working_set", 8ll << 30},        // recommendedMaxWorkingSetSize
     {"max_buffer_length", 6ll << 30},  // three quarters of it, as on Apple silicon
     {"page_size", 4096},               // newBufferWithBytesNoCopy's alignment; 16384 on Apple silicon
+    {"gpu_us", 0},                     // that each command buffer says it took; 0: as long as it did
 };
 constexpr const char* kCounterNames[kCounters] = {"dispatches",         "command_buffers", "encoders",   "buffers",
                                                   "allocated_bytes",    "faults",          "set_buffer", "set_bytes",

@@ -25,6 +25,7 @@ enum Setting {
     kWorkingSet,
     kMaxBufferLength,
     kPageSize,
+    kGpuUs,
     kSettings
 };
 enum Counter {

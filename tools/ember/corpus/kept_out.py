@@ -18,7 +18,7 @@ def _letters(text: str) -> str:
 
 @cache
 def _prompts() -> frozenset[tuple[str, ...]]:
-    from prompts import read
+    from tools.ember.prompts import read
 
     return frozenset(_asked(p.messages) for file in FILES for p in read(file) if p.messages)
 

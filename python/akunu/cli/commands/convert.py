@@ -109,5 +109,5 @@ def _print_check(models: Mapping[str, str], text: str, threads: int | None) -> N
             akunu.load(path, threads=threads, parallel=1) as loaded,
             reporter(True, "Scoring", unit="count") as report,
         ):
-            rows.append([name, f"{loaded.perplexity(text, context=None, stride=None, progress=report):.4f}"])
+            rows.append([name, f"{loaded.perplexity(text, progress=report):.4f}"])
     print_table(["model", "perplexity"], rows, right=" r")

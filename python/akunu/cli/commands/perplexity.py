@@ -25,10 +25,13 @@ __all__ = ["command"]
     "--window",
     type=Integer(min=2),
     metavar="TOKENS",
-    help="Tokens seen at once. [default: the context]",
+    help="Tokens of a window. [default: 512, or the context]",
 )
 @click.option(
-    "--stride", type=Integer(min=1), metavar="TOKENS", help="Step of the window. [default: half of it]"
+    "--stride",
+    type=Integer(min=1),
+    metavar="TOKENS",
+    help="Slide the window by so many tokens and score each once. [default: windows side by side]",
 )
 @click.option("--limit", type=Integer(min=1), metavar="CHARS", help="Read only the first CHARS characters.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -45,13 +48,14 @@ def command(
     """Measure how well MODEL predicts the text in FILE: exp of the mean negative log-likelihood of a token.
 
     The figure goes to standard output. Lower is better; a model that knows nothing has the size of its
-    vocabulary. Only figures of the same tokenizer, text and window can be compared. FILE is UTF-8; "-" reads
+    vocabulary. Only figures of the same tokenizer, text and window can be compared: by default they are those
+    of llama-perplexity, which scores the second half of each window of 512 tokens. FILE is UTF-8; "-" reads
     standard input.
 
     \b
     Examples:
       akunu perplexity model.gguf book.txt
-      akunu perplexity model.gguf book.txt --window 512 --limit 100000     a quick look
+      akunu perplexity model.gguf book.txt --window 2048 --stride 512     each token once
     """
     ((_, text),) = read_named([str(file)])
     if limit is not None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_OF_MODELS = ("device", "context", "threads", "kv_dtype", "parallel")
-"""Options of models; what is not given takes the default of `ModelSpec`, which is the same."""
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = PathName(exists=True)
 
@@ -237,9 +235,13 @@ def command(**values: Any) -> None:
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
+    from akunu.loading.options import LoadOptions
     from akunu.server.catalog import from_name, from_place
 
-    shared = {name: values[name] for name in given(_OF_MODELS)} | writing_arguments(values)
+    shared = writing_arguments(
+        values
+    )  # what is not given takes the default of `LoadOptions`, which is the same
+    shared |= {name: values[name] for name in given(LoadOptions.__struct_fields__) if name in values}
     place = values["place"]
     models = [] if place is None else from_place(place, **shared)
     chosen = [*values["named"], *values["names"]] or ([] if models else [DEFAULT_MODEL])

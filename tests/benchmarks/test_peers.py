@@ -14,11 +14,8 @@ import pytest
 from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.bench.gguf_file import write_gguf
 from akunu.loading.synthetic import SyntheticModel
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import measure
-import peers
-from json_file import write_json
+from bench import measure, peers
+from bench.json_file import write_json
 
 MODEL = Path("a.gguf")
 
@@ -194,6 +191,17 @@ def test_bytes_of_a_decoded_token(tmp_path):
     assert peers.bytes_per_token(path, "pp8") == 0
 
 
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's peaks are measured before and after each call, seconds each time."""
+    monkeypatch.setattr(peers, "probe", lambda threads: peaks(30.0))
+
+
+def test_the_peaks_of_this_machine_are_measured():
+    found = measure.probe(1)
+    assert found.read_bytes > 0 and found.f32_flops > 0 and found.int8_ops > 0
+
+
 PEER = """
 import json, sys
 arguments = sys.argv[1:]
@@ -205,7 +213,7 @@ print(json.dumps(results))
 """
 
 
-def test_both_engines_run_on_the_same_file(tmp_path, capsys):
+def test_both_engines_run_on_the_same_file(steady, tmp_path, capsys):
     peer = tmp_path / "llama-bench"
     peer.write_text(f"#!{sys.executable}\n{PEER}")
     peer.chmod(0o755)
@@ -239,7 +247,7 @@ def test_both_engines_run_on_the_same_file(tmp_path, capsys):
     assert ET.fromstring(chart.read_text()).tag.endswith("svg")
 
 
-def test_a_busy_machine_gives_no_figures_and_status_1(tmp_path, capsys):
+def test_a_busy_machine_gives_no_figures_and_status_1(steady, tmp_path, capsys):
     peer = tmp_path / "llama-bench"
     peer.write_text(f"#!{sys.executable}\n{PEER}")
     peer.chmod(0o755)

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from akunu.base.errors import AkunuError
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import busy
+from bench import busy
 
 IDLE = busy.Condition("idle")
 

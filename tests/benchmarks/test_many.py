@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from akunu.base.errors import AkunuError
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 OUTPUT = """
 main: n_kv_max = 2048, n_batch = 2048, n_ubatch = 512, flash_attn = -1
@@ -23,7 +18,7 @@ llama_perf_context_print:        load time =     123.45 ms
 
 
 def test_the_rate_of_a_number_of_streams_is_read() -> None:
-    from many import table_rate
+    from bench.many import table_rate
 
     assert table_rate(OUTPUT, 4) == 52.01
     with pytest.raises(AkunuError, match="no row of 8 streams"):

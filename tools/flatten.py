@@ -1,6 +1,6 @@
 """Turn .metal files into self-contained texts inside one C++ file.
 
-    python flatten.py --compiler=c++ --output sources.cpp --depfile sources.d -I DIR FILE.metal ...
+    python -m tools.flatten --compiler=c++ --output sources.cpp --depfile sources.d -I DIR FILE.metal ...
 
 `newLibraryWithSource:` sees no files, so quoted includes are replaced by their text, once each. The C++ file
 also lists the functions of each text, as the preprocessor leaves them: the host then compiles only the texts
@@ -15,9 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cmake"))
-
-from texts import FlattenError, depfile, flatten, literal
+from tools.texts import FlattenError, depfile, flatten, literal
 
 ANGLE = re.compile(r"^\s*#\s*include\s*<.*$", re.MULTILINE)
 HOST_NAME = re.compile(r'host_name\s*\(\s*((?:"[^"]*"\s*)+)\)')

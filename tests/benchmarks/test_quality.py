@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from akunu.bench.gguf_file import write_gguf
 from akunu.loading.synthetic import SyntheticModel
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import quality
+from bench import quality
 
 
 def test_the_f32_copy_goes_where_there_is_room(tmp_path, monkeypatch):

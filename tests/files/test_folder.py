@@ -18,9 +18,8 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 import akunu
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.server.catalog import from_name
+from hub.test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
 from models import folders, tiny
-
-from .test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
 
 SPECIAL = ["<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
 TEMPLATE = (

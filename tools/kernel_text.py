@@ -1,18 +1,16 @@
 """The interpreter's text inside a C++ file, which NVRTC compiles at run time.
 
-python kernel_text.py --output source.cpp --depfile source.d
+python -m tools.kernel_text --output source.cpp --depfile source.d
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "cmake"))
+from tools.texts import depfile, flatten, literal
 
-from texts import depfile, flatten, literal  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def source(seen: set[Path]) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
-import embed
+from bench import embed
 
 TEXTS = ["a", "b"]
 

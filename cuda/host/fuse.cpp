@@ -1,0 +1,134 @@
+// Commands that do the work of several: see DecodeAttentionParams.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+
+#include "cuda/host/consumed.h"
+#include "cuda/host/program.h"
+#include "cuda/host/words.h"
+#include "cuda/kernels/kv_layout.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 max_rows,
+                                        u32 blocks) {
+    if (c.size() < 3 || c[0].op != Op::kRopeKv) return {};
+    const bool split = c[1].op == Op::kAttentionSplit && c[2].op == Op::kAttentionMerge;
+    if (!split && (c[1].op != Op::kAttention || c[2].op != Op::kQuantize)) return {};
+    Consumed rope(c[0]), attention(c[1]), last(c[2]);
+    using A = AttentionParams;
+    using Q = QuantizeParams;
+    const DecodeAttentionParams p{.rows = 0,
+                                  .step = 0,
+                                  .keys = 0,
+                                  .n_heads = rope.take(&RopeKvParams::n_heads),
+                                  .n_kv_heads = rope.take(&RopeKvParams::n_kv_heads),
+                                  .head_dim = rope.take(&RopeKvParams::head_dim),
+                                  .rope_dim = rope.take(&RopeKvParams::rope_dim),
+                                  .style = rope.take(&RopeKvParams::style),
+                                  .qk_norm = rope.take(&RopeKvParams::qk_norm),
+                                  .eps = rope.take(&RopeKvParams::eps),
+                                  .window = attention.take(&A::window),
+                                  .max_pages = rope.take(&RopeKvParams::max_pages),
+                                  .page_words = rope.take(&RopeKvParams::page_words),
+                                  .scale = attention.take(&A::scale),
+                                  .softcap = attention.take(&A::softcap),
+                                  .formats = split ? last.take(&A::formats) : last.take(&Q::formats)};
+    rope.patched(&RopeKvParams::rows, PatchSource::kRows);
+    rope.patched(&RopeKvParams::step, PatchSource::kStep);
+    const auto same_attention = [&](Consumed& of) {
+        of.patched(&A::rows, PatchSource::kRows);
+        of.patched(&A::step, PatchSource::kStep);
+        of.patched(&A::keys, PatchSource::kKeys);
+        of.demand(&A::n_heads, p.n_heads);
+        of.demand(&A::n_kv_heads, p.n_kv_heads);
+        of.demand(&A::head_dim, p.head_dim);
+        of.demand(&A::window, p.window);
+        of.demand(&A::max_pages, p.max_pages);
+        of.demand(&A::page_words, p.page_words);
+        of.demand(&A::scale, p.scale);
+        of.demand(&A::softcap, p.softcap);
+        of.demand(&A::formats, p.formats);
+    };
+    same_attention(attention);
+    if (split) {
+        same_attention(last);
+    } else {
+        last.patched(&Q::rows, PatchSource::kRows);
+        last.demand(&Q::dim, p.n_heads * p.head_dim);
+    }
+    // Its own buffers are those of kRopeKv, then partial results, and outputs.
+    std::array<Binding, 11> buffers;
+    for (std::size_t i = 0; i < 8; ++i) buffers[i] = rope.buffer(i);
+    const Binding &q = buffers[0], &kv = buffers[4], &rows = buffers[6], &pages = buffers[7];
+    attention.demand_buffer(0, q);
+    attention.demand_buffer(1, kv);
+    attention.demand_buffer(3, rows);
+    attention.demand_buffer(4, pages);
+    buffers[8] = attention.buffer(2);
+    last.demand_buffer(0, buffers[8]);
+    buffers[9] = last.buffer(1);
+    buffers[10] = last.buffer(2);
+    if (split) last.demand_buffer(3, rows);
+    if (!rope.whole() || !attention.whole() || !last.whole() || c[0].kv != c[1].kv || !q || p.head_dim % 4 != 0)
+        return {};
+    // Where keys are split, units are no more than blocks.
+    const std::uint64_t units = std::min(blocks, kMaxSplits * max_rows * p.n_kv_heads);
+    const std::uint64_t bytes = units * (p.n_heads / p.n_kv_heads) * (p.head_dim + 2) * sizeof(float);
+    if (blocks > kMaxTickets || bytes > buffers[8].end() - buffers[8].offset) return {};
+    Command out{};
+    out.op = kOpDecodeAttention;
+    out.barrier = commands[0].barrier;
+    out.kv = commands[1].kv;
+    out.n_patches = 3;
+    for (u32 i = 0; i < 3; ++i) out.patch_field[i] = i;
+    out.patch_value[0] = kPatchRows;
+    out.patch_value[1] = kPatchStep;
+    out.patch_value[2] = kPatchKeys;
+    out.label = commands[1].label;
+    std::memcpy(out.params, &p, sizeof p);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        if (buffers[i]) out.buffers[i] = reinterpret_cast<u64>(buffers[i].as());
+    }
+    return out;
+}
+
+}  // namespace
+
+bool same_shape(const Command& a, const Command& b) {
+    const auto& p = reinterpret_cast<const DecodeAttentionParams&>(a.params);
+    const auto& q = reinterpret_cast<const DecodeAttentionParams&>(b.params);
+    return a.kv == b.kv && a.buffers[6] == b.buffers[6] && a.buffers[7] == b.buffers[7] && p.window == q.window &&
+           p.n_heads == q.n_heads && p.n_kv_heads == q.n_kv_heads && p.head_dim == q.head_dim;
+}
+
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
+    const bool of_texts = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
+    std::vector<Command> out;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const auto one = of_texts ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
+                                                     table.max_rows, blocks)
+                                  : std::nullopt;
+        out.push_back(one ? *one : commands[i]);
+        if (one) i += 2;
+    }
+    const Command* before = nullptr;
+    for (Command& c : out) {
+        if (c.op != kOpDecodeAttention) continue;
+        c.as_before = before && same_shape(c, *before);
+        before = &c;
+    }
+    if (table.max_rows == 1) set_words(out);
+    return out;
+}
+
+void note_merged(DispatchTable& table, std::span<const Command> fused) {
+    for (DispatchCmd& c : table.commands) c.merged = true;
+    for (const Command& c : fused) table.commands[c.label].merged = false;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,79 @@
+#include "cuda/host/needs.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+
+#include "cuda/kernels/kv_layout.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+bool uses_kv_type(u32 op) {
+    return op == kOpRopeKv || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
+           op == kOpDecodeAttention;
+}
+
+template <typename Names>
+std::string list(const char* name, const std::set<u32>& values, Names&& text) {
+    std::string out = std::string("#define ") + name;
+    for (const u32 v : values) out += " X(" + text(v) + ")";
+    return out + "\n";
+}
+
+}  // namespace
+
+void Needs::add(const Needs& o) {
+    ops.insert(o.ops.begin(), o.ops.end());
+    readers.insert(o.readers.begin(), o.readers.end());
+    kv_types.insert(o.kv_types.begin(), o.kv_types.end());
+    groups.insert(o.groups.begin(), o.groups.end());
+    decode_kinds.insert(o.decode_kinds.begin(), o.decode_kinds.end());
+}
+
+bool Needs::covers(const Needs& o) const {
+    return std::ranges::includes(ops, o.ops) && std::ranges::includes(readers, o.readers) &&
+           std::ranges::includes(kv_types, o.kv_types) && std::ranges::includes(groups, o.groups) &&
+           std::ranges::includes(decode_kinds, o.decode_kinds);
+}
+
+std::string Needs::definitions() const {
+    const auto number = [](u32 v) { return std::to_string(v); };
+    std::uint64_t mask = 0;
+    for (const u32 op : ops) mask |= std::uint64_t{1} << op;
+    return "#define AKUNU_OPS " + std::to_string(mask) + "ull\n" + list("AKUNU_READERS", readers, number) +
+           list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
+           list("AKUNU_DECODE_KINDS", decode_kinds, number);
+}
+
+Needs needs_of(std::span<const Command> commands) {
+    Needs n;
+    for (const Command& c : commands) {
+        n.ops.insert(c.op);
+        for (const WeightPlanes& w : c.weights) {
+            if (w.codes) n.readers.insert(w.reader);
+        }
+        if (!uses_kv_type(c.op)) continue;
+        n.kv_types.insert(c.kv);
+        if (c.op == kOpRopeKv || c.op == kOpAttentionWeights) continue;
+        if (c.op == kOpDecodeAttention) {
+            const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
+            n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
+        } else {
+            const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
+            n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads));
+        }
+    }
+    // Those that one model uses sooner or later, so that they are compiled together.
+    const auto together = [&](std::initializer_list<u32> ops) {
+        if (std::ranges::any_of(ops, [&](u32 op) { return n.ops.contains(op); })) n.ops.insert(ops);
+    };
+    together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
+    together({kOpRopeKv, kOpKvCopy});
+    together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
+    return n;
+}
+
+}  // namespace akunu::cuda

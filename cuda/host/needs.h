@@ -1,0 +1,22 @@
+// What a module of kernels must have.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+
+#include "cuda/kernels/command.h"
+
+namespace akunu::cuda {
+
+struct Needs {
+    std::set<u32> ops, readers, kv_types, groups, decode_kinds;
+    void add(const Needs& other);
+    bool covers(const Needs& other) const;
+    // The lists that cuda/kernels/interpreter.cu begins with.
+    std::string definitions() const;
+};
+
+Needs needs_of(std::span<const Command> commands);
+
+}  // namespace akunu::cuda

@@ -1,0 +1,161 @@
+// A command of the core's as the interpreter's.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.h"
+#include "cuda/host/formats.h"
+#include "cuda/host/pack.h"
+#include "cuda/host/program.h"
+#include "cuda/host/streams.h"
+#include "cuda/kernels/kv_layout.h"
+
+namespace akunu::cuda {
+
+namespace {
+
+// The ops that the interpreter knows.
+constexpr std::pair<Op, OpCode> kOpCodes[] = {
+    {Op::kEmbed, kOpEmbed},
+    {Op::kEmbedPosition, kOpEmbedPosition},
+    {Op::kUnfold, kOpUnfold},
+    {Op::kRopeTable, kOpRopeTable},
+    {Op::kNorm, kOpNorm},
+    {Op::kNormAdd, kOpNormAdd},
+    {Op::kLayerNorm, kOpLayerNorm},
+    {Op::kQuantize, kOpQuantize},
+    {Op::kMatmul, kOpMatmul},
+    {Op::kGateUp, kOpGateUp},
+    {Op::kNormQkv, kOpNormQkv},
+    {Op::kNormGateUp, kOpNormGateUp},
+    {Op::kGateAct, kOpGateAct},
+    {Op::kRopeKv, kOpRopeKv},
+    {Op::kAttention, kOpAttention},
+    {Op::kAttentionSplit, kOpAttentionSplit},
+    {Op::kAttentionMerge, kOpAttentionMerge},
+    {Op::kAttentionWeights, kOpAttentionWeights},
+    {Op::kKvCopy, kOpKvCopy},
+    {Op::kSpeechRules, kOpSpeechRules},
+    {Op::kArgmax, kOpArgmax},
+    {Op::kSamplePrepare, kOpSamplePrepare},
+    {Op::kSampleSelect, kOpSampleSelect},
+    {Op::kLogprobs, kOpLogprobs},
+    {Op::kAccept, kOpAccept},
+    {Op::kPool, kOpPool},
+    {Op::kRecur, kOpRecur},
+    {Op::kColumnSquares, kOpColumnSquares},
+};
+
+static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
+static_assert(std::extent_v<decltype(Command::patch_field)> == kMaxPatches);
+static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource::kKeys) == u32(kPatchKeys));
+
+[[noreturn]] void refuse(const DispatchCmd& c, const std::string& why) {
+    throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)) + ": " + why);
+}
+
+u32 kv_type(const DispatchCmd& c) {
+    switch (c.kv) {
+        case DType::F16:
+            return kKvF16;
+        case DType::F32:
+            return kKvF32;
+        case DType::Q8_0:
+            return kKvQ8;
+        default:
+            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv).name) + "'");
+    }
+}
+
+}  // namespace
+
+std::optional<OpCode> op_code(Op op) {
+    const auto* code = std::ranges::find(kOpCodes, op, &std::pair<Op, OpCode>::first);
+    return code == std::end(kOpCodes) ? std::nullopt : std::optional(code->second);
+}
+
+namespace {
+
+void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
+    const auto places = weights_in(c);
+    for (const WeightPlace& w : places) {
+        if (w.weight >= std::size(out.weights)) refuse(c, "more than three weights");
+        const DType dtype = &w == &places.back() ? c.last_weight : c.weight;
+        const auto reader = reader_of(dtype);
+        if (!reader) refuse(c, "weights of type '" + std::string(dtype_info(dtype).name) + "'");
+        const bool planar = dtype_info(dtype).planar();
+        if (planar && !w.planar()) refuse(c, "weights of a planar type");
+        if (dtype != c.weight && std::ranges::find(kMixedQkv, MixedQkv{c.weight, dtype}) == std::end(kMixedQkv)) {
+            refuse(c, std::string(dtype_info(c.weight).name) + " beside " + std::string(dtype_info(dtype).name));
+        }
+        if (c.op != Op::kEmbed && staged_bytes(w.cols) + kSharedHead > g.shared_bytes) {
+            refuse(c, "rows of " + std::to_string(w.cols) + " inputs do not fit a block's memory of " +
+                          std::to_string(g.shared_bytes) + " bytes");
+        }
+        const Binding& at = c.buffers[w.buffer];
+        WeightPlanes& planes = out.weights[w.weight];
+        planes.reader = reader->reader;
+        planes.spec = reader->spec;
+        planes.codes = reinterpret_cast<u64>(at.as());
+        planes.extras = planar ? out.buffers[w.scales] : planes.codes + plane_offset(dtype, w.rows, w.cols);
+        if (planar) planes.biases = out.buffers[w.biases];  // 0: the type has none
+    }
+    set_streams(c, places, out, g);
+}
+
+void check_heads(const DispatchCmd& c, u32 heads, u32 kv_heads, u32 head_dim) {
+    const u32 group = kv_heads ? heads / kv_heads : 0;
+    if (head_dim == 0 || head_dim > kMaxHeadDim || group == 0 || group > kMaxGroup || heads % kv_heads != 0) {
+        refuse(c, std::to_string(heads) + " heads of " + std::to_string(head_dim) + " over " +
+                      std::to_string(kv_heads) + " KV heads; at most " + std::to_string(kMaxHeadDim) + " and " +
+                      std::to_string(kMaxGroup) + " for each are known");
+    }
+}
+
+Command compiled(const DispatchCmd& c, const Geometry& geometry) {
+    Command out{};
+    const auto code = op_code(c.op);
+    if (!code) throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)));
+    out.op = *code;
+    out.barrier = c.barrier;
+    out.kv = kv_type(c);
+    out.half_input = c.input_format == kActF16;
+    out.n_patches = c.n_patches;
+    for (std::size_t i = 0; i < c.n_patches; ++i) {
+        out.patch_field[i] = c.patches[i].offset / 4;
+        out.patch_value[i] = static_cast<u32>(c.patches[i].source);
+    }
+    std::memcpy(out.params, c.params.data(), c.param_bytes);
+    for (std::size_t i = 0; i < c.n_buffers; ++i) {
+        if (c.buffers[i]) out.buffers[i] = reinterpret_cast<u64>(c.buffers[i].as());
+    }
+    set_weights(c, out, geometry);
+    if (c.op == Op::kRopeKv) {
+        const auto p = c.params_as<RopeKvParams>();
+        check_heads(c, p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim);
+    } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
+        const auto p = c.params_as<AttentionParams>();
+        check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+        if (c.buffers[c.op == Op::kAttentionMerge ? 4 : 5]) refuse(c, "attention with sinks");
+    } else if (c.op == Op::kAttentionWeights) {
+        const auto p = c.params_as<AttentionWeightsParams>();
+        check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry) {
+    std::vector<Command> out;
+    for (const DispatchCmd& c : table.commands) {
+        out.push_back(compiled(c, geometry));
+        out.back().label = static_cast<u32>(out.size() - 1);
+    }
+    return out;
+}
+
+}  // namespace akunu::cuda

@@ -1,0 +1,117 @@
+"""What a Hugging Face folder says of how its Whisper model decodes and hears, beside the sizes.
+
+OpenAI's folders and those tuned from them write it into `generation_config.json`; folders of before it was
+there, into `config.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
+from akunu.base.json_file import read_optional
+from akunu.describe.config_numbers import shown
+from akunu.speech.languages import language_code
+
+__all__ = ["DecodingSettings", "check_preprocessor"]
+
+_HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
+"""Of `preprocessor_config.json`: how sound becomes the input of every Whisper model."""
+
+
+@dataclass(frozen=True)
+class DecodingSettings:
+    """How a model's own files have it decoded, where the caller does not say otherwise.
+
+    Attributes
+    ----------
+    suppressed : tuple of int or None
+        Ids that never come (`suppress_tokens`); None: the marks of sounds that are no speech, by OpenAI's
+        rule.
+    not_first : tuple of int or None
+        Ids that do not begin a text (`begin_suppress_tokens`); None: a space, and the end.
+    language : str or None
+        The code of the language that is written (`language`, or a language among `forced_decoder_ids`);
+        None: it is detected.
+    """
+
+    suppressed: tuple[int, ...] | None = None
+    not_first: tuple[int, ...] | None = None
+    language: str | None = None
+
+    @classmethod
+    def of_folder(cls, folder: Path, languages: Mapping[str, int], vocab_size: int) -> DecodingSettings:
+        """What a folder says.
+
+        Parameters
+        ----------
+        folder
+            Where the files lie.
+        languages
+            Ids of the languages' tokens, by code.
+        vocab_size
+            Rows of the embedding.
+
+        Raises
+        ------
+        ModelFileError
+            A value is not what it should be.
+        """
+        path = folder / "generation_config.json"
+        said = read_optional(path)
+        forced = said.get("forced_decoder_ids")
+        if not said:  # the forced ids of older folders are those of the model that they were tuned from
+            path = folder / "config.json"
+            said = read_optional(path)
+        try:
+            return cls(
+                _ids(said, "suppress_tokens", vocab_size),
+                _ids(said, "begin_suppress_tokens", vocab_size),
+                _language(said.get("language"), forced, languages),
+            )
+        except (ModelFileError, InvalidArgumentError) as error:
+            raise ModelFileError(f"{path}: {error}") from None
+
+
+def check_preprocessor(folder: Path, mels: int, audio_context: int) -> None:
+    """Raise unless `preprocessor_config.json`, if there is one, describes the sound that Akunu gives a model.
+
+    Raises
+    ------
+    UnsupportedError
+        It has another rate, another window, or other mel filters.
+    """
+    path = folder / "preprocessor_config.json"
+    said = read_optional(path)
+    expected = _HEARD | {"feature_size": mels, "chunk_length": audio_context // 50}
+    for name, value in expected.items():
+        if said.get(name, value) != value:
+            raise UnsupportedError(f"{path}: {name} is {shown(said[name])}, expected {value}")
+
+
+def _ids(said: Mapping[str, object], name: str, vocab_size: int) -> tuple[int, ...] | None:
+    value = said.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(i) is int and 0 <= i < vocab_size for i in value):
+        raise ModelFileError(f"{name}: found {shown(value)}, expected a list of ids below {vocab_size}")
+    return tuple(value)
+
+
+def _language(named: object, forced: object, languages: Mapping[str, int]) -> str | None:
+    """The code of the language that a folder is for."""
+    if named is not None:
+        if not isinstance(named, str):
+            raise ModelFileError(f"language: found {shown(named)}, expected a code or an English name")
+        return language_code(named.removeprefix("<|").removesuffix("|>"))
+    if forced is None:
+        return None
+    if not isinstance(forced, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in forced):
+        raise ModelFileError(
+            f"forced_decoder_ids: found {shown(forced)}, expected pairs of a position and an id"
+        )
+    codes = {i: code for code, i in languages.items()}
+    return next((codes[i] for _, i in forced if isinstance(i, int) and i in codes), None)

@@ -1,0 +1,199 @@
+"""The suite's own rules: what a test leaves behind is its failure, and the order is drawn from a seed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from children import ROOT, environment
+
+LEAVES = {
+    "sys.path": "sys.path.insert(0, '/somewhere')",
+    "os.environ['LEFT']": "os.environ['LEFT'] = '1'",
+    "os.environ['GIVEN']": "del os.environ['GIVEN']",
+    "the current folder": "os.chdir('/')",
+    "the handler of SIGUSR1": "signal.signal(signal.SIGUSR1, lambda *_: None)",
+    "warnings.filters": "warnings.simplefilter('error', BytesWarning)",
+    "thread left": "threading.Thread(target=END.wait, name='left').start()",
+    "thread daemon (daemon)": "threading.Thread(target=END.wait, name='daemon', daemon=True).start()",
+    "descriptor": "KEPT.append(open(__file__))",
+    "descriptor ": "KEPT.append(socket.socket())",
+}
+HEAD = """
+import os, signal, socket, sys, threading, warnings
+import pytest
+
+END, KEPT = threading.Event(), []
+
+@pytest.fixture(scope="module")
+def of_the_module():
+    yield []
+
+def test_the_last_thing(request):
+    request.session.config.add_cleanup(END.set)
+"""
+
+
+def run(folder: Path, *args: str, **settings: str) -> str:
+    """What pytest says of the files in a folder, which has the rules of this suite."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "conftest.py").write_text("import left_behind\nleft_behind.PATIENCE = 0.5\n")
+    options = [
+        "-q",
+        "--import-mode=importlib",
+        "-p",
+        "left_behind",
+        "-p",
+        "order",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:schemathesis",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *args], cwd=folder, capture_output=True, text=True,
+        timeout=120, env=environment(GIVEN="1", **settings),
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def outcomes(out: str) -> dict[str, str]:
+    lines = [line.split() for line in out.splitlines() if line.startswith(("FAILED ", "ERROR ", "PASSED "))]
+    return {name.rsplit("::", 1)[-1]: what for what, name, *_ in lines}
+
+
+def test_what_a_test_leaves_behind_is_its_own_failure(tmp_path: Path) -> None:
+    tests = [f"def test_{i}():\n    {code}\n" for i, code in enumerate(LEAVES.values())]
+    after = "def test_after():\n    assert '/somewhere' not in sys.path and os.environ['GIVEN']\n"
+    (tmp_path / "test_made.py").write_text("\n".join([HEAD, *tests, after]))
+    out = run(tmp_path, "-rA", "--seed", "1")
+    assert {name for name, what in outcomes(out).items() if what == "ERROR"} == {
+        f"test_{i}" for i in range(len(LEAVES))
+    }
+    assert "test_after" in out and " failed" not in out
+    assert "AKUNU_TEST_SEED=1 gives this order again" in out
+    for what in LEAVES:
+        assert f"\n  {what}" in out, out
+
+
+def test_what_a_test_may_do(tmp_path: Path) -> None:
+    """It puts things back, its failures fail once, and what fixtures of the module hold is theirs."""
+    (tmp_path / "test_made.py").write_text(
+        HEAD
+        + """
+def test_puts_back(monkeypatch, tmp_path):
+    monkeypatch.setenv("LEFT", "1")
+    monkeypatch.syspath_prepend("/somewhere")
+    monkeypatch.chdir(tmp_path)
+    with open(__file__), warnings.catch_warnings():
+        warnings.simplefilter("error")
+    thread = threading.Thread(target=lambda: END.wait(0.2))
+    thread.start()
+
+def test_cycle():
+    cycle = [open(os.devnull)]
+    cycle.append(cycle)
+
+def test_connection(of_the_module):
+    of_the_module.append(socket.socket())
+
+def test_fails():
+    file = open(__file__)
+    assert not file
+"""
+    )
+    out = run(tmp_path, "-rA", "-W", "ignore")
+    assert set(outcomes(out).values()) == {"PASSED", "FAILED"} and "1 failed, 4 passed" in out, out
+
+
+def test_an_import_and_a_module_s_fixture_leave_nothing_either(tmp_path: Path) -> None:
+    (tmp_path / "test_imported.py").write_text("import sys\nsys.path.insert(0, '/there')\ndef test(): pass\n")
+    (tmp_path / "test_fixture.py").write_text(
+        """
+import os
+import pytest
+
+KEPT = []
+
+@pytest.fixture(scope="module", autouse=True)
+def setting():
+    os.environ["OF_A_FIXTURE"] = "1"
+    KEPT.append(open(__file__))
+
+def test():
+    pass
+"""
+    )
+    out = run(tmp_path, "--continue-on-collection-errors")
+    assert "test_imported.py leaves behind:\n  sys.path: added ['/there']" in out
+    assert (
+        "a fixture of this file leaves behind:\n  os.environ['OF_A_FIXTURE']: was None, is '1'\n  descriptor"
+        in out
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tests that say when they run; a fixture with parameters and one of the module, which are made once."""
+    folder = tmp_path_factory.mktemp("order")
+    for file in "abcd":
+        (folder / f"test_{file}.py").write_text(
+            f"""
+import pytest
+
+@pytest.fixture(scope="module", params=[1, 2])
+def costly(request):
+    print("\\nMADE {file}", request.param)
+
+@pytest.mark.parametrize("n", range(6))
+def test_{file}(n, costly):
+    pass
+"""
+        )
+    return folder
+
+
+def order(files: Path, *args: str, **settings: str) -> list[str]:
+    out = run(files, "--collect-only", *args, **settings)
+    return [line for line in out.splitlines() if "::" in line]
+
+
+def test_a_seed_gives_an_order_and_files_stay_together(files: Path) -> None:
+    orders = [order(files, "--seed", str(seed)) for seed in (1, 2)]
+    assert order(files, AKUNU_TEST_SEED="2") == orders[1] != orders[0]
+    assert sorted(orders[0]) == sorted(orders[1]) and len(orders[0]) == 48
+    for tests in orders:
+        names = [test.split("::")[0] for test in tests]
+        assert sum(a != b for a, b in pairwise(names)) == 3
+        assert [int(test[-2]) for test in tests[:6]] != sorted(int(test[-2]) for test in tests[:6])
+    assert run(files, "-s", "--seed", "3").count("MADE") == 8
+
+
+def test_the_seed_is_printed_and_processes_share_it(files: Path) -> None:
+    out = run(files, "-n", "2", "-v")
+    assert "order of the tests: seed " in out and "48 passed" in out
+    seed = int(out.split("order of the tests: seed ")[1].split()[0])
+    assert f"AKUNU_TEST_SEED={seed} gives it again" in out
+
+
+def test_no_test_and_no_tool_changes_where_modules_are_found() -> None:
+    """pyproject.toml says it for tests (`pythonpath`), `children.environment` for their processes."""
+    changed = ("sys.path" + "[", "sys.path" + ".", "sys.path" + " =", "sys.path" + " +=")
+    sources = [
+        path
+        for name in ("bench", "cmake", "cuda", "metal", "tests", "tools")
+        for path in (ROOT / name).rglob("*.py")
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        if path not in (Path(__file__), ROOT / "tests" / "left_behind.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if any(text in line for text in changed)
+    ]
+    assert found == []
