@@ -43,7 +43,7 @@ Weight Loader::kept(const Weight& w, const HostTensor& t) {
         owned_.emplace_back(device_, w.data.buffer);
         owned_bytes_ += w.data.buffer.size;
     }
-    loaded(bytes);
+    loaded(t.total_bytes());
     return w;
 }
 
