@@ -70,10 +70,11 @@ class Lab {
     Device& device() { return *device_; }
 
     LabWeight weight(const std::string& dtype, const py::buffer& data, std::uint64_t rows, std::uint64_t cols,
-                     bool prepare, bool whole, std::size_t copies) {
+                     bool prepare, bool whole, std::uint64_t experts, std::size_t copies) {
         const DTypeInfo& info = dtype_named(dtype);
         const py::buffer_info view = data.request();
-        const std::uint64_t expected = rows * row_bytes(info.id, cols);
+        const std::uint64_t count = std::max<std::uint64_t>(experts, 1),
+                            expected = count * rows * row_bytes(info.id, cols);
         if (static_cast<std::uint64_t>(view.size * view.itemsize) != expected || copies == 0) {
             throw InvalidArgumentError("a weight of " + std::to_string(rows) + "x" + std::to_string(cols) + " " +
                                        dtype + " takes " + std::to_string(expected) + " bytes and at least one copy");
@@ -82,11 +83,14 @@ class Lab {
         w.device = device_;
         w.host = {info, static_cast<const std::byte*>(view.ptr), expected};
         HostTensor tensor = w.host.tensor(info.id, rows, cols);
+        const std::vector<HostTensor> parts = lab::parts_of(tensor, experts);
         if (whole) tensor.whole = Whole::kTexts;
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
-            w.copies.push_back(prepare ? device_->prepare_weight(tensor) : device_->map_weight(tensor));
+            w.copies.push_back(experts   ? device_->prepare_experts(parts)
+                               : prepare ? device_->prepare_weight(tensor)
+                                         : device_->map_weight(tensor));
             if (!w.copies.back().mapped) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
         }
         if (w.owned.size() == copies) w.host = {};
@@ -323,7 +327,7 @@ void bind_lab(py::module_& m) {
         .def("supports_kv",
              [](Lab& l, const std::string& dtype) { return l.device().supports_kv(dtype_named(dtype).id); })
         .def("weight", &Lab::weight, py::arg("dtype"), py::arg("data"), py::arg("rows"), py::arg("cols"), py::kw_only(),
-             py::arg("prepare") = true, py::arg("whole") = false, py::arg("copies") = 1)
+             py::arg("prepare") = true, py::arg("whole") = false, py::arg("experts") = 0, py::arg("copies") = 1)
         .def("run", &Lab::run, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),
              py::arg("kv_dtype") = "f16")
         .def("time", &Lab::time, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),

@@ -83,6 +83,22 @@ struct SplitWeight {
     }
 };
 
+// The equal parts of a weight that follow each other, each of `tensor`'s rows: those of so many experts.
+inline std::vector<HostTensor> parts_of(const HostTensor& tensor, std::uint64_t experts) {
+    std::vector<HostTensor> parts;
+    for (std::uint64_t i = 0; i < experts; ++i) {
+        const auto part = [&](std::span<const std::byte> all) {
+            return all.subspan(all.size() / experts * i, all.size() / experts);
+        };
+        HostTensor t = tensor;
+        t.bytes = part(tensor.bytes);
+        t.scales = part(tensor.scales);
+        t.biases = part(tensor.biases);
+        parts.push_back(t);
+    }
+    return parts;
+}
+
 // Binds the other planes of the weight that is in this buffer, where its op has places for them; `all_buffers` follows,
 // once all are bound.
 inline void bind_planes(DispatchCmd& cmd, std::size_t buffer, const Weight& w) {

@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -22,6 +23,11 @@ constexpr Named<Activation> kActivations[] = {
     {"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu}, {"tanh", kActTanh}, {"relu", kActRelu}};
 constexpr Named<RopeStyle> kRopeStyles[] = {{"interleaved", kRopeInterleaved}, {"half", kRopeHalf}};
 constexpr Named<Pooling> kPoolings[] = {{"mean", kPoolMean}, {"cls", kPoolFirst}, {"last", kPoolLast}};
+
+constexpr Named<Gating> kGatings[] = {{"softmax", kGateSoftmax},
+                                      {"sigmoid", kGateSigmoid},
+                                      {"softmax_chosen", kGateSoftmaxChosen},
+                                      {"sqrt_softplus", kGateSqrtSoftplus}};
 
 // Reads the fields of one object: a dataclass or a mapping.
 class Fields {
@@ -160,6 +166,45 @@ FeedForwardConfig to_feed_forward(const Fields& f) {
     return config;
 }
 
+RouterConfig to_router(const Fields& f) {
+    return {.gating = f.one_of(kGatings, "gating"),
+            .groups = f.integer("groups", 0),
+            .groups_used = f.integer("groups_used", 0),
+            .group_top = f.integer("group_top", 0),
+            .renormalise = f.flag("renormalise"),
+            .sum_eps = f.number("sum_eps", 0),
+            .sum_min = f.number("sum_min", 0),
+            .scale = f.number("scale", 1)};
+}
+
+ExpertsConfig to_experts(const Fields& f) {
+    const ExpertsConfig e{.count = f.integer("count"),
+                          .used = f.integer("used"),
+                          .dim = f.integer("dim"),
+                          .shared_dim = f.integer("shared_dim", 0),
+                          .router = to_router(Fields(f.optional("router"), f.path() + "router.")),
+                          .activation = f.one_of(kActivations, "activation"),
+                          .limit = f.number("limit", 0),
+                          .sharpness = f.number("sharpness", 1),
+                          .up_offset = f.number("up_offset", 0)};
+    f.check(e.count > 0, "count", e.count, "at least 1");
+    f.check(e.dim > 0, "dim", e.dim, "at least 1");
+    f.check(e.used > 0 && e.used <= e.count, "used", e.used, "1 to the number of experts, " + std::to_string(e.count));
+    if (const RouterConfig& r = e.router; r.groups > 0) {
+        f.check(e.count % r.groups == 0, "router.groups", r.groups,
+                "a divisor of the " + std::to_string(e.count) + " experts");
+        const std::uint32_t size = e.count / r.groups;
+        f.check(r.groups_used > 0 && r.groups_used <= r.groups && e.used <= r.groups_used * size, "router.groups_used",
+                r.groups_used,
+                "groups, of the " + std::to_string(r.groups) + ", that have the " + std::to_string(e.used) +
+                    " experts of a row");
+        f.check(r.group_top > 0 && r.group_top <= std::min(size, 32u), "router.group_top", r.group_top,
+                "1 to the size of a group, " + std::to_string(size) + ", or 32");
+        f.check(r.groups_used <= 32, "router.groups_used", r.groups_used, "at most 32");
+    }
+    return e;
+}
+
 RecurrenceConfig to_recurrence(const Fields& f) {
     const RecurrenceConfig config{f.integer("dim")};
     f.check(config.dim > 0, "dim", config.dim, "at least 1");
@@ -195,10 +240,12 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "attention") return to_attention(f, model);
     if (kind == "cross_attention") return to_cross_attention(f);
     if (kind == "feed_forward") return to_feed_forward(f);
+    if (kind == "experts") return to_experts(f);
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
-                               "', expected one of attention, cross_attention, feed_forward, recurrence, delta_net");
+                               "', expected one of attention, cross_attention, feed_forward, experts, recurrence, "
+                               "delta_net");
 }
 
 EncoderConfig to_encoder(const Fields& f) {

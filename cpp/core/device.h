@@ -33,13 +33,14 @@ struct Weight {
     DType dtype = DType::F32;
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
+    std::uint64_t count = 1;  // of experts: so many such weights, one after the other, each in the same layout
     Binding data = {};
     Binding scales = {}, biases = {};  // the other planes of a planar type that is not packed
     bool packed = false;               // in the device's own layout; otherwise as in the file
     Whole whole = Whole::kNone;
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     explicit operator bool() const { return rows != 0; }
-    std::uint64_t bytes() const { return rows * row_bytes(dtype, cols); }
+    std::uint64_t bytes() const { return count * rows * row_bytes(dtype, cols); }
 };
 
 // Types of q and k, and another of v.
@@ -124,6 +125,9 @@ class Device {
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
     // afterwards and the caller releases the result's buffer.
     virtual Weight prepare_weight(const HostTensor& tensor) = 0;
+    // The same for the weights of experts, all of one type and shape. A device that has no experts throws
+    // UnsupportedError.
+    virtual Weight prepare_experts(std::span<const HostTensor> experts);
     // Uses the host bytes in place where it can (`mapped`); the caller keeps them alive and unchanged. Else a copy,
     // which the caller releases.
     virtual Weight map_weight(const HostTensor& tensor) = 0;

@@ -54,6 +54,25 @@ struct FeedForwardConfig {
     Activation activation = kActSilu;
 };
 
+// What a router makes of its logits, see RouteParams.
+struct RouterConfig {
+    Gating gating = kGateSoftmax;
+    std::uint32_t groups = 0, groups_used = 0, group_top = 0;
+    bool renormalise = false;
+    float sum_eps = 0, sum_min = 0, scale = 1;
+};
+
+// A feed-forward of experts, of which a router chooses some for each row. Beside them there may be one that all rows
+// share, times a gate of its own.
+struct ExpertsConfig {
+    std::uint32_t count = 0, used = 0;  // experts, and those of a row
+    std::uint32_t dim = 0;              // inner elements of an expert
+    std::uint32_t shared_dim = 0;       // of the shared one; 0: there is none
+    RouterConfig router;
+    Activation activation = kActSilu;
+    float limit = 0, sharpness = 1, up_offset = 0;  // see ExpertsGateUpParams
+};
+
 // A gated recurrence, see plan/recurrence.cpp.
 struct RecurrenceConfig {
     std::uint32_t dim = 0;  // channels
@@ -70,8 +89,8 @@ struct DeltaNetConfig {
     std::uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
 };
 
-using MixerConfig =
-    std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, RecurrenceConfig, DeltaNetConfig>;
+using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
+                                 RecurrenceConfig, DeltaNetConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.

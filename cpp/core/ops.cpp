@@ -87,6 +87,29 @@ constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, 
 constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows), FIELD(ColumnSquaresParams, dim),
                                               FIELD(ColumnSquaresParams, format)};
 
+constexpr FieldInfo kRouteFields[] = {FIELD(RouteParams, rows),
+                                      FIELD(RouteParams, experts),
+                                      FIELD(RouteParams, chosen),
+                                      FIELD(RouteParams, gating),
+                                      FIELD(RouteParams, groups),
+                                      FIELD(RouteParams, groups_used),
+                                      FIELD(RouteParams, group_top),
+                                      FIELD(RouteParams, renormalise),
+                                      FIELD(RouteParams, sum_eps),
+                                      FIELD(RouteParams, sum_min),
+                                      FIELD(RouteParams, scale),
+                                      FIELD(RouteParams, has_choice_bias),
+                                      FIELD(RouteParams, has_expert_scale)};
+constexpr FieldInfo kExpertsGateUpFields[] = {
+    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),  FIELD(ExpertsGateUpParams, chosen),
+    FIELD(ExpertsGateUpParams, n),         FIELD(ExpertsGateUpParams, k),        FIELD(ExpertsGateUpParams, activation),
+    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias), FIELD(ExpertsGateUpParams, limit),
+    FIELD(ExpertsGateUpParams, sharpness), FIELD(ExpertsGateUpParams, up_offset)};
+constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    FIELD(ExpertsDownParams, experts),
+                                            FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
+                                            FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
+                                            FIELD(ExpertsDownParams, has_bias)};
+
 #undef FIELD
 
 using enum BufferKind;
@@ -150,10 +173,15 @@ constexpr BufferInfo kGateActBuffers[] = {
 constexpr BufferInfo kRopeKvBuffers[] = {
     {"q", RW, kOptional},       {"k", RW, kOptional},           {"v", R, kOptional}, {"table", R, kOptional},
     cache("kv", RW, kOptional), constant("qk_norm", kOptional), index("rows"),       index("pages")};
-constexpr BufferInfo kAttentionBuffers[] = {{"q", R}, cache("kv"), {"out", W}, index("rows"), index("pages")};
+// Sinks are a logit for each head, which has no value.
+constexpr BufferInfo kAttentionBuffers[] = {{"q", R},      cache("kv"),    {"out", W},
+                                            index("rows"), index("pages"), constant("sinks", kOptional)};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, cache("kv"), {"partials", W}, index("rows"), index("pages")};
-constexpr BufferInfo kAttentionMergeBuffers[] = {
-    {"partials", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}, index("rows")};
+constexpr BufferInfo kAttentionMergeBuffers[] = {{"partials", R},
+                                                 {"out_f32", W, kOptional},
+                                                 {"out_compact", W, kOptional},
+                                                 index("rows"),
+                                                 constant("sinks", kOptional)};
 constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   cache("kv"),   constant("heads"),
                                                    {"out", W}, index("rows"), index("pages")};
 constexpr BufferInfo kKvCopyBuffers[] = {index("pairs"), state("kv", RW)};
@@ -186,6 +214,18 @@ constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},     state("history", RW
                                          index("logit_rows")};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, index("rows"), index("last_rows"), {"out", W}};
 constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W)};
+constexpr BufferInfo kRouteBuffers[] = {
+    {"logits", R}, constant("choice_bias", kOptional), constant("expert_scale", kOptional), {"ids", W}, {"weights", W}};
+constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
+                                                weight("gate", "n", "k"),
+                                                weight("up", "n", "k"),
+                                                constant("gate_bias", kOptional),
+                                                constant("up_bias", kOptional),
+                                                {"ids", R},
+                                                {"out_f32", W, kOptional},
+                                                {"out_compact", W, kOptional}};
+constexpr BufferInfo kExpertsDownBuffers[] = {
+    {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -379,6 +419,31 @@ Cost column_squares_cost(const DispatchCmd& c) {
     return per_row(act_bytes(p.format) * p.dim, 2.0 * p.dim);
 }
 
+Cost route_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<RouteParams>();
+    return per_row(4.0 * p.experts + 8.0 * p.chosen, 4.0 * p.experts);
+}
+
+Cost experts_gate_up_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ExpertsGateUpParams>();
+    Cost cost =
+        per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen, 4.0 * p.n * p.k * p.chosen);
+    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k) + weight_bytes(c.last_weight, p.n, p.k);
+    cost.experts = p.experts;
+    cost.chosen = p.chosen;
+    return cost;
+}
+
+Cost experts_down_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ExpertsDownParams>();
+    Cost cost = per_row(act_bytes(c.input_format) * p.k * p.chosen + (p.accumulate ? 8.0 : 4.0) * p.n,
+                        2.0 * p.n * p.k * p.chosen);
+    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k);
+    cost.experts = p.experts;
+    cost.chosen = p.chosen;
+    return cost;
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -418,6 +483,9 @@ constexpr OpInfo kOps[] = {
     row<RecurParams>("recur", kRecurFields, kRecurBuffers, recur_cost),
     row<ShortConvParams>("short_conv", kShortConvFields, kShortConvBuffers, short_conv_cost),
     row<DeltaRuleParams>("delta_rule", kDeltaRuleFields, kDeltaRuleBuffers, delta_rule_cost),
+    row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
+    row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
+    row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -40,6 +40,9 @@ enum class Op : std::uint8_t {
     kRecur,
     kShortConv,
     kDeltaRule,
+    kRoute,
+    kExpertsGateUp,
+    kExpertsDown,
     kCount,
 };
 

@@ -270,6 +270,60 @@ inline DeltaRecord delta_record(u32 key_heads, u32 value_heads, u32 key_dim, u32
     return at;
 }
 
+// What the logits of a router become: a softmax of all of them, each one's sigmoid, a softmax of the chosen ones alone,
+// or each one's sqrt(softplus).
+enum Gating : u32 { kGateSoftmax = 0, kGateSigmoid = 1, kGateSoftmaxChosen = 2, kGateSqrtSoftplus = 3 };
+
+// The experts of each row, best first, and their weights. Scores are the gates, plus a bias that counts for the choice
+// alone. Where there are groups of experts, those of the groups with the best sums of their `group_top` best scores
+// are chosen from. Of equal scores that of the lower number is better.
+//
+// weight = gate · scale · (the expert's own scale) / max(sum of the chosen gates + sum_eps, sum_min), the division
+// where `renormalise` is 1.
+struct RouteParams {
+    u32 rows;  // patched
+    u32 experts;
+    u32 chosen;
+    u32 gating;
+    u32 groups;       // 0: none
+    u32 groups_used;  // of them
+    u32 group_top;
+    u32 renormalise;
+    float sum_eps;
+    float sum_min;
+    float scale;
+    u32 has_choice_bias;
+    u32 has_expert_scale;
+};
+
+// For each row and each of its experts: act(gate·x) * up·x, to row · chosen + place of the expert. Weights are
+// [experts][n][k], biases [experts][n].
+struct ExpertsGateUpParams {
+    u32 rows;  // patched
+    u32 experts;
+    u32 chosen;
+    u32 n;
+    u32 k;
+    u32 activation;
+    u32 formats;
+    u32 has_bias;
+    float limit;      // > 0: gate is at most, and up within so much
+    float sharpness;  // other than 1: the activation is x·sigmoid(sharpness·x)
+    float up_offset;  // is added to up
+};
+
+// y (+)= the sum over a row's experts, by their numbers, of weight · (down·x + bias). x has a row for each row and each
+// of its experts, the weights are [experts][n][k], biases [experts][n].
+struct ExpertsDownParams {
+    u32 rows;  // patched
+    u32 experts;
+    u32 chosen;
+    u32 n;
+    u32 k;
+    u32 accumulate;
+    u32 has_bias;
+};
+
 // Rows are texts, each by its last row; the first of its rows is at position 0.
 struct PoolParams {
     u32 rows;  // patched

@@ -44,6 +44,27 @@ constexpr struct {
     std::size_t most;
 } kScratchLimits[] = {{"dim", kMaxRow}, {"head_dim", kMaxHead}, {"fixed_keys", kMaxRow - kPagePositions}};
 
+// So do the lists of rows by experts, of as many rows as a step may have.
+void check_experts(const DispatchCmd& cmd) {
+    const OpInfo& op = op_info(cmd.op);
+    if (!find_field(op, "experts")) return;
+    const auto value = [&](std::string_view name) {
+        u32 n = 0;
+        std::memcpy(&n, cmd.params.data() + find_field(op, name)->offset, sizeof n);
+        return std::size_t{n};
+    };
+    const std::size_t choices = value("rows") * value("chosen");
+    constexpr std::size_t kMostChoices = kMostChoiceBytes / sizeof(u32) / 2 - kMostExperts - 16;
+    const auto check = [&](const char* what, std::size_t n, std::size_t most) {
+        if (n <= most) return;
+        throw UnsupportedError(std::string(op.name) + ": " + what + " is " + std::to_string(n) +
+                               ", the CPU takes at most " + std::to_string(most));
+    };
+    check("experts", value("experts"), kMostExperts);
+    check("chosen", value("chosen"), kMostChosen);
+    check("rows x chosen", choices, kMostChoices);
+}
+
 void check_scratch(const DispatchCmd& cmd) {
     const OpInfo& op = op_info(cmd.op);
     for (const auto& [name, most] : kScratchLimits) {
@@ -172,6 +193,34 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
             .whole = whole ? t.whole : Whole::kNone};
 }
 
+Weight CpuDevice::prepare_experts(std::span<const HostTensor> experts) {
+    const HostTensor& first = experts.front();
+    const auto lanes = static_cast<std::size_t>(kernels_.lanes);
+    const std::uint64_t groups = (first.rows + lanes - 1) / lanes, all = groups * experts.size();
+    const std::uint64_t expert_bytes = packed_bytes(first.dtype, first.rows, first.cols, lanes);
+    const std::uint64_t bytes = experts.size() * expert_bytes + 64;  // a spare line, as of any weight
+    Memory memory = weight_memory(bytes);
+    constexpr std::uint64_t kParts = 4;
+    const std::uint64_t parts = std::min(all, kParts * static_cast<std::uint64_t>(threads_));
+    pool().run(threads_, static_cast<int>(parts), [&](int part) {
+        const auto i = static_cast<std::uint64_t>(part);
+        const std::uint64_t last = all * (i + 1) / parts;
+        for (std::uint64_t g = all * i / parts; g < last;) {
+            const std::uint64_t e = g / groups, end = std::min(last, (e + 1) * groups);
+            const HostTensor& t = experts[e];
+            pack_groups(t.dtype, t.rows, t.cols, lanes, {t.bytes.data(), t.scales.data(), t.biases.data()},
+                        memory.get() + e * expert_bytes, g - e * groups, end - e * groups);
+            g = end;
+        }
+    });
+    return {.dtype = first.dtype,
+            .rows = first.rows,
+            .cols = first.cols,
+            .count = experts.size(),
+            .data = {to_buffer(std::move(memory), bytes), 0},
+            .packed = true};
+}
+
 Weight CpuDevice::map_weight(const HostTensor& t) {
     const auto view = [](std::span<const std::byte> bytes) {
         auto* p = const_cast<std::byte*>(bytes.data());
@@ -194,6 +243,7 @@ std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
                                    std::string(dtype_info(cmd.weight).name) + "'");
         }
         check_scratch(cmd);
+        check_experts(cmd);
         cmd.kernel = reinterpret_cast<const void*>(kernel);
     }
     return std::make_unique<CpuProgram>(std::move(table));

@@ -178,15 +178,18 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
     if (!info || !info->planar()) throw UnsupportedError("'" + ref.dtype + "' is no type whose weights have scales");
     Part part{info->id, ref.rows, ref.cols, ref.add, {}};
     const std::uint64_t blocks = row_bytes(info->id, ref.cols) / info->block_bytes;
-    // MLX keeps codes in U32, and scales that are floats of a byte in U8.
+    // MLX keeps codes in U32, and scales that are floats of a byte in U8; gpt-oss keeps both in U8, and the codes of a
+    // row's blocks apart.
     const auto plane = [&](const std::string& name, DType value, DType word, std::uint64_t block) {
         const TensorEntry& tensor = entry(name);
         const std::uint64_t stride = blocks * block;
-        // Axes before the last one count rows: that of experts stands first.
-        std::uint64_t height = 1;
-        for (std::size_t i = 0; i + 1 < tensor.shape.size(); ++i) height *= tensor.shape[i];
-        const bool fits = tensor.shape.size() >= 2 && (tensor.dtype == value || tensor.dtype == word) &&
-                          row_bytes(tensor.dtype, tensor.shape.back()) == stride;
+        // The last axes are those of a row. Axes before them count rows: that of experts stands first.
+        std::size_t axes = tensor.shape.size();
+        std::uint64_t width = 1, height = 1;
+        while (axes > 0 && row_bytes(tensor.dtype, width) < stride) width *= tensor.shape[--axes];
+        for (std::size_t i = 0; i < axes; ++i) height *= tensor.shape[i];
+        const bool fits = axes >= 1 && (tensor.dtype == value || tensor.dtype == word || tensor.dtype == DType::U8) &&
+                          row_bytes(tensor.dtype, width) == stride;
         if (!fits) {
             throw ModelFileError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                  "' or a shape that is not that of " + ref.dtype + " weights: rows of " +

@@ -6,10 +6,11 @@
 
 namespace akunu {
 
-void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats) {
+void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row) {
     Need& n = needs_[name];
     n.dim = std::max(n.dim, dim);
     n.formats |= formats;
+    n.per_row = std::max(n.per_row, per_row);
 }
 
 void Activations::reserve_bytes(const std::string& name, std::uint64_t bytes) {
@@ -27,14 +28,15 @@ std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
     };
     for (const auto& [name, n] : needs_) {
         std::uint64_t elements = 0;
-        if (__builtin_mul_overflow(rows, n.dim, &elements) || elements > (std::uint64_t{1} << 60)) {
-            throw InvalidArgumentError("activation '" + name + "' of " + std::to_string(rows) + "x" +
+        const std::uint64_t all = rows * n.per_row;
+        if (__builtin_mul_overflow(all, n.dim, &elements) || elements > (std::uint64_t{1} << 60)) {
+            throw InvalidArgumentError("activation '" + name + "' of " + std::to_string(all) + "x" +
                                        std::to_string(n.dim) + " overflows 64 bits");
         }
         Act& a = acts_[name];
         if (n.bytes) a.f32 = own(n.bytes);
-        if (n.formats & kActF32) a.f32 = own(device.activation_bytes(kActF32, rows, n.dim));
-        if (n.formats & ~kActF32) a.compact = own(device.activation_bytes(n.formats & ~kActF32, rows, n.dim));
+        if (n.formats & kActF32) a.f32 = own(device.activation_bytes(kActF32, all, n.dim));
+        if (n.formats & ~kActF32) a.compact = own(device.activation_bytes(n.formats & ~kActF32, all, n.dim));
     }
     return total;
 }

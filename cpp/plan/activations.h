@@ -22,7 +22,8 @@ class Activations {
     // [rows, dim] f32.
     void reserve(const std::string& name, std::uint64_t dim) { reserve(name, dim, kActF32); }
     // [rows, dim] in those formats.
-    void reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats);
+    // `per_row`: so many for each row.
+    void reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row = 1);
     // Memory of the device's own measure, whatever the rows.
     void reserve_bytes(const std::string& name, std::uint64_t bytes);
     // Makes the buffers, for tables of up to `rows` rows; returns their bytes. Throws InvalidArgumentError on overflow.
@@ -35,7 +36,7 @@ class Activations {
 
   private:
     struct Need {
-        std::uint64_t dim = 0, bytes = 0;
+        std::uint64_t dim = 0, bytes = 0, per_row = 1;
         std::uint32_t formats = 0;
     };
     std::uint64_t rows_ = 0;

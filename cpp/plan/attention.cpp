@@ -1,7 +1,7 @@
 // Attention over the paged cache, causal, or over all rows of a sequence, which then are in one step:
 //   q, k, v = norm(h)·Wᵀ (+ bias)
 //   q, k = rope(norm(q), norm(k)); pages[position] = k, v
-//   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ
+//   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ, where heads may have a sink: a score that has no value,
 // or, where it has a gate, of each element: h += (sigmoid(norm(h)·Wgᵀ) * softmax(...)·V)·Woᵀ.
 // A block that reads the keys and values of another has q alone.
 #include <algorithm>
@@ -33,6 +33,7 @@ class AttentionBlock final : public Block {
         qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim},
                                   {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own}});
         if (loader.has(place.name("attn_gate"))) gate_ = loader.matmul(place.name("attn_gate"), q, dim);
+        sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads);
         output_ = loader.matmul(place.name("attn_output"), dim, q);
         output_bias_ = loader.optional_vector(place.name("attn_output_bias"), dim);
         norms_ = {loader.optional_vector(place.name("post_attn_norm"), dim),
@@ -186,7 +187,7 @@ class AttentionBlock final : public Block {
 
     void attend(Emitter& e, Phase phase) const {
         e.attention("attention", place_.layer, phase,
-                    {.q = projections(e).q, .kv = kv(e), .rows = e.step.rows, .pages = e.step.pages},
+                    {.q = projections(e).q, .kv = kv(e), .rows = e.step.rows, .pages = e.step.pages, .sinks = sinks_},
                     {.rows = 0,
                      .step = 0,
                      .keys = 1,
@@ -206,7 +207,7 @@ class AttentionBlock final : public Block {
     const BlockPlace place_;
     const AttentionConfig attention_;
     Norm norm_;
-    Vector bias_, qk_norm_, output_bias_;
+    Vector bias_, qk_norm_, sinks_, output_bias_;
     Emitter::OutputNorms norms_;
     Weight q_, k_, v_, gate_, output_;
 };

@@ -45,6 +45,7 @@ struct BlockPlace {
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const AttentionConfig& attention);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const CrossAttentionConfig& attention);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ExpertsConfig& experts);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net);
 

@@ -169,7 +169,9 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     const Act& out = activations.act("attn");
     const Binding& raw = split ? activations.f32("partials") : out.f32;
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
-    c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages).kv(step.kv_dtype).shape(heads);
+    c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
+    if (!split) c.buffer(in.sinks);
+    c.kv(step.kv_dtype).shape(heads);
     if (split) c.partials(params.n_heads, params.head_dim);
     c.params(params);
     if (split) {
@@ -177,6 +179,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
             .buffer(raw)
             .act(out)
             .buffer(in.rows)
+            .buffer(in.sinks)
             .shape(heads)
             .partials(params.n_heads, params.head_dim)
             .params(params);

@@ -87,6 +87,7 @@ class Emitter : public PlanContext {
     // What attention reads.
     struct AttentionInputs {
         Binding q, kv, rows, pages;
+        Vector sinks = {};
     };
     // attn = softmax(scale·q·Kᵀ)·V, in `params.formats`.
     void attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,

@@ -47,6 +47,33 @@ Weight Loader::kept(const Weight& w, const HostTensor& t) {
     return w;
 }
 
+Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor t = tensor(name, rows, cols);
+    if (t.dtype == DType::F32 || !t.scales.empty()) return matmul(name, rows, cols);
+    std::vector<float> values(rows * cols);
+    dequantize_row(t.dtype, t.bytes.data(), values.data(), values.size());
+    const Weight w = prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
+    source_.done(name);
+    return w;
+}
+
+Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
+    const HostTensor all = tensor(name, count * rows, cols);
+    std::vector<HostTensor> parts(count, all);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto part = [&](std::span<const std::byte> bytes) {
+            return bytes.subspan(bytes.size() / count * i, bytes.size() / count);
+        };
+        parts[i].rows = rows;
+        parts[i].bytes = part(all.bytes);
+        parts[i].scales = part(all.scales);
+        parts[i].biases = part(all.biases);
+    }
+    const Weight w = kept(device_.prepare_experts(parts), all);
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
 Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
     HostTensor t = tensor(name, rows, cols);
     if (whole) t.whole = Whole::kTexts;

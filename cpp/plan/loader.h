@@ -27,6 +27,10 @@ class Loader {
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
     // shape. `whole`: this one is `Whole::kTexts`.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
+    // The same in F32, whatever floats or blocks the file has.
+    Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    // The weights of experts [count, rows, cols].
+    Weight experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The same where it is read by rows only, in place.

@@ -139,6 +139,7 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
         const auto p = c.params_as<AttentionParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+        if (c.buffers[c.op == Op::kAttentionMerge ? 4 : 5]) refuse(c, "attention with sinks");
     } else if (c.op == Op::kAttentionWeights) {
         const auto p = c.params_as<AttentionWeightsParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);

@@ -113,7 +113,8 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const auto p = cmd.params_as<AttentionParams>();
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
             heads.check(cmd.op);
-            if (!heads.supported() || (p.fixed_keys && p.window)) return std::nullopt;
+            const bool sinks{cmd.buffers[cmd.op == Op::kAttentionMerge ? 4 : 5]};
+            if (!heads.supported() || (p.fixed_keys && p.window) || sinks) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             if (p.bidirectional) return std::nullopt;  // a row alone, which has no rows to see
             const std::uint32_t splits = most_splits(chip.gpu_cores);

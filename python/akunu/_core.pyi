@@ -600,11 +600,13 @@ class Lab:
         *,
         prepare: bool = True,
         whole: bool = False,
+        experts: int = 0,
         copies: int = 1,
     ) -> LabWeight:
         """A weight from the bytes of a file, in the device's own layout if `prepare`.
 
-        `whole`: for rows of whole texts alone, which no other step computes again.
+        `whole`: for rows of whole texts alone, which no other step computes again. `experts`: so many
+        weights of that shape, one after the other.
         """
     def run(
         self,

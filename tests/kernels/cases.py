@@ -428,6 +428,66 @@ def _delta_rule() -> Iterator[Case]:
         yield case("delta_rule", heads=(1, 2), dims=(32, 48), steps=drafts, stopped=stopped)
 
 
+def _sinks() -> Iterator[Case]:
+    for kv in ("f16", "f32", "q8_0"):
+        for window in (0, 7, 128):
+            common = dict(shape=(8, 2, 64), kv=kv, window=window, sinks=True)
+            yield case("attention", rows=1, position=600, split=True, formats=BOTH, **common)
+            yield case("attention", rows=1, position=0, split=True, **common)
+            yield case("attention", rows=70, position=250, others=((1, 40), (5, 0)), **common)
+
+
+def _route() -> Iterator[Case]:
+    for gating in ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"):
+        yield case("route", rows=1, experts=4, chosen=2, gating=gating)
+        yield case("route", rows=9, experts=60, chosen=4, gating=gating, renormalise=False, scale=2.5)
+    yield case("route", rows=1, experts=1, chosen=1)
+    yield case("route", rows=70, experts=128, chosen=8)
+    yield case("route", rows=3, experts=32, chosen=32)
+    yield case("route", rows=5, experts=1024, chosen=32, gating="sigmoid", biased=True, sum_eps=1e-20)
+    yield case("route", rows=4, experts=64, chosen=6, biased=True, sum_min=6.1e-5, scale=1.8, own_scale=True)
+    for top in (1, 2):
+        yield case(
+            "route", rows=17, experts=256, chosen=8, gating="sigmoid", biased=True, groups=(8, 4, top),
+            sum_eps=1e-20, scale=2.5,
+        )  # fmt: skip
+    yield case("route", rows=3, experts=64, chosen=6, groups=(8, 3, 1), renormalise=False)
+    for chosen in (1, 7):
+        yield case("route", rows=2, experts=128, chosen=chosen, ties=True)
+
+
+def _experts() -> Iterator[Case]:
+    for dtype in weight_dtypes():
+        block = dtype_row(dtype)["block_elems"]
+        few = 100 if block == 1 else 3 * block
+        common = dict(dtype=dtype, chosen=3)
+        yield case("experts_gate_up", rows=1, experts=9, n=40, k=few, **common)
+        yield case("experts_gate_up", rows=7, experts=5, n=96, k=256, formats=BOTH, **common)
+        yield case("experts_gate_up", rows=60, experts=4, n=160, k=512, formats=("q8",), **common)
+        yield case("experts_gate_up", rows=200, experts=6, n=43, k=256, ids="one", **common)
+        yield case("experts_down", rows=1, experts=9, n=43, k=few, **common)
+        yield case("experts_down", rows=7, experts=5, n=96, k=256, bias=True, **common)
+        yield case("experts_down", rows=60, experts=4, n=300, k=512, accumulate=False, **common)
+        yield case("experts_down", rows=200, experts=6, n=43, k=256, ids="one", **common)
+    oss = dict(dtype="mxfp4", experts=32, chosen=4, bias=True)
+    clamped = dict(limit=1.5, sharpness=1.702, up_offset=1.0)
+    for rows in (1, 3, 40, 130):
+        yield case("experts_gate_up", rows=rows, n=96, k=288, formats=BOTH, **clamped, **oss)
+        yield case("experts_down", rows=rows, n=288, k=96, **oss)
+    # Inputs that 256 does not divide.
+    for dtype, k in [("q4_0", 2880), ("q5_1", 704), ("q8_0", 1408), ("iq4_nl", 1856), ("f16", 704)]:
+        for rows in (1, 30):
+            yield case("experts_gate_up", dtype=dtype, rows=rows, experts=4, chosen=2, n=33, k=k)
+            yield case("experts_down", dtype=dtype, rows=rows, experts=4, chosen=2, n=33, k=k, ids="few")
+    for activation in ("gelu", "gelu_erf"):
+        yield case(
+            "experts_gate_up", dtype="q8_0", rows=2, experts=3, chosen=2, n=64, k=64, activation=activation
+        )
+    yield case("experts_gate_up", dtype="q4_k", rows=3, experts=512, chosen=10, n=32, k=256)
+    yield case("experts_down", dtype="q4_k", rows=3, experts=512, chosen=10, n=32, k=256)
+    yield case("experts_down", dtype="q4_k", rows=5, experts=1, chosen=1, n=40, k=256)
+
+
 def _sampling() -> Iterator[Case]:
     for vocab in (1, 15, 32000, 151936):
         for kind in ("equal", "ties", "last", "peak"):
@@ -526,10 +586,12 @@ SPEECH_CHECKS: list[Case] = [*_speech()]
 RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
 #: Ops of gated delta nets.
 DELTA_CHECKS: list[Case] = [*_delta_rule()]
+#: Ops of experts.
+EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
-#: What runs on the CPU alone: attention in integers, matmuls to int8.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
+#: What runs on the CPU alone: attention in integers, matmuls to int8, attention with sinks.
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_sinks()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

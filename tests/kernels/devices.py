@@ -51,7 +51,7 @@ def has_kernel(target: Target, case: Case) -> bool:
     if case.builder == "matmul" and case.get("activation") and target.device != "cpu":
         return False  # what follows such a matmul is a command of its own
     if Target(target.device, FAMILY.get(target.isa, "")) in cpu_targets():
-        return case.builder in ("matmul", "gate_up") or is_whole(case)
+        return case.builder in ("matmul", "gate_up", "experts_gate_up", "experts_down") or is_whole(case)
     return target.isa != TILES or is_whole(case)
 
 

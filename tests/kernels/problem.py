@@ -49,7 +49,7 @@ class Array:
 class Weight:
     """A weight [rows, cols] in a file's bytes; `prepared` in the device's own layout, or used in place.
 
-    `whole`: for rows of whole texts alone.
+    `whole`: for rows of whole texts alone. `experts`: so many of them, one after the other.
     """
 
     dtype: str
@@ -58,11 +58,13 @@ class Weight:
     cols: int
     prepared: bool = True
     whole: bool = False
+    experts: int = 0
 
     def values(self) -> npt.NDArray[np.float64]:
         """Its elements, exactly."""
-        flat = _core.dequantize(self.dtype, self.data, self.rows * self.cols)
-        return flat.reshape(self.rows, self.cols).astype(np.float64)
+        shape = (*((self.experts,) if self.experts else ()), self.rows, self.cols)
+        flat = _core.dequantize(self.dtype, self.data, int(np.prod(shape)))
+        return flat.reshape(shape).astype(np.float64)
 
 
 @dataclass(frozen=True)

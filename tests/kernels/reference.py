@@ -78,11 +78,19 @@ def rotate(x: F64, cos: F64, sin: F64, style: str) -> F64:
 
 
 def attention(
-    q: F64, k: F64, v: F64, position: int, scale: float, cap: float = 0, window: int = 0, both: bool = False
+    q: F64,
+    k: F64,
+    v: F64,
+    position: int,
+    scale: float,
+    cap: float = 0,
+    window: int = 0,
+    both: bool = False,
+    sinks: F32 | None = None,
 ) -> F64:
     """[rows, heads, head_dim]: rows from `position` on see the keys [length, kv_heads, head_dim] before.
 
-    `both`: and those behind, with a window as many as before.
+    `both`: and those behind, with a window as many as before. `sinks`: a score of each head without a value.
     """
     rows, heads, _ = q.shape
     length, kv_heads, _ = k.shape
@@ -94,8 +102,10 @@ def attention(
     for h in range(heads):
         scores = softcap(q[:, h] @ k[:, h // group].T * scale, cap)
         scores[~visible] = -np.inf
-        p = np.exp(scores - scores.max(axis=1, keepdims=True))
-        out[:, h] = p @ v[:, h // group] / p.sum(axis=1, keepdims=True)
+        top = scores.max(axis=1, keepdims=True)
+        p = np.exp(scores - top)
+        rest = 0.0 if sinks is None else np.exp(float(sinks[h]) - top)
+        out[:, h] = p @ v[:, h // group] / (p.sum(axis=1, keepdims=True) + rest)
     return out
 
 

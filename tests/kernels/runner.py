@@ -42,7 +42,13 @@ def device_buffers(problem: Problem, lab: _core.Lab, copies: int = 1) -> dict[st
         if isinstance(buffer, Weight):
             shape = (buffer.rows, buffer.cols)
             return lab.weight(
-                buffer.dtype, buffer.data, *shape, prepare=buffer.prepared, whole=buffer.whole, copies=copies
+                buffer.dtype,
+                buffer.data,
+                *shape,
+                prepare=buffer.prepared,
+                whole=buffer.whole,
+                experts=buffer.experts,
+                copies=copies,
             )
         return buffer.data.copy() if isinstance(buffer, Array) else poisoned(opaque_bytes(lab, buffer))
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from .builders import BUILDERS
-from .cases import BOTH, CHECKS, Case, case
+from .cases import BOTH, CHECKS, EXPERT_CHECKS, Case, case
 from .devices import Target, cpu_targets, has_kernel, lab
 from .problem import Activation, Array, Problem, Weight, struct
 from .runner import device_buffers
 from .weights import dtype_row, is_float, weight_dtypes
 
 # Of every builder some, with rows that do not divide by the threads.
-ODD = [c for c in CHECKS if c.get("rows") in (None, 5, 7, 9, 17, 33)]
+ODD = [c for c in [*CHECKS, *EXPERT_CHECKS] if c.get("rows") in (None, 5, 7, 9, 17, 33)]
 SAMPLES = [c for name in BUILDERS for c in [c for c in ODD if c.builder == name][::3]]
 WHOLE = [
     case("matmul", dtype="f32", rows=70, n=100, k=160, whole=True),
@@ -56,7 +56,7 @@ def outputs(problem: Problem, target: Target, threads: int) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 def test_threads_do_not_change_a_bit(target: Target) -> None:
-    assert {c.builder for c in SAMPLES} == {c.builder for c in CHECKS}
+    assert {c.builder for c in SAMPLES} == {c.builder for c in [*CHECKS, *EXPERT_CHECKS]}
     for c in filter(partial(has_kernel, target), [*SAMPLES, *WHOLE]):
         problem = c.build(lab(target), checking=False)
         want = outputs(problem, target, 1)
@@ -93,6 +93,16 @@ BATCHES = [
         for d in filter(is_float, weight_dtypes())
     ),
     case("gate_up", dtype="f32", rows=ROWS, n=64, k=256, activation="silu", formats=BOTH, whole=True),
+    *(
+        case("experts_gate_up", dtype=d, rows=ROWS, experts=2, chosen=1, n=64, k=256, formats=BOTH, ids="one")
+        for d in weight_dtypes()
+    ),
+    *(
+        case("experts_down", dtype=d, rows=ROWS, experts=2, chosen=1, n=39, k=512, bias=True, ids="one")
+        for d in weight_dtypes()
+    ),
+    case("experts_down", dtype="f32", rows=ROWS, experts=5, chosen=3, n=39, k=96),
+    case("route", rows=ROWS, experts=60, chosen=4),
     case("norm", rows=ROWS, dim=288, formats=BOTH),
     case("quantize", rows=ROWS, dim=288, formats=BOTH),
     case("gate_act", rows=ROWS, n=96, activation="gelu", formats=BOTH),

@@ -14,6 +14,7 @@ from .cases import (
     CPU_CHECKS,
     DELTA_CHECKS,
     ENCODER_CHECKS,
+    EXPERT_CHECKS,
     FUSED_CHECKS,
     IMPORTANCE_CHECKS,
     MIXED_QKV,
@@ -32,7 +33,7 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    ([*CPU_CHECKS, *DELTA_CHECKS], ("cpu",)),
+    ([*CPU_CHECKS, *DELTA_CHECKS, *EXPERT_CHECKS], ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}
 ALL = [
@@ -114,7 +115,7 @@ def test_the_table_names_every_op_and_every_type() -> None:
     elsewhere = {"speech_rules"}  # tests/speech/test_rules_on_device.py
     assert ops | elsewhere == set(_core.lab_structs()) - buffers
     weights = set(weight_dtypes())
-    for builder in ("embed", "matmul", "gate_up"):
+    for builder in ("embed", "matmul", "gate_up", "experts_gate_up", "experts_down"):
         assert {x.get("dtype") for x in EVERY if x.builder == builder} == weights
     for builder in ("norm_qkv", "norm_gate_up"):
         assert {x.get("dtype") for x in EVERY if x.builder == builder} == {

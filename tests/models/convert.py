@@ -36,6 +36,13 @@ _NAMES = {
     "mlp.up_proj": "ffn_up",
     "mlp.gate_up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.router": "ffn_gate_inp",
+    "block_sparse_moe.gate": "ffn_gate_inp",
+    "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
+    "mlp.shared_expert.gate_proj": "ffn_gate_shexp",
+    "mlp.shared_expert.up_proj": "ffn_up_shexp",
+    "mlp.shared_expert.down_proj": "ffn_down_shexp",
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
 }
@@ -44,11 +51,15 @@ _NAMES = {
 def _gguf_name(tiny: Tiny, name: str) -> str:
     top = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
     stem, _, suffix = name.rpartition(".")
+    if suffix == "sinks":
+        return f"blk.{stem.split('.')[2]}.attn_sinks.weight"
     if stem in top:
         return f"{top[stem]}.{suffix}"
     _, _, layer, stem = stem.split(".", 3)
+    if stem.endswith("_exps"):
+        return f"blk.{layer}.ffn_{stem.rpartition('.')[2]}.{suffix}"
     # The same name means the norm before the FFN, or a true norm after attention.
-    post = "post_attention_norm" if tiny.has_post_norms else "ffn_norm"
+    post = "post_attention_norm" if tiny.has_post_norms or tiny.arch == "gpt-oss" else "ffn_norm"
     return f"blk.{layer}.{_NAMES.get(stem, post)}.{suffix}"
 
 
@@ -68,10 +79,26 @@ def llama3_divisors(rope: Mapping[str, float], theta: float, dim: int) -> Array:
     return (1.0 / ((1.0 - smooth) / factor + smooth)).astype(np.float32)
 
 
+def stacked_experts(weights: Mapping[str, Array]) -> dict[str, Array]:
+    """The weights with those of all experts of a layer in one tensor, in the place of the first one's."""
+    out: dict[str, Array] = {}
+    for name, array in weights.items():
+        place, found, rest = name.partition(".experts.")
+        if not found:
+            out[name] = array.squeeze() if "shared_expert_gate" in name else array
+            continue
+        expert, part = rest.split(".", 1)
+        if expert == "0":
+            of = [n for n in weights if n.startswith(f"{place}.experts.") and n.endswith(f".{part}")]
+            kind = {"w1": "gate", "w3": "up", "w2": "down"}.get(part.split(".")[0], part.partition("_")[0])
+            out[f"{place}.{kind}_exps.{part.rpartition('.')[2]}"] = np.stack([weights[n] for n in of])
+    return out
+
+
 def tensors(tiny: Tiny, weights: Mapping[str, Array]) -> dict[str, Array]:
     """Every tensor of the file, float32, under its GGUF name."""
     out: dict[str, Array] = {}
-    for name, array in weights.items():
+    for name, array in stacked_experts(weights).items():
         if tiny.arch == "llama" and ".q_proj." in name:
             array = permute(array, tiny.n_heads)
         if tiny.arch == "llama" and ".k_proj." in name:
@@ -98,6 +125,12 @@ def metadata(tiny: Tiny) -> dict[str, object]:
         "attention.head_count_kv": tiny.n_kv_heads,
         "attention.layer_norm_rms_epsilon": tiny.norm_eps,
     }
+    if tiny.n_experts:
+        keys |= {"expert_count": tiny.n_experts, "expert_used_count": tiny.experts_used}
+        if tiny.arch != "llama":
+            keys["expert_feed_forward_length"] = tiny.expert_dim
+    if tiny.shared_dim:
+        keys["expert_shared_feed_forward_length"] = tiny.shared_dim
     if tiny.arch not in ("gemma", "gemma2"):
         keys["rope.freq_base"] = tiny.theta
     if tiny.n_heads * tiny.head_dim != tiny.dim or tiny.is_gemma:
@@ -169,17 +202,18 @@ def add_tensors(
     chosen: dict[str, str] = {}
     n_matrices = 0
     for name, array in arrays.items():
-        if array.ndim == 1:
+        if array.ndim == 1 or "ffn_gate_inp" in name or name.endswith("_exps.bias"):
             chosen[name] = "F32"
             writer.add_tensor(name, array)
             continue
-        fitting = [kind for kind in quant.DTYPES if quant.fits(kind, array.shape[1])]
+        fitting = [kind for kind in quant.DTYPES if quant.fits(kind, array.shape[-1])]
         if dtype == "MIXED":
             chosen[name] = fitting[n_matrices % len(fitting)]
         else:
             wanted = v if v and name.endswith("attn_v.weight") else dtype
             chosen[name] = wanted if wanted in fitting else "F16"
-        data = quant.encode(array, chosen[name], seed=n_matrices)
+        data = quant.encode(array.reshape(-1, array.shape[-1]), chosen[name], seed=n_matrices)
+        data = data.reshape(*array.shape[:-1], -1)
         writer.add_tensor(name, data, raw_dtype=gguf.GGMLQuantizationType[chosen[name]])
         n_matrices += 1
     return chosen

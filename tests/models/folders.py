@@ -24,7 +24,7 @@ HF_DIR = Path(__file__).resolve().parents[1] / "data" / "hf"
 
 
 def config(name: str) -> dict[str, Any]:
-    """`config.json` of one of `tiny.ALL`."""
+    """`config.json` of one of `tiny.EVERY`."""
     found: dict[str, Any] = json.loads((HF_DIR / name / "config.json").read_text())
     return found
 
@@ -39,12 +39,12 @@ def write(
     change: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
     arrays: Callable[[tiny.Weights], Mapping[str, npt.NDArray[Any]]] | None = None,
 ) -> Path:
-    """Write one of `tiny.ALL`; `change` and `arrays` give another configuration and other tensors."""
+    """Write one of `tiny.EVERY`; `change` and `arrays` give another configuration and other tensors."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HF_DIR / name / "generation_config.json", folder)
     settings = config(name)
     (folder / "config.json").write_text(json.dumps(change(settings) if change else settings))
-    weights: Mapping[str, npt.NDArray[Any]] = dict(tiny.weights(tiny.ALL[name]))
+    weights: Mapping[str, npt.NDArray[Any]] = dict(tiny.weights(tiny.EVERY[name]))
     weights = arrays(dict(weights)) if arrays else weights
     if shards > 1:
         write_shards(folder, weights, shards)

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from . import qwen35
-from .tiny import Tiny, weights
+from .tiny import Tiny, Weights, weights
 
 __all__ = ["greedy", "logits", "model", "qwen35_model"]
 
@@ -44,6 +44,10 @@ def model(tiny: Tiny) -> Any:
         settings["sliding_window"] = None
     if tiny.local:
         settings["layer_types"] = [f"{'sliding' if local else 'full'}_attention" for local in tiny.local]
+    if tiny.hf == "GptOss":
+        settings["layer_types"] = [
+            f"{'full' if n % 2 else 'sliding'}_attention" for n in range(tiny.n_layers)
+        ]
     if tiny.hf == "Llama":
         settings["attention_bias"] = settings["mlp_bias"] = tiny.bias == "all"
     if tiny.hf in ("Gemma2", "Gemma3"):
@@ -53,10 +57,16 @@ def model(tiny: Tiny) -> Any:
         settings["final_logit_softcapping"] = tiny.final_softcap
     if tiny.rope.get("rope_type") == "longrope":
         settings["original_max_position_embeddings"] = tiny.rope["original_max_position_embeddings"]
+    if tiny.n_experts:
+        settings |= {"num_experts_per_tok": tiny.experts_used, "norm_topk_prob": tiny.arch == "qwen3moe"}
+        settings["num_local_experts" if tiny.hf in ("Mixtral", "GptOss") else "num_experts"] = tiny.n_experts
+        settings["moe_intermediate_size"] = tiny.expert_dim
+    if tiny.shared_dim:
+        settings["shared_expert_intermediate_size"] = tiny.shared_dim
     prefix = "Gemma3Text" if tiny.hf == "Gemma3" else tiny.hf
     config = getattr(transformers, f"{prefix}Config")(**settings)
     made = getattr(transformers, f"{tiny.hf}ForCausalLM")(config).eval()
-    state = {name: torch.from_numpy(array) for name, array in weights(tiny).items()}
+    state = {name: torch.from_numpy(array) for name, array in _own_names(weights(tiny)).items()}
     if tiny.tied:
         state["lm_head.weight"] = state["model.embed_tokens.weight"]
     made.load_state_dict(state, strict=True)
@@ -69,6 +79,42 @@ def qwen35_model(row: qwen35.Qwen35) -> Any:
     made = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**settings)).eval()
     made.load_state_dict({n: torch.from_numpy(a) for n, a in qwen35.weights(row).items()}, strict=True)
     return made
+
+
+def _own_names(arrays: Weights) -> Weights:
+    """The weights as the class has them: those of experts side by side, rows of gate before those of up."""
+    out: Weights = {}
+    for name, array in arrays.items():
+        place, found, rest = name.replace("block_sparse_moe", "mlp").partition(".experts.")
+        if not found:
+            out[place] = array
+        elif rest.startswith("0.") and rest.endswith("weight"):
+            prefix = name.partition(".experts.")[0] + ".experts."
+            n = 1 + max(
+                int(key.removeprefix(prefix).split(".")[0]) for key in arrays if key.startswith(prefix)
+            )
+            gate, up, down = ("w1", "w3", "w2") if "w1" in rest or "w2" in rest or "w3" in rest else _PARTS
+            own = [[arrays[f"{prefix}{e}.{part}.weight"] for part in (gate, up, down)] for e in range(n)]
+            if f"{prefix}0.{gate}.bias" in arrays:
+                out |= _biased(arrays, prefix, n)
+                continue
+            out[f"{place}.experts.gate_up_proj"] = np.stack([np.concatenate(e[:2]) for e in own])
+            out[f"{place}.experts.down_proj"] = np.stack([e[2] for e in own])
+    return out
+
+
+def _biased(arrays: Weights, prefix: str, n: int) -> Weights:
+    """gpt-oss: gate and up alternate, and matrices stand on their sides."""
+    out: Weights = {}
+    for kind, name in (("weight", ""), ("bias", "_bias")):
+        gate, up, down = (np.stack([arrays[f"{prefix}{e}.{p}.{kind}"] for e in range(n)]) for p in _PARTS)
+        both = np.stack([gate, up], axis=2).reshape(n, -1, *gate.shape[2:])
+        out[f"{prefix}gate_up_proj{name}"] = both if name else np.ascontiguousarray(both.swapaxes(1, 2))
+        out[f"{prefix}down_proj{name}"] = down if name else np.ascontiguousarray(down.swapaxes(1, 2))
+    return out
+
+
+_PARTS = ("gate_proj", "up_proj", "down_proj")
 
 
 @torch.no_grad()

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.blocks import Attention, Block, FeedForward, RopeSet
-from akunu.describe.config import ModelConfig, ModelSpec, resolve
+from akunu.describe.blocks import Attention, Block, Experts, FeedForward, RopeSet
+from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 
 from .source import ReaderSource
 
@@ -47,8 +47,7 @@ class Reference:
         self.spec: ModelSpec = resolve(source, context=context)
         self.weights: dict[str, Array] = {}
         for name, ref in self.spec.tensors.items():
-            rows = source.weights(ref.source)[ref.first_row : ref.first_row + ref.n_rows]
-            self.weights[name] = rows.astype(np.float64)
+            self.weights[name] = _rows(ref, source)
 
     def logits(self, ids: Sequence[int]) -> Array:
         """Logits [len(ids), vocab] of every position."""
@@ -64,7 +63,7 @@ class Reference:
         """What a block adds to the residual stream [tokens, dim]."""
         layer = Layer(self.weights, block.prefix)
         y = self.mix(index, block, layer, x, kept)
-        norm = "post_ffn_norm" if isinstance(block.mixer, FeedForward) else "post_attn_norm"
+        norm = "post_ffn_norm" if isinstance(block.mixer, FeedForward | Experts) else "post_attn_norm"
         return rms_norm(y, layer[norm], self.spec.config.norm_eps) if norm in layer else y
 
     def mix(
@@ -74,6 +73,8 @@ class Reference:
         config = self.spec.config
         if isinstance(block.mixer, FeedForward):
             return feed_forward(block.mixer, layer, normed(config, layer, "ffn_norm", x))
+        if isinstance(block.mixer, Experts):
+            return experts(block.mixer, layer, normed(config, layer, "ffn_norm", x))
         assert isinstance(block.mixer, Attention)
         return attention(config, index, block.mixer, layer, normed(config, layer, "attn_norm", x), kept)
 
@@ -94,6 +95,22 @@ class Reference:
         peak = logits.max(axis=-1, keepdims=True)
         log_sum = np.log(np.exp(logits - peak).sum(axis=-1)) + peak[:, 0]
         return log_sum - logits[np.arange(len(ids) - 1), np.asarray(ids[1:])]
+
+
+def _rows(ref: TensorRef, source: ReaderSource) -> Array:
+    """The rows of a tensor, or of several, that a canonical one has."""
+    found = []
+    for name in (ref.source, *ref.more):
+        values = source.weights(name).astype(np.float64)
+        rows = values.reshape(-1, ref.n_cols) if ref.n_cols else values.reshape(-1)
+        n = ref.n_rows // (1 + len(ref.more))
+        if ref.group is None:
+            found.append(rows[ref.first_row : ref.first_row + n])
+        else:
+            own, period = ref.group
+            first = ref.first_row + np.arange(n // own)[:, None] * period
+            found.append(rows[(first + np.arange(own)).reshape(-1)])
+    return np.concatenate(found)
 
 
 class Layer:
@@ -185,8 +202,12 @@ def attention(
     if a.window:
         visible &= distance < a.window
     scores = np.where(visible, scores, -np.inf)
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    weights /= weights.sum(axis=-1, keepdims=True)
+    top = scores.max(axis=-1, keepdims=True)
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=-1, keepdims=True)
+    if "attn_sinks" in layer:
+        total += np.exp(layer["attn_sinks"][:, None, None] - top)
+    weights /= total
     y = np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, a.n_heads * a.head_dim)
     return project(layer, "attn_output", y)
 
@@ -197,6 +218,52 @@ def feed_forward(f: FeedForward, layer: Layer, x: Array) -> Array:
     up = project(layer, "ffn_up", x)
     inner = activation(project(layer, "ffn_gate", x)) * up if "ffn_gate" in layer else activation(up)
     return project(layer, "ffn_down", inner)
+
+
+def experts(m: Experts, layer: Layer, x: Array) -> Array:
+    """The sum of the chosen experts' outputs, times their weights, and of the shared one's."""
+    logits = project(layer, "router", x)
+    gates = logits if m.router.gating == "softmax_chosen" else _gates(logits, m.router.gating)
+    scores = gates + layer["router_choice_bias"] if "router_choice_bias" in layer else gates
+    y = np.zeros_like(x)
+    for row, chosen in enumerate(np.argsort(-scores, axis=-1, kind="stable")[:, : m.used]):
+        weights = gates[row, chosen]
+        if m.router.gating == "softmax_chosen":
+            weights = _gates(weights, "softmax")
+        if m.router.renormalise:
+            weights = weights / max(weights.sum() + m.router.sum_eps, m.router.sum_min)
+        for e, weight in zip(chosen, weights * m.router.scale, strict=True):
+            y[row] += weight * _expert(m, layer, "experts", m.count, e, x[row])
+        if m.shared_dim:
+            weight = 1 / (1 + np.exp(-project(layer, "shared_router", x[row])))
+            y[row] += weight * _expert(m, layer, "shared", 1, 0, x[row])
+    return y
+
+
+def _gates(logits: Array, gating: str) -> Array:
+    if gating == "sigmoid":
+        return 1 / (1 + np.exp(-logits))
+    if gating == "sqrt_softplus":
+        return np.sqrt(np.logaddexp(0, logits))
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def _expert(m: Experts, layer: Layer, name: str, count: int, e: int, x: Array) -> Array:
+    def part(kind: str, inner: Array) -> Array:
+        weight = layer[f"{name}_{kind}"]
+        y = weight.reshape(count, -1, weight.shape[-1])[e] @ inner
+        bias = f"{name}_{kind}_bias"
+        return y + layer[bias].reshape(count, -1)[e] if bias in layer else y
+
+    gate, up = part("gate", x), part("up", x)
+    if m.limit:
+        gate, up = np.minimum(gate, m.limit), np.clip(up, -m.limit, m.limit)
+    if m.sharpness != 1:
+        act = gate / (1 + np.exp(-m.sharpness * gate))
+    else:
+        act = {"silu": silu, "gelu_tanh": gelu_tanh}[m.activation](gate)
+    return part("down", act * (up + m.up_offset))
 
 
 def silu(x: Array) -> Array:

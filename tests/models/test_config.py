@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
-from akunu.describe.config_numbers import DeltaSizes
+from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, ExpertSizes
 
 from . import convert, tiny
 from .source import Tensor
@@ -397,7 +397,8 @@ def test_a_hostile_float_is_refused(suffix: str, value: object) -> None:
         ("embedding_length", 98, "token_embd.weight: found shape (263, 96), expected (263, 98)"),
         ("block_count", 4, "tensor blk.3.attn_norm.weight is missing"),
         ("block_count", 2, "tensor blk.2.attn_norm.weight: the architecture llama with 2 layers"),
-        ("expert_count", 8, "found 8, but this feature is not supported"),
+        ("expert_count", 8, "llama.expert_used_count is missing"),
+        ("expert_group_count", 8, "found 8, but this feature is not supported"),
         ("ssm.state_size", 16, "not supported"),
         ("logit_scale", 0.5, "not supported"),
         ("attention.causal", False, "not supported"),
@@ -578,12 +579,15 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
 
 
 def test_rows_only_use_symbols_and_fields_that_exist() -> None:
-    symbols = {"vocab_size", "dim", "head_dim", "q_dim", "kv_dim", "ffn_dim"}
+    sizes = DecoderSizes(1, 1, 1, (1,), (1,), (1,), ExpertSizes(1, 1, 1, 1))
+    symbols = sizes.symbols(1).keys() | sizes.layer_symbols(0).keys()
     symbols |= DeltaSizes(1, 1, 1, 1, 4).symbols().keys()
     for row in ARCHITECTURES.values():
         assert row.defaults.keys() <= CONFIG_KEYS.keys()
         for kind in row.layers.values():
-            canonical = [name for rule in (*row.tensors, *kind.tensors) for name, _ in rule.parts]
-            assert len(canonical) == len(set(canonical)), row.name
+            for file in ("source", "hf"):  # some rules are for one kind of files alone
+                rules = [rule for rule in (*row.tensors, *kind.tensors) if getattr(rule, file)]
+                canonical = [name for rule in rules for name, _ in rule.parts]
+                assert len(canonical) == len(set(canonical)), row.name
         for rule in row.rules:
-            assert {symbol for _, symbol in rule.parts} | ({rule.cols} - {None}) <= symbols
+            assert {symbol for _, symbol in rule.parts} | ({rule.cols, rule.count} - {None}) <= symbols

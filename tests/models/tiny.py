@@ -19,7 +19,18 @@ import numpy.typing as npt
 
 from . import convert
 
-__all__ = ["ALL", "CONTEXT", "GOLDEN_DIR", "Golden", "Tiny", "TinyModel", "golden", "write"]
+__all__ = [
+    "ALL",
+    "CONTEXT",
+    "EVERY",
+    "EXPERTS",
+    "GOLDEN_DIR",
+    "Golden",
+    "Tiny",
+    "TinyModel",
+    "golden",
+    "write",
+]
 
 CONTEXT = 128
 """Context to run the tiny models with. It matters for LongRoPE, which has another set of divisors beyond the
@@ -46,6 +57,9 @@ class Tiny:
         Whether each layer has the window, where the class does not say it.
     bias
         Q, K, V have a bias ("qkv"), and all other projections too ("all").
+    n_experts, experts_used, expert_dim, shared_dim
+        Of a model with experts: how many, how many for each row, inner elements of each, and of one that all
+        rows share.
     """
 
     name: str
@@ -71,6 +85,10 @@ class Tiny:
     partial_rotary: float = 1.0
     local: tuple[bool, ...] = ()
     bias: str = ""
+    n_experts: int = 0
+    experts_used: int = 0
+    expert_dim: int = 0
+    shared_dim: int = 0
 
     @property
     def rope_dim(self) -> int:
@@ -85,7 +103,7 @@ class Tiny:
     @property
     def has_qk_norm(self) -> bool:
         """Q and K are normalised per head."""
-        return self.arch in ("qwen3", "gemma3")
+        return self.arch in ("qwen3", "qwen3moe", "gemma3")
 
     @property
     def has_post_norms(self) -> bool:
@@ -172,8 +190,37 @@ _ROWS = (
     ),
 )  # fmt: skip
 
+# Columns: as above, and experts, of which a row uses some, with so many elements.
+_EXPERT_ROWS = (
+    Tiny(
+        "qwen3moe", "qwen3moe", "Qwen3Moe", 31, 96, 4, 2, 32, 160, 297, theta=1e6, norm_eps=1e-6,
+        n_experts=8, experts_used=3, expert_dim=64,
+    ),
+    Tiny(
+        "qwen3moe_256", "qwen3moe", "Qwen3Moe", 32, 256, 4, 1, 64, 512, 299, n_layers=2, tied=True, theta=1e6,
+        norm_eps=1e-6, n_experts=6, experts_used=2, expert_dim=256,
+    ),
+    Tiny(
+        "qwen2moe", "qwen2moe", "Qwen2Moe", 33, 96, 3, 1, 32, 160, 301, theta=1e6, norm_eps=1e-6, bias="qkv",
+        n_experts=12, experts_used=4, expert_dim=44, shared_dim=76,
+    ),
+    Tiny(
+        "mixtral", "llama", "Mixtral", 34, 96, 3, 1, 32, 128, 303, theta=1e6,
+        n_experts=8, experts_used=2, expert_dim=128,
+    ),
+    Tiny(
+        "gpt_oss", "gpt-oss", "GptOss", 35, 96, 4, 2, 32, 64, 305, theta=150000.0, context_length=128,
+        window=12, rope=_YARN, bias="all", n_experts=8, experts_used=3, expert_dim=64,
+    ),
+)  # fmt: skip
+
 ALL: dict[str, Tiny] = {row.name: row for row in _ROWS}
-"""The models, by name."""
+"""The models without experts, by name."""
+
+EXPERTS: dict[str, Tiny] = {row.name: row for row in _EXPERT_ROWS}
+"""Those with experts."""
+
+EVERY: dict[str, Tiny] = ALL | EXPERTS
 
 
 @functools.cache
@@ -204,6 +251,27 @@ def weights(tiny: Tiny) -> Weights:
     def bias(name: str, size: int, gain: float = 0.5) -> None:
         out[name] = (gain * normal(size)).astype(np.float32)
 
+    def experts(layer: str) -> None:
+        """As published checkpoints have them: each a tensor of its own."""
+        place = f"{layer}{'block_sparse_moe' if tiny.hf == 'Mixtral' else 'mlp'}."
+        parts = ("w1", "w3", "w2") if tiny.hf == "Mixtral" else ("gate_proj", "up_proj", "down_proj")
+        if tiny.hf == "GptOss":
+            bias(f"{layer}self_attn.sinks", tiny.n_heads, 2.0)
+            bias(f"{place}router.bias", tiny.n_experts, 0.5)
+        router = "router" if tiny.hf == "GptOss" else "gate"
+        matrix(f"{place}{router}.weight", tiny.n_experts, dim, 1.5)
+        groups = [(f"experts.{e}.", tiny.expert_dim) for e in range(tiny.n_experts)]
+        if tiny.shared_dim:
+            matrix(f"{place}shared_expert_gate.weight", 1, dim, 1.0)
+            groups.append(("shared_expert.", tiny.shared_dim))
+        for prefix, inner in groups:
+            for part, rows, cols, gain in zip(
+                parts, (inner, inner, dim), (dim, dim, inner), (1.4, 1.4, 2 * out_gain), strict=True
+            ):
+                matrix(f"{place}{prefix}{part}.weight", rows, cols, gain)
+                if tiny.hf == "GptOss":
+                    bias(f"{place}{prefix}{part}.bias", rows)
+
     dim, q_dim, kv_dim = tiny.dim, tiny.n_heads * tiny.head_dim, tiny.n_kv_heads * tiny.head_dim
     out_gain = 1.0 if tiny.has_post_norms or not tiny.is_gemma else 5.0
     matrix("model.embed_tokens.weight", tiny.vocab_size, dim, 1.0 if tiny.is_gemma else 2.4)
@@ -227,6 +295,9 @@ def weights(tiny: Tiny) -> Weights:
         if tiny.has_post_norms:
             norm(f"{layer}pre_feedforward_layernorm.weight", dim)
             norm(f"{layer}post_feedforward_layernorm.weight", dim, 4.0)
+        if tiny.n_experts:
+            experts(layer)
+            continue
         if tiny.arch == "phi3":
             matrix(f"{layer}mlp.gate_up_proj.weight", 2 * tiny.ffn_dim, dim, 1.4)
         else:
@@ -261,12 +332,12 @@ class TinyModel:
 
 
 def write(name: str, dtype: str, path: str | Path, v: str = "") -> TinyModel:
-    """Write one of `ALL` as GGUF.
+    """Write one of `EVERY` as GGUF.
 
     Parameters
     ----------
     name
-        Key of `ALL`.
+        Key of `EVERY`.
     dtype
         A type of `quant.DTYPES` for all matrices, or "MIXED": each matrix another type, in turn. A matrix
         whose rows do not hold whole blocks stays F16. Norms, biases and rotary divisors are F32 always.
@@ -275,7 +346,7 @@ def write(name: str, dtype: str, path: str | Path, v: str = "") -> TinyModel:
     v
         Type of the value projections, where it is another.
     """
-    tiny = ALL[name]
+    tiny = EVERY[name]
     writer = gguf.GGUFWriter(str(path), tiny.arch)
     for key, value in convert.metadata(tiny).items():
         convert.add_value(writer, key, value)
@@ -311,7 +382,7 @@ class Golden:
 
 
 def golden(name: str) -> Golden:
-    """The golden data of one of `ALL`."""
+    """The golden data of one of `EVERY`."""
     with np.load(GOLDEN_DIR / f"{name}.npz") as data:
         return Golden(
             prompt=data["prompt"].tolist(),

@@ -402,7 +402,7 @@ static inline std::size_t rows_at_once(const AttentionParams& p, int workers) {
 // Queries [first, first + count) of a KV head, block by block.
 template <typename T>
 static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionParams& p, std::size_t first,
-                                 std::size_t count, const AttentionScratch& scratch, float* out) {
+                                 std::size_t count, const AttentionScratch& scratch, float* out, const float* sinks) {
     Running running[kQueryBlock];
     BlockStats stats[kQueryBlock];
     for (std::size_t i = 0; i < count; ++i) running[i].out = out + heads.offset(first + i);
@@ -414,7 +414,9 @@ static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionPar
         for (std::size_t i = 0; i < count; ++i)
             running[i].merge(stats[i], scratch.out + i * scratch.stride, p.head_dim);
     }
-    for (std::size_t i = 0; i < count; ++i) running[i].finish(p.head_dim);
+    for (std::size_t i = 0; i < count; ++i) {
+        running[i].finish(p.head_dim, sinks ? sinks + heads.head(first + i) : nullptr);
+    }
 }
 
 // Whole attention of some rows and a KV head, sequence by sequence. Used where there are many rows.
@@ -422,6 +424,7 @@ template <typename T>
 static void attention(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
+    const float* const sinks = cmd.buffers[5] ? cmd.buffers[5].as<float>() : nullptr;
     const std::size_t at_once = rows_at_once(p, worker.count), parts = (p.rows + at_once - 1) / at_once;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
     // Head by head, whose keys and values stay in the cache, in the order in which rope_kv has just written some of
@@ -435,7 +438,7 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
             fetched = heads.next_early;
             const std::size_t queries = head.span.rows * heads.group;
             for (std::size_t first = 0; first < queries; first += kQueryBlock) {
-                attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out);
+                attend_to_all(heads, p, first, std::min(queries - first, kQueryBlock), scratch, out, sinks);
             }
         };
         std::optional<SpanHead> latest;
@@ -513,7 +516,7 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
                     float* partial = partials + (h * max_blocks + b) * stride;
                     running.merge({partial[0], partial[1]}, partial + 2, hd);
                 }
-                running.finish(hd);
+                running.finish(hd, cmd.buffers[4] ? cmd.buffers[4].as<float>() + h : nullptr);
             }
             if (p.formats & kActQ8) {
                 for (std::size_t i = 0; i < (h1 - h0) * hd / 32; ++i) {

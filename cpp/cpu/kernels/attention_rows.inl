@@ -39,8 +39,10 @@ struct Running {
         sum = sum * keep + b.sum * add;
         max = top;
     }
-    void finish(std::size_t head_dim) const {
-        for (std::size_t d = 0; d < head_dim; ++d) out[d] /= sum;
+    // `sink`: a score that has no value, or null.
+    void finish(std::size_t head_dim, const float* sink) const {
+        const float total = sink ? sum + std::exp(*sink - max) : sum;
+        for (std::size_t d = 0; d < head_dim; ++d) out[d] /= total;
     }
 };
 

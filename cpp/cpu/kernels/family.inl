@@ -26,6 +26,7 @@
 #include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/short_conv.inl"
 #include "cpu/kernels/delta_rule.inl"
+#include "cpu/kernels/route.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
@@ -110,8 +111,12 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return short_conv;
         case Op::kDeltaRule:
             return delta_rule;
+        case Op::kRoute:
+            return route;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
+        case Op::kExpertsGateUp:
+        case Op::kExpertsDown:
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

@@ -55,7 +55,6 @@ class Panels {
         }
     }
 
-  private:
     // The same for the tokens [t0, t1), at most kTokenBlock, and the strips [s0, s1), at most kStrips.
     template <typename Group, typename Done>
     void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, std::size_t together, const Group& group,
@@ -78,10 +77,11 @@ class Panels {
     }
 
     static constexpr std::size_t kStrips = 8, kStripSums = Form::kTokenBlock * kPanel;
-    static_assert(Form::kMostPanelBytes + Form::kTokenBlock * Form::kMostRowBytes +
-                      kStrips * kStripSums * sizeof(float) <=
-                  kWorkerScratch);
+    static constexpr std::size_t kScratch =
+        Form::kMostPanelBytes + Form::kTokenBlock * Form::kMostRowBytes + kStrips * kStripSums * sizeof(float);
+    static_assert(kScratch <= kWorkerScratch);
 
+  private:
     float* sums(std::size_t strip) const { return sums_ + strip * kStripSums; }
 
     const Form& form_;
@@ -118,13 +118,13 @@ class FloatForm {
     static constexpr std::size_t panel_bytes = kMostPanelBytes, row_bytes = kMostRowBytes;
     static_assert(kPanelVectors * sizeof(float*) <= 64);
 
-    // Without `fill` the weights are F32.
-    FloatForm(FillFloats fill, const GroupLayout& layout, const float* x, std::size_t k)
-        : fill_(fill), layout_(layout), x_(x), k_(k) {}
+    // Without `fill` the weights are F32. `rows`, where it is not null, says which row of x each token is.
+    FloatForm(FillFloats fill, const GroupLayout& layout, const float* x, std::size_t k, const u32* rows = nullptr)
+        : fill_(fill), layout_(layout), x_(x), k_(k), rows_(rows) {}
 
     void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
         // By vectors: for so few bytes of unknown number memcpy takes longer than they do.
-        const float* x = x_ + t * k_ + k0;
+        const float* x = x_ + (rows_ ? rows_[t] : t) * k_ + k0;
         auto* to = reinterpret_cast<float*>(row);
         std::size_t k = 0;
         for (; k + L <= n; k += L) store(to + k, load(x + k));
@@ -163,6 +163,7 @@ class FloatForm {
     const GroupLayout& layout_;
     const float* x_;
     std::size_t k_;
+    const u32* rows_;
 };
 
 // Dot products of M tokens with the rows of W groups over a sub-block, each token for itself.
@@ -425,18 +426,21 @@ class ByteForm {
         kPanelVectors * (Largest::kVectorBytes + kElems / 16 * Largest::kVector);
     const std::size_t panel_bytes, row_bytes;
 
-    ByteForm(const ByteFunctions& functions, const GroupLayout& layout, const std::byte* x, std::size_t k)
+    // `rows`, where it is not null, says which row of x each token is.
+    ByteForm(const ByteFunctions& functions, const GroupLayout& layout, const std::byte* x, std::size_t k,
+             const u32* rows = nullptr)
         : panel_bytes(functions.vector_bytes * kPanelVectors),
           row_bytes(functions.row_bytes),
           f_(functions),
           layout_(layout),
           x_(x),
           k_(k),
+          rows_(rows),
           at_(k),
           blocks_(k / functions.block) {}
 
     void copy_row(std::size_t t, std::size_t k0, std::size_t n, std::byte* row) const {
-        f_.copy_row(x_ + t * at_.stride, at_, k0, n, row);
+        f_.copy_row(x_ + (rows_ ? rows_[t] : t) * at_.stride, at_, k0, n, row);
     }
     void fill(const std::byte* group, std::size_t k0, std::size_t n, int v, std::byte* panel) const {
         std::byte* to = panel + static_cast<std::size_t>(v) * f_.vector_bytes;
@@ -470,6 +474,7 @@ class ByteForm {
     const GroupLayout& layout_;
     const std::byte* x_;
     std::size_t k_;
+    const u32* rows_;
     Q8Layout at_;
     std::size_t blocks_;
 };

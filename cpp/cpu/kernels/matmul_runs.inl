@@ -224,9 +224,9 @@ struct RunFunctions {
         }
         return {};
     }
-    // How many of `tokens` tokens of k elements are run so, with records in a worker's scratch.
-    std::size_t shared(std::size_t k, std::size_t n) const {
-        const bool worth = dot && n >= tokens && n * (k / 32) * record_bytes <= kWorkerScratch;
+    // How many of n tokens of k elements are run so, with records in so much of a worker's scratch.
+    std::size_t shared(std::size_t k, std::size_t n, std::size_t room = kWorkerScratch) const {
+        const bool worth = dot && n >= tokens && n * (k / 32) * record_bytes <= room;
         return worth ? n / kTokenTile * kTokenTile : 0;
     }
 };

@@ -72,6 +72,7 @@ def convert(
     from akunu.conversion import importance_of
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
+    from akunu.describe.blocks import Experts
     from akunu.files.model_files import open_model
     from akunu.loading.finding import find_model
     from akunu.loading.options import THREADS
@@ -90,6 +91,11 @@ def convert(
             "quantize makes smaller files of them, which Akunu runs)"
         )
     model = open_model(model_path)
+    if model.spec().config.mixers(Experts):
+        raise UnsupportedError(
+            f"{model_name(model_path)} has experts; models with experts are not converted (llama.cpp's "
+            "convert_hf_to_gguf.py and llama-quantize make files of them, which Akunu runs)"
+        )
     if path.exists() and any(path.samefile(file) for file in model.files.paths):
         raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")
     weights = importance_of(imatrix, model_path, threads, progress)

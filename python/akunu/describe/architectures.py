@@ -29,11 +29,15 @@ __all__ = [
     "Activation",
     "Architecture",
     "ConfigKey",
+    "Gate",
+    "Gating",
     "LayerKind",
     "MixerKind",
     "Pooling",
     "RopeStyle",
+    "Router",
     "TensorRule",
+    "with_expert_form",
     "with_fused_qkv",
 ]
 
@@ -45,13 +49,20 @@ Pooling = Literal["mean", "cls", "last"]
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
 
-MixerKind = Literal["attention", "cross_attention", "feed_forward", "recurrence", "delta_net"]
+MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
 """What a block computes; `akunu.blocks` has a class for each."""
+
+
+Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
+"""What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
+the root of each one's softplus."""
 
 
 class LayerNumbers(Protocol):
     """What a file says of layers, as `Architecture.layer_kinds` reads it."""
 
+    def get(self, name: str) -> object: ...
+    def integer(self, field: str, *, default: int | None = None) -> int: ...
     def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
 
     def recurrent_layers(self) -> tuple[bool, ...]: ...
@@ -94,6 +105,24 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
+        "n_experts": ConfigKey(
+            ("expert_count",), int, 0, 1024, 0, hf=("num_local_experts", "num_experts", "n_routed_experts")
+        ),
+        "experts_used": ConfigKey(("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok",)),
+        "expert_dim": ConfigKey(
+            ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
+        ),
+        "shared_dim": ConfigKey(
+            ("expert_shared_feed_forward_length",),
+            int,
+            0,
+            1 << 24,
+            0,
+            hf=("shared_expert_intermediate_size",),
+        ),
+        "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
+        "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
+        "expert_scale": ConfigKey(("expert_weights_scale",), float, 1e-6, 1e3, 1.0),
         "context_length": ConfigKey(
             ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings", "n_positions")
         ),
@@ -188,6 +217,13 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
         "expert_count": (0,),
         "expert_used_count": (0,),
         "expert_shared_count": (0,),
+        "expert_group_count": (0, 1),
+        "expert_group_used_count": (0, 1),
+        "leading_dense_block_count": (0,),
+        "interleave_moe_layer_step": (0, 1),
+        "moe_latent_size": (0,),
+        "swiglu_clamp_exp": (0.0,),
+        "swiglu_clamp_shexp": (0.0,),
         "nextn_predict_layers": (0,),
         "embedding_length_per_layer_input": (0,),
         "use_parallel_residual": (False,),
@@ -212,7 +248,7 @@ REFUSED_PREFIXES: Final = ("ssm.", "wkv.", "kda.", "altup.", "shortconv.", "atte
 """Keys that only another kind of model has: state-space, linear-attention and so on. llama.cpp writes all of
 them when it saves a model, with sizes of 0."""
 
-ZERO_IF_UNSET: Final = ("norm_eps", "attn_scale", "rope_factor", "rope_original_context")
+ZERO_IF_UNSET: Final = ("expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context")
 """Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
 
 ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
@@ -263,6 +299,31 @@ class TensorRule:
 
 
 @dataclass(frozen=True)
+class Router:
+    """How a model chooses experts, where its file does not say it.
+
+    Attributes
+    ----------
+    gating
+        See the type.
+    renormalise
+        The weights of the chosen experts are divided by their sum.
+    """
+
+    gating: Gating = "softmax"
+    renormalise: bool = True
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How an expert's two products become its inner elements, see `akunu.blocks.Experts`."""
+
+    limit: float = 0.0
+    sharpness: float = 1.0
+    up_offset: float = 0.0
+
+
+@dataclass(frozen=True)
 class LayerKind:
     """Layers that have the same blocks, and tensors of the same names; their sizes may differ.
 
@@ -294,6 +355,8 @@ class Architecture:
         Every tensor that the file may have outside of layers, besides `ROPE_TENSORS`.
     layers
         The kinds of layers, by name.
+    router, gate
+        Of models with experts.
     layer_kinds
         Names the kind of each layer; called with what the file says (`akunu.config_numbers.Numbers`) and the
         number of layers. None: there is one kind.
@@ -342,6 +405,8 @@ class Architecture:
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     value_heads_grouped: bool = True
+    router: Router | None = None
+    gate: Gate = field(default_factory=lambda: Gate())
 
     @property
     def rules(self) -> tuple[TensorRule, ...]:
@@ -443,6 +508,157 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
     )
 
 
+_EXPERT_PARTS = (("gate", "expert_dim", "dim"), ("up", "expert_dim", "dim"), ("down", "dim", "expert_dim"))
+
+
+def _experts_form(
+    source: str = "", hf: str = "", parts: Sequence[str] = ("gate", "up", "down")
+) -> tuple[TensorRule, ...]:
+    """The matrices of the experts; `{part}` in a checkpoint's name stands for one of `parts`."""
+    return tuple(
+        TensorRule(
+            source.replace("{part}", own),
+            hf.replace("{part}", part),
+            ((f"experts_{own}", rows),),
+            cols,
+            count="n_experts",
+        )
+        for part, (own, rows, cols) in zip(parts, _EXPERT_PARTS, strict=True)
+    )
+
+
+def _fused_form(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -> tuple[TensorRule, ...]:
+    """The same where gate and up are one matrix of each expert."""
+    return (
+        TensorRule(
+            source[0],
+            hf[0],
+            (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+            "dim",
+            count="n_experts",
+        ),
+        TensorRule(source[1], hf[1], (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    )
+
+
+_GGUF_EXPERTS = _B + "ffn_{part}_exps.weight"
+_EXPERTS = (
+    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.gate.weight", (("router", "n_experts"),), "dim"),
+    *_experts_form(_GGUF_EXPERTS, _H + "mlp.experts.{e}.{part}_proj.weight"),
+)
+_MIXTRAL_EXPERTS = (
+    TensorRule(
+        _B + "ffn_gate_inp.weight", _H + "block_sparse_moe.gate.weight", (("router", "n_experts"),), "dim"
+    ),
+    *_experts_form(_GGUF_EXPERTS, _H + "block_sparse_moe.experts.{e}.{part}.weight", ("w1", "w3", "w2")),
+)
+_SHARED_EXPERT = (
+    _matrix(
+        _B + "ffn_gate_inp_shexp.weight", _H + "mlp.shared_expert_gate.weight", "shared_router", "one", "dim"
+    ),
+    *(
+        _matrix(
+            f"{_B}ffn_{part}_shexp.weight",
+            f"{_H}mlp.shared_expert.{part}_proj.weight",
+            f"shared_{part}",
+            rows,
+            cols,
+        )
+        for part, rows, cols in (
+            ("gate", "shared_dim", "dim"),
+            ("up", "shared_dim", "dim"),
+            ("down", "dim", "shared_dim"),
+        )
+    ),
+)
+_BIASED_ROUTER = (
+    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.router.weight", (("router", "n_experts"),), "dim"),
+    TensorRule(_B + "ffn_gate_inp.bias", _H + "mlp.router.bias", (("router_bias", "n_experts"),)),
+)
+# In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.
+_BIASED_EXPERTS = (
+    *_experts_form(_GGUF_EXPERTS),
+    *(
+        TensorRule(f"{_B}ffn_{part}_exps.bias", "", ((f"experts_{part}_bias", rows),), count="n_experts")
+        for part, rows, _ in _EXPERT_PARTS
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj",
+        (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+        "dim",
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj_bias",
+        (("experts_gate_bias", "expert_dim"), ("experts_up_bias", "expert_dim")),
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule("", _H + "mlp.experts.down_proj", (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    TensorRule("", _H + "mlp.experts.down_proj_bias", (("experts_down_bias", "dim"),), count="n_experts"),
+)
+_SINKS = (_vector(_B + "attn_sinks.weight", _H + "self_attn.sinks", "attn_sinks", "n_heads"),)
+# Other ways to store the experts: gate and up in one, each expert a tensor of its own in files before 2024;
+# Transformers' own since its version 5, MLX.
+_GGUF_FORMS = (
+    _fused_form(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
+    _experts_form(source=_B + "ffn_{part}.{e}.weight"),
+)
+_HF_FORMS = (
+    _fused_form(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
+    _fused_form(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
+    _experts_form(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
+    _experts_form(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
+)
+
+
+def with_expert_form(
+    rules: Iterable[TensorRule], has: Callable[[str], bool], layer: int, *, hf: bool = False
+) -> tuple[TensorRule, ...]:
+    """The rules of a layer, with those of its experts as the file stores them.
+
+    `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
+    """
+    found = tuple(rules)
+
+    def present(form: tuple[TensorRule, ...]) -> bool:
+        name = form[0].hf if hf else form[0].source
+        return has(name.replace("{n}", str(layer)).replace("{e}", "0"))
+
+    found = tuple(rule for rule in found if (rule.hf if hf else rule.source))
+    own = tuple(rule for rule in found if rule.parts[0][0] in ("experts_gate", "experts_up", "experts_down"))
+    if not own or present(own):
+        return found
+    for form in _HF_FORMS if hf else _GGUF_FORMS:
+        if present(form):
+            return (*(rule for rule in found if rule not in own), *form)
+    return found
+
+
+def _sparse_layers(numbers: LayerNumbers, n_layers: int) -> list[str]:
+    """Layers with experts and, where the configuration of a checkpoint names such, without."""
+    if numbers.integer("n_experts") == 0:
+        return ["dense"] * n_layers
+    dense, step = numbers.get("mlp_only_layers"), numbers.get("decoder_sparse_step")
+    skipped = dense if isinstance(dense, list) else []
+    every = step if isinstance(step, int) and step > 0 else 1
+    return ["experts" if n not in skipped and (n + 1) % every == 0 else "dense" for n in range(n_layers)]
+
+
+def _dense_or_experts(
+    attention: tuple[TensorRule, ...], dense: tuple[TensorRule, ...], experts: tuple[TensorRule, ...]
+) -> Mapping[str, LayerKind]:
+    return MappingProxyType(
+        {
+            "dense": LayerKind((*attention, *dense)),
+            "experts": LayerKind((*attention, *experts), ("attention", "experts")),
+        }
+    )
+
+
 def with_fused_qkv(
     rules: Iterable[TensorRule], names: Container[str], layer: int = 0
 ) -> tuple[TensorRule, ...]:
@@ -524,11 +740,17 @@ def _delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
 _ROWS = (
     Architecture(
         name="llama",
-        summary="Llama 2, 3, 3.1, 3.2, 3.3; Mistral; SmolLM; TinyLlama",
+        summary="Llama 2, 3, 3.1, 3.2, 3.3; Mistral; Mixtral; SmolLM; TinyLlama",
         rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
         activation="silu",
         tensors=_GLOBAL,
-        layers=_one_kind(*_PLAIN_LAYER, *_qkv_bias(optional=True), *_OUTPUT_BIAS, *_FFN_BIAS),
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+            (*_GATE_UP, *_DOWN, *_FFN_BIAS),
+            _MIXTRAL_EXPERTS,
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(),
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
     Architecture(
@@ -546,6 +768,69 @@ _ROWS = (
         activation="silu",
         tensors=_GLOBAL,
         layers=_one_kind(*_PLAIN_LAYER, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+    ),
+    Architecture(
+        name="qwen2moe",
+        summary="Qwen 1.5 and 2 with experts, and one that all rows share",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=False)),
+            (*_GATE_UP, *_DOWN),
+            (*_EXPERTS, *_SHARED_EXPERT),
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(renormalise=False),
+    ),
+    Architecture(
+        name="qwen3moe",
+        summary="Qwen 3 with experts: 30B-A3B, 235B-A22B, Coder",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_dense_or_experts(
+            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
+            (*_GATE_UP, *_DOWN),
+            _EXPERTS,
+        ),
+        layer_kinds=_sparse_layers,
+        router=Router(),
+    ),
+    Architecture(
+        name="gpt-oss",
+        summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=MappingProxyType(
+            {
+                "layer": LayerKind(
+                    (
+                        _ATTN_NORM,
+                        _vector(
+                            _B + "post_attention_norm.weight",
+                            _H + "post_attention_layernorm.weight",
+                            "ffn_norm",
+                            "dim",
+                        ),
+                        *_QKV,
+                        *_qkv_bias(optional=False),
+                        *_ATTN_OUTPUT,
+                        *(dataclasses.replace(rule, optional=False) for rule in _OUTPUT_BIAS),
+                        *_SINKS,
+                        *_BIASED_ROUTER,
+                        *_BIASED_EXPERTS,
+                    ),
+                    ("attention", "experts"),
+                )
+            }
+        ),
+        defaults=MappingProxyType({"rope_theta": 150000.0}),
+        window_period=2,
+        required_keys=("attention.sliding_window",),
+        router=Router("softmax_chosen", renormalise=False),
+        gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
     ),
     Architecture(
         name="gemma",

@@ -13,13 +13,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.architectures import Activation, LayerKind, MixerKind, RopeStyle
+from akunu.describe.architectures import Activation, LayerKind, MixerKind, RopeStyle, Router
 
 __all__ = [
     "Attention",
     "Block",
     "CrossAttention",
     "DeltaNet",
+    "ExpertRouter",
+    "Experts",
     "FeedForward",
     "Mixer",
     "Recurrence",
@@ -117,6 +119,59 @@ class FeedForward:
 
 
 @dataclass(frozen=True)
+class ExpertRouter(Router):
+    """How experts are chosen for a row, of the router's logits.
+
+    Attributes
+    ----------
+    groups, groups_used, group_top
+        Experts are chosen from the `groups_used` best of `groups` groups, by the sum of the `group_top` best
+        of each; 0: there are none.
+    sum_eps, sum_min
+        The sum by which weights are divided is increased by the one, and is at least the other.
+    scale
+        Factor on the weights.
+    """
+
+    groups: int = 0
+    groups_used: int = 0
+    group_top: int = 0
+    sum_eps: float = 0.0
+    sum_min: float = 0.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Experts:
+    """A feed-forward of experts, of which a router chooses some for each row.
+
+    Attributes
+    ----------
+    count, used
+        How many there are, and how many of them a row has.
+    dim
+        Inner elements of each.
+    shared_dim
+        Inner elements of one that every row has, times the sigmoid of a gate; 0: there is none.
+    limit, sharpness, up_offset
+        With g the gate's and u the other product, of which g is at most `limit` and u within it, an expert's
+        inner elements are activation(g) * (u + up_offset); 0: no limit. A sharpness other than 1 makes the
+        activation g * sigmoid(sharpness * g).
+    """
+
+    count: int
+    used: int
+    dim: int
+    activation: Activation
+    router: ExpertRouter
+    shared_dim: int = 0
+    limit: float = 0.0
+    sharpness: float = 1.0
+    up_offset: float = 0.0
+    kind: Literal["experts"] = "experts"
+
+
+@dataclass(frozen=True)
 class Recurrence:
     """A gated recurrence (minGRU) of `dim` channels."""
 
@@ -148,7 +203,7 @@ class DeltaNet:
     kind: Literal["delta_net"] = "delta_net"
 
 
-Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Recurrence | DeltaNet
+Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,14 +30,34 @@ from akunu.describe.architectures import (
     Activation,
     Architecture,
     ConfigKey,
+    Gate,
+    Gating,
     LayerKind,
     MixerKind,
     Pooling,
     RopeStyle,
+    with_expert_form,
     with_fused_qkv,
 )
-from akunu.describe.blocks import Attention, Block, DeltaNet, FeedForward, Mixer, RopeSet, layer_blocks
-from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, Numbers, decoder_sizes, delta_sizes, shown
+from akunu.describe.blocks import (
+    Attention,
+    Block,
+    DeltaNet,
+    ExpertRouter,
+    Experts,
+    FeedForward,
+    Mixer,
+    RopeSet,
+    layer_blocks,
+)
+from akunu.describe.config_numbers import (
+    DecoderSizes,
+    DeltaSizes,
+    Numbers,
+    decoder_sizes,
+    delta_sizes,
+    shown,
+)
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.tensor_map import (
     LayerTensors,
@@ -272,6 +292,8 @@ def model_config(
     embedding_scale: float = 1.0,
     bidirectional: bool = False,
     delta_net: DeltaNet | None = None,
+    router: ExpertRouter | None = None,
+    gate: Gate | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -300,9 +322,25 @@ def model_config(
     def feed_forward(n: int) -> FeedForward:
         return FeedForward(sizes.ffn_dim[n], activation)
 
+    def experts(n: int) -> Experts:
+        assert sizes.experts is not None and router is not None
+        own, how = sizes.experts, gate or Gate()
+        return Experts(
+            own.count,
+            own.used,
+            own.dim,
+            activation,
+            router,
+            shared_dim=own.shared_dim,
+            limit=how.limit,
+            sharpness=how.sharpness,
+            up_offset=how.up_offset,
+        )
+
     makers: dict[MixerKind, Callable[[int], Mixer]] = {
         "attention": attention,
         "feed_forward": feed_forward,
+        "experts": experts,
     }
     if delta_net is not None:
         shared = delta_net
@@ -350,7 +388,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     """
     arch = _architecture(gguf.metadata)
     meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
-    known = ("attention.causal",) if arch.bidirectional else ()
+    known = (("attention.causal",) if arch.bidirectional else ()) + (_EXPERT_KEYS if arch.router else ())
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
     meta.refuse_unknown_features(*known, prefixes=arch.features)
@@ -377,7 +415,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         sizes.symbols(vocab_size),
         [
             LayerTensors(
-                with_fused_qkv(kind.tensors, tensors, n),
+                with_expert_form(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
                 sizes.layer_symbols(n) | (delta.symbols() if delta else {}),
             )
             for n, kind in enumerate(kinds)
@@ -403,6 +441,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
         kinds=kinds,
+        router=_router(arch, meta),
+        gate=arch.gate,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
         delta_net=delta_net_of(delta, grouped=arch.value_heads_grouped),
     )
@@ -417,6 +457,31 @@ def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes |
 def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
     """The mixer of those sizes."""
     return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
+
+
+_EXPERT_KEYS: Final = ("expert_count", "expert_used_count")
+
+_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
+"""By `expert_gating_func`, which counts from 1."""
+
+
+def _router(arch: Architecture, meta: GgufNumbers) -> ExpertRouter | None:
+    """How the model of a GGUF file chooses experts; as the architecture does where it does not say it."""
+    if arch.router is None:
+        return None
+    gating, renormalise = arch.router.gating, arch.router.renormalise
+    code = meta.suffixed("expert_gating_func")
+    if code is not None and code != 0:
+        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
+            raise UnsupportedError(
+                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
+                f"{', '.join(_GATINGS)}"
+            )
+        gating = _GATINGS[code - 1]
+    flag = meta.suffixed("expert_weights_norm")
+    if isinstance(flag, bool):
+        renormalise = flag
+    return ExpertRouter(gating, renormalise, scale=meta.real("expert_scale"))
 
 
 class GgufNumbers(Numbers):

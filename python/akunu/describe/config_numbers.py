@@ -10,7 +10,16 @@ import numpy as np
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import CONFIG_KEYS, ConfigKey
 
-__all__ = ["DecoderSizes", "DeltaSizes", "Numbers", "decoder_sizes", "delta_sizes", "kind_text", "shown"]
+__all__ = [
+    "DecoderSizes",
+    "DeltaSizes",
+    "ExpertSizes",
+    "Numbers",
+    "decoder_sizes",
+    "delta_sizes",
+    "kind_text",
+    "shown",
+]
 
 
 class Numbers:
@@ -123,6 +132,16 @@ class Numbers:
 
 
 @dataclass(frozen=True)
+class ExpertSizes:
+    """The sizes of a layer with experts: see `akunu.blocks.Experts`."""
+
+    count: int
+    used: int
+    dim: int
+    shared_dim: int
+
+
+@dataclass(frozen=True)
 class DecoderSizes:
     """The sizes of a decoder's tensors. Those that may differ from layer to layer are tuples."""
 
@@ -132,6 +151,7 @@ class DecoderSizes:
     n_heads: tuple[int, ...]
     n_kv_heads: tuple[int, ...]
     ffn_dim: tuple[int, ...]
+    experts: ExpertSizes | None = None
 
     def symbols(self, vocab_size: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
@@ -139,10 +159,17 @@ class DecoderSizes:
 
     def layer_symbols(self, layer: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for in a layer."""
-        return {
+        experts = self.experts
+        sizes = (
+            {"n_experts": experts.count, "expert_dim": experts.dim, "shared_dim": experts.shared_dim}
+            if experts
+            else {}
+        )
+        return sizes | {
+            "one": 1,
+            "n_heads": self.n_heads[layer],
             "dim": self.dim,
             "head_dim": self.head_dim,
-            "n_heads": self.n_heads[layer],
             "q_dim": self.n_heads[layer] * self.head_dim,
             "kv_dim": self.n_kv_heads[layer] * self.head_dim,
             "ffn_dim": self.ffn_dim[layer],
@@ -218,9 +245,25 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
             f"because {numbers.name('head_dim')} is absent"
         )
     head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
-    ffn_dim = numbers.layer_integers("ffn_dim")
+    experts = _expert_sizes(numbers)
+    # Where all layers have experts, the file need not say what size another feed-forward would have.
+    absent = experts.dim if experts and numbers.has("expert_dim") else None
+    ffn_dim = numbers.layer_integers("ffn_dim", default=absent)
     n = n_layers - nextn
-    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n])
+    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n], experts)
+
+
+def _expert_sizes(numbers: Numbers) -> ExpertSizes | None:
+    count = numbers.integer("n_experts")
+    if count == 0:
+        return None
+    used = numbers.integer("experts_used")
+    if not 1 <= used <= count:
+        raise ModelFileError(
+            f"{numbers.name('experts_used')}: found {used}, expected 1 to the {count} experts that there are"
+        )
+    dim = numbers.integer("expert_dim" if numbers.has("expert_dim") else "ffn_dim")
+    return ExpertSizes(count, used, dim, numbers.integer("shared_dim"))
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

@@ -83,8 +83,9 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
 
-_EXACT: Final = ("position_embd", "token_types", "ssm_conv1d")
-"""Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows."""
+_EXACT: Final = ("position_embd", "token_types", "ssm_conv1d", "ffn_gate_inp", "ffn_gate_inp_shexp")
+"""Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows, or
+they choose experts."""
 
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
@@ -174,7 +175,7 @@ def _mixed(
                 return "q6_k"
             case "q4_k_s" if layer < 4:
                 return "q5_k"
-    elif tensor == "ffn_down":
+    elif tensor in ("ffn_down", "ffn_down_exps", "ffn_down_shexp"):
         match file_type:
             case "q2_k":
                 return "q3_k"

@@ -20,9 +20,12 @@ from akunu.describe.architectures import (
     CONFIG_KEYS,
     Architecture,
     ConfigKey,
+    Gate,
     LayerKind,
     TensorRule,
+    with_expert_form,
 )
+from akunu.describe.blocks import ExpertRouter
 from akunu.describe.config import ModelSpec, delta_net_of, delta_sizes_of, local_by_period, model_config
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
@@ -135,6 +138,8 @@ def resolve_hf(
         layer_window=layer_window,
         attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
         kinds=kinds,
+        router=_router(config, row, arch),
+        gate=_gate(numbers, arch),
         embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
         delta_net=delta_net_of(delta, grouped=True),
     )
@@ -304,7 +309,13 @@ def _map(
             found.append(dataclasses.replace(rule, source=source, optional=not needed))
         return tuple(found)
 
-    by_kind = {id(kind): named(kind.tensors) for kind in kinds}
+    def has(name: str) -> bool:
+        return prefix + name in tensors
+
+    by_kind = {
+        id(kind): named(with_expert_form(kind.tensors, has, n, hf=True))
+        for n, kind in reversed(list(enumerate(kinds)))
+    }
     refs = map_tensors(
         named(arch.tensors),
         tensors,
@@ -326,6 +337,27 @@ def _map(
         else ref
         for name, ref in refs.items()
     }
+
+
+def _gate(numbers: HfNumbers, arch: Architecture) -> Gate:
+    """How the model's experts are gated; only a class that clamps reads how."""
+    if arch.gate == Gate():
+        return arch.gate
+    return dataclasses.replace(
+        arch.gate,
+        limit=numbers.real("swiglu_limit", default=arch.gate.limit),
+        sharpness=numbers.real("swiglu_alpha", default=arch.gate.sharpness),
+    )
+
+
+def _router(config: Mapping[str, object], row: HfModel, arch: Architecture) -> ExpertRouter | None:
+    """How the model chooses experts."""
+    if arch.router is None:
+        return None
+    renormalise = arch.router.renormalise
+    if row.renormalise is not None:
+        renormalise = _flag(config, "norm_topk_prob", default=row.renormalise)
+    return ExpertRouter(arch.router.gating, renormalise)
 
 
 def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:

@@ -85,6 +85,9 @@ class HfModel:
         As in `akunu.architectures.Architecture`.
     plain_norms
         Ends of the canonical names of norms to whose weights nothing is added.
+    renormalise
+        Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
+        None: as the architecture says, whatever that key is.
     """
 
     arch: str
@@ -100,6 +103,7 @@ class HfModel:
     ffn_biases: bool = False
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     plain_norms: tuple[str, ...] = ()
+    renormalise: bool | None = None
 
 
 def _defaults(**values: float) -> Mapping[str, float]:
@@ -167,6 +171,50 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=_defaults(n_kv_heads=32, head_dim=128),
             model_class="Qwen3ForCausalLM",
             biases="flag",
+        ),
+        "mixtral": HfModel(
+            "llama",
+            windowed="all",
+            defaults=_defaults(
+                norm_eps=1e-5, n_kv_heads=8, rope_theta=1e6, window=0, n_experts=8, experts_used=2
+            ),
+            model_class="MixtralForCausalLM",
+        ),
+        "qwen2_moe": HfModel(
+            "qwen2moe",
+            windowed="later",
+            defaults=_defaults(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632),
+            model_class="Qwen2MoeForCausalLM",
+            biases="qkv",
+            renormalise=False,
+        ),
+        "qwen3_moe": HfModel(
+            "qwen3moe",
+            windowed="later",
+            defaults=_defaults(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
+            model_class="Qwen3MoeForCausalLM",
+            biases="flag",
+            renormalise=False,
+        ),
+        "gpt_oss": HfModel(
+            "gpt-oss",
+            windowed="period",
+            period=2,
+            defaults=_defaults(
+                dim=2880,
+                n_layers=36,
+                n_heads=64,
+                n_kv_heads=8,
+                head_dim=64,
+                ffn_dim=2880,
+                window=128,
+                context_length=131072,
+                norm_eps=1e-5,
+                rope_theta=150000,
+                n_experts=128,
+                experts_used=4,
+            ),
+            model_class="GptOssForCausalLM",
         ),
         "gemma": HfModel(
             "gemma",

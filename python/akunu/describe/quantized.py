@@ -30,7 +30,7 @@ _FLOAT_MODES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """Modes of MLX whose codes are floats: bits, and elements that share a scale."""
 
 _KEYS: Final = ("quantization", "quantization_config")
-_METHODS: Final = ("fp8", "compressed-tensors")
+_METHODS: Final = ("fp8", "compressed-tensors", "mxfp4")
 _REMEDY: Final = "use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
 
 _UNUSED: Final = ("input_scale", "activation_scale", "k_scale", "v_scale")
@@ -75,6 +75,8 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
         Tensors of a matrix are missing, or do not have the shapes or types that belong together.
     """
     where, settings = _settings(config)
+    if settings is not None and settings.get("quant_method") == "mxfp4":
+        return _join_mxfp4(tensors)
     if settings is not None and "quant_method" in settings:
         return _join_fp8(where, settings, tensors)
     out = dict(tensors)
@@ -143,6 +145,7 @@ def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]
         if isinstance(matrix, Matrix):
             ref = dataclasses.replace(
                 ref,
+                source=matrix.name,
                 dtype=matrix.dtype,
                 scales=matrix.scales,
                 biases=matrix.biases,
@@ -248,6 +251,27 @@ class _Module:
             f"tensor {tensor.name}: found {tensor.dtype} {tuple(tensor.shape)}, expected {dtype} {shape}, "
             f"as {self._name}.scales and {form} ({self._where}) have it"
         )
+
+
+def _join_mxfp4(tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
+    """The tensors, with one matrix for `x_blocks`, pairs of codes [..., groups, 16], and `x_scales`."""
+    out = dict(tensors)
+    for name, codes in tensors.items():
+        if not name.endswith("_blocks"):
+            continue
+        module = name.removesuffix("_blocks")
+        scales = tensors.get(f"{module}_scales")
+        if scales is None:
+            raise ModelFileError(f"tensor {module}_scales is missing; {name} belongs to it")
+        *rows, groups, bytes_ = codes.shape if len(codes.shape) > 2 else (0, 0, 0)
+        if (codes.dtype, scales.dtype, bytes_) != ("u8", "u8", 16) or tuple(scales.shape) != (*rows, groups):
+            raise ModelFileError(
+                f"tensor {name}: found {codes.dtype} {tuple(codes.shape)} with scales of {scales.dtype} "
+                f"{tuple(scales.shape)}, expected bytes [..., groups, 16] and [..., groups]"
+            )
+        del out[name], out[scales.name]
+        out[module] = Matrix(name, "mlx_mxfp4", (*rows, groups * 32), scales.name)
+    return out
 
 
 def _join_fp8(

@@ -208,9 +208,8 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
     row as a vector.
     """
     shape = tuple(tensor.shape)
-    if (
-        len(shape) == 3 and len(expected) == 2
-    ):  # convolutions have an axis for the one channel that each reads
+    # Convolutions have an axis for the one channel that each reads.
+    if len(shape) == 3 and len(expected) == 2:
         shape = tuple(n for n in shape if n != 1)
     if shape != expected and not (len(expected) == 2 and (1, *shape) == expected):
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")

@@ -55,6 +55,13 @@ _GEMMA2 = MappingProxyType(
 )
 
 
+def _experts(
+    count: int, used: int, dim: int, more: Mapping[str, int | float] = MappingProxyType({})
+) -> Mapping[str, int | float]:
+    sizes = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
+    return MappingProxyType(sizes | dict(more))
+
+
 def _window(tokens: int) -> Mapping[str, int | float]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
@@ -92,6 +99,13 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           extra=_qwen35(16, 16)),
     "qwen3.5-4b":     Shape("qwen35", "4B",   32, 2560, 16,  4, 256,  9216, 248320, 262144,  1e7, 1e-6,
                           extra=_qwen35(16, 32)),
+    "qwen3-30b-a3b":  Shape("qwen3moe", "30B-A3B", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6,
+                          tied=False, extra=_experts(128, 8, 768)),
+    # So many layers as small memories hold, which cost as much each as those of the whole model.
+    "qwen3-30b-a3b-6-layers": Shape("qwen3moe", "30B-A3B, 6 layers", 6, 2048, 32, 4, 128, 6144, 151936, 40960,
+                          1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
+    "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
+                          1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
                           extra=_GEMMA2),
     "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,

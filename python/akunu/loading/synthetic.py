@@ -16,6 +16,7 @@ import numpy.typing as npt
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES, TensorRule
 from akunu.describe.config import GgufNumbers, delta_sizes_of
+from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
 from akunu.describe.filetypes import FILE_TYPES, block_of, tensor_dtype
 from akunu.loading.shapes import SHAPES, Shape
 
@@ -136,31 +137,32 @@ class SyntheticModel:
             raise InvalidArgumentError(f"tensor {name}: its weights are random and have no bytes")
         return np.frombuffer(llama3_divisors(self.shape).astype("<f4").tobytes(), np.uint8)
 
+    @cached_property
+    def _sizes(self) -> DecoderSizes:
+        return decoder_sizes(self._numbers)
+
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":
             return not self.shape.tied
+        if not rule.source:  # of checkpoints alone
+            return False
         return not (rule.optional and rule.parts[0][0].endswith("_bias"))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape
-        sizes = {
-            "vocab_size": shape.vocab_size,
-            "dim": shape.dim,
-            "head_dim": shape.head_dim,
-            "n_heads": shape.n_heads,
-            "q_dim": shape.n_heads * shape.head_dim,
-            "kv_dim": shape.n_kv_heads * shape.head_dim,
-            "ffn_dim": shape.ffn_dim,
-            **self._delta_sizes,
-        }
+        sizes = self._sizes.symbols(shape.vocab_size) if layer is None else self._sizes.layer_symbols(layer)
+        sizes = sizes | self._delta_sizes
         rows = sum(sizes[symbol] for _, symbol in rule.parts)
-        if rule.count is not None:
+        count: tuple[int, ...] = ()
+        if rule.count is not None and rule.flat:
             rows *= sizes[rule.count]
+        elif rule.count is not None:
+            count = (sizes[rule.count],)
         prefix = "" if layer is None else f"layers.{layer}."
         name = rule.source.replace("{n}", str(layer))
         canonical = tuple(prefix + part for part, _ in rule.parts)
         if rule.cols is None:
-            return SyntheticTensor(name, "f32", (rows,), canonical)
+            return SyntheticTensor(name, "f32", (*count, rows), canonical)
         cols = sizes[rule.cols]
         dtype = tensor_dtype(
             self.file_type,
@@ -171,7 +173,7 @@ class SyntheticModel:
             gqa=shape.n_heads // shape.n_kv_heads,
             tied=shape.tied,
         )
-        return SyntheticTensor(name, dtype, (rows, cols), canonical)
+        return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
 
 
 def llama3_divisors(shape: Shape) -> npt.NDArray[np.float64]:

@@ -235,11 +235,13 @@ def attention(
     formats: Sequence[str] = ("f32",),
     others: Sequence[tuple[int, int]] = (),
     both: bool = False,
+    sinks: bool = False,
 ) -> None:
     """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops; `both`: rows see
     all of their text.
 
-    `spread`: standard deviation of the scores.
+    `spread`: standard deviation of the scores. `sinks`: each head has a score without a value, some of which
+    are far above the others.
     """
     heads, kv_heads, head_dim = shape
     spans = [(rows, position), *others]
@@ -274,13 +276,15 @@ def attention(
         [slot for slot, (n, _) in zip(cache.slots, spans, strict=True) for _ in range(n)],
         [at + i - step for n, at in spans for i in range(n)],
     )
+    sink = normal(rng, heads, sigma=2 * spread) if sinks else None
+    last = [p.input("sinks", sink)] if sink is not None else []
     if split:
         partials = p.opaque("partials", Partials(heads, head_dim, cache.max_pages * PAGE))
         p.run(
             "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, kv_dtype=kv, **params
         )
         out = p.activations("out", formats, total, heads * head_dim)
-        p.run("attention_merge", partials, *out, where, **params)
+        p.run("attention_merge", partials, *out, where, *last, **params)
         p.timed = -2
     else:
         p.run(
@@ -290,6 +294,7 @@ def attention(
             p.output("out_f32", total, heads * head_dim),
             where,
             cache.pages,
+            *last,
             kv_dtype=kv,
             **params,
         )
@@ -301,7 +306,9 @@ def attention(
         parts, first = [], 0
         for (n, at), (k, v) in zip(spans, texts, strict=True):
             wide = (a.astype(np.float64) for a in (q[first : first + n], k, v))
-            parts.append(ref.attention(*wide, at, scale, cap, window, both).reshape(n, heads * head_dim))
+            parts.append(
+                ref.attention(*wide, at, scale, cap, window, both, sink).reshape(n, heads * head_dim)
+            )
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
         bound = EXACT_NMSE

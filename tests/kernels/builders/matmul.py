@@ -26,7 +26,7 @@ from .common import (
 from .common import formats as format_bits
 
 
-def _matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, str]:
+def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, str]:
     """(name, format) of `x` in the format that weights of this type read."""
     fmt, (rows, dim) = dev.matmul_input(dtype), x.shape
     if fmt == "f32":
@@ -85,7 +85,7 @@ def matmul(
 ) -> None:
     w, x = dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole), normal(rng, rows, k)
     b, y = normal(rng, n), normal(rng, rows, n)
-    source, fmt = _matmul_input(p, dev, dtype, x)
+    source, fmt = matmul_input(p, dev, dtype, x)
     to = dev.matmul_input("q4_0") if to == "q8" else to
     if to == "f32":
         out = p.inout("y", y) if accumulate else p.output("y", rows, n)
@@ -138,7 +138,7 @@ def gate_up(
 ) -> None:
     gate, up = (dataclasses.replace(random_weight(rng, dtype, n, k), whole=whole) for _ in range(2))
     x = normal(rng, rows, k)
-    source, fmt = _matmul_input(p, dev, dtype, x)
+    source, fmt = matmul_input(p, dev, dtype, x)
     p.run(
         "gate_up",
         source,

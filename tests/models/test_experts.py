@@ -1,0 +1,297 @@
+"""Models with experts: against Transformers, in every phase, and each way that files store the experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import akunu
+from akunu import _core
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import Experts
+from akunu.describe.config import resolve
+
+from . import convert, folders, quant, tiny
+from .reference import Reference
+from .test_engine import QUANTISED, greedy, nmse, open_engine
+from .test_folder import logits as folder_logits
+from .test_folder import open_folder
+
+Arrays = dict[str, npt.NDArray[np.float32]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("experts")
+
+
+def written(folder: Path, name: str, dtype: str = "F32") -> Path:
+    path = folder / f"{name}-{dtype}.gguf"
+    return path if path.exists() else tiny.write(name, dtype, path).path
+
+
+def rewritten(path: Path, name: str, change: Callable[[Arrays], Arrays], **keys: object) -> Path:
+    """The model as a file of other tensors and keys."""
+    row = tiny.EXPERTS[name]
+    writer = gguf.GGUFWriter(str(path), row.arch)
+    for key, value in (convert.metadata(row) | {f"{row.arch}.{k}": v for k, v in keys.items()}).items():
+        if value is not None:
+            convert.add_value(writer, key, value)
+    convert.add_tokenizer(writer, row.vocab_size)
+    for tensor, array in change(convert.tensors(row, tiny.weights(row))).items():
+        writer.add_tensor(tensor, np.ascontiguousarray(array))
+    convert.finish(writer)
+    return path
+
+
+@pytest.mark.parametrize("name", tiny.EXPERTS)
+def test_golden_data_belongs_to_the_weights(name: str) -> None:
+    assert tiny.golden(name).fingerprint == tiny.fingerprint(tiny.weights(tiny.EXPERTS[name])), (
+        "tests/models/tiny.py has changed; run tools/make_golden.py"
+    )
+
+
+@pytest.mark.parametrize("name", tiny.EXPERTS)
+def test_the_reference_agrees_with_transformers(name: str, folder: Path) -> None:
+    golden = tiny.golden(name)
+    found = Reference(written(folder, name), context=tiny.CONTEXT).logits(golden.prompt)
+    np.testing.assert_allclose(found, golden.logits, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", tiny.EXPERTS)
+def test_the_engine_equals_transformers(name: str, folder: Path) -> None:
+    golden = tiny.golden(name)
+    engine = open_engine(written(folder, name))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+    assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
+
+
+@pytest.mark.parametrize("dtype", ["F32", "Q8_0"])
+@pytest.mark.parametrize("name", tiny.EXPERTS)
+def test_phases_and_threads_agree_to_the_bit(name: str, dtype: str, folder: Path) -> None:
+    """Prompts, chunks of them, and single steps: which rows share a step decides nothing."""
+    golden, path = tiny.golden(name), written(folder, name, dtype)
+    ids = golden.prompt + golden.ids
+    whole = open_engine(path).logits(ids)
+    for chunk in (1, 3, 16, 23):
+        assert np.array_equal(open_engine(path, chunk=chunk).logits(ids), whole), f"chunk {chunk}"
+    assert np.array_equal(open_engine(path, threads=1).logits(ids), whole)
+    assert greedy(open_engine(path), ids[:5], 1) == [int(whole[4].argmax())]
+
+
+@pytest.mark.parametrize("dtype", QUANTISED)
+def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
+    """Where activations are rounded to int8 near ties go to other experts: the median row tells."""
+    path = written(folder, "qwen3moe_256", dtype)
+    ids = tiny.golden("qwen3moe_256").prompt
+    found, expected = open_engine(path).logits(ids), Reference(path).logits(ids)
+    errors = [nmse(row, other) for row, other in zip(found, expected, strict=True)]
+    assert np.median(errors) < 5e-3, np.sort(errors)
+    equal = np.mean(found.argmax(axis=1) == expected.argmax(axis=1))
+    assert equal > 0.8, equal
+
+
+def fused(arrays: Arrays) -> Arrays:
+    out: Arrays = {}
+    for name, array in arrays.items():
+        if "ffn_gate_exps" in name:
+            up = arrays[name.replace("gate", "up")]
+            out[name.replace("gate", "gate_up")] = np.concatenate([array, up], axis=1)
+        elif "ffn_up_exps" not in name:
+            out[name] = array
+    return out
+
+
+def one_by_one(arrays: Arrays) -> Arrays:
+    out: Arrays = {}
+    for name, array in arrays.items():
+        if "_exps" in name:
+            for e, own in enumerate(array):
+                out[name.replace("_exps", f".{e}")] = own
+        else:
+            out[name] = array
+    return out
+
+
+@pytest.mark.parametrize("change", [fused, one_by_one])
+@pytest.mark.parametrize("name", ["qwen2moe", "mixtral"])
+def test_other_forms_of_gguf_files_give_the_same_logits(
+    name: str, change: Callable[[Arrays], Arrays], folder: Path
+) -> None:
+    path = rewritten(folder / f"{name}-{change.__name__}.gguf", name, change)
+    expected = open_engine(written(folder, name)).logits(tiny.golden(name).prompt)
+    assert np.array_equal(open_engine(path).logits(tiny.golden(name).prompt), expected)
+
+
+@pytest.mark.parametrize("name", [name for name in tiny.EXPERTS if name != "gpt_oss"])
+def test_a_folder_equals_transformers(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    engine = open_folder(folders.write(name, tmp_path))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+    assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
+
+
+def stacked(weights: tiny.Weights, form: str) -> Arrays:
+    """The experts of each layer in one tensor, as Transformers 5 or MLX have them."""
+    out: Arrays = {}
+    for name, array in convert.stacked_experts(weights).items():
+        place, found, kind = name.partition("_exps.weight")
+        if not found:
+            out[name] = array
+        elif form == "mlx":
+            stem, _, part = place.rpartition(".")
+            out[f"{stem}.switch_mlp.{part}_proj.weight"] = array
+        elif place.endswith("gate"):
+            up = convert.stacked_experts(weights)[name.replace("gate_exps", "up_exps")]
+            out[place.removesuffix("gate") + "experts.gate_up_proj"] = np.concatenate([array, up], axis=1)
+        elif place.endswith("down"):
+            out[place.removesuffix("down") + "experts.down_proj"] = array
+        del kind
+    return out
+
+
+@pytest.mark.parametrize("form", ["transformers", "mlx"])
+@pytest.mark.parametrize("name", ["qwen2moe", "mixtral"])
+def test_other_forms_of_folders_give_the_same_logits(name: str, form: str, tmp_path: Path) -> None:
+    plain = folder_logits(folders.write(name, tmp_path / "plain"), name)
+    path = folders.write(name, tmp_path / form, arrays=lambda weights: stacked(weights, form))
+    assert np.array_equal(folder_logits(path, name), plain)
+
+
+def blocks_of(path: Path, weights: tiny.Weights) -> dict[str, npt.NDArray[np.generic]]:
+    """The tensors of a gpt-oss checkpoint, with the very codes of a GGUF file."""
+    file = gguf.GGUFReader(str(path))
+    found = {t.name: np.asarray(t.data) for t in file.tensors}
+    out: dict[str, npt.NDArray[np.generic]] = {n: w for n, w in weights.items() if ".experts." not in n}
+    for layer in range(3):
+        place = f"model.layers.{layer}.mlp.experts."
+
+        def exps(part: str, kind: str = "weight", layer: int = layer) -> npt.NDArray[np.generic]:
+            return found[f"blk.{layer}.ffn_{part}_exps.{kind}"]
+
+        both = np.stack([exps("gate"), exps("up")], axis=2)
+        for name, raw in (("gate_up_proj", both), ("down_proj", exps("down"))):
+            experts = raw.shape[0]
+            blocks = raw.reshape(experts, -1, raw.shape[-1] // 17, 17)
+            low, high = blocks[..., 1:] & 15, blocks[..., 1:] >> 4
+            codes = np.concatenate([low, high], axis=-1)  # values 0 to 31
+            out[f"{place}{name}_blocks"] = codes[..., ::2] | codes[..., 1::2] << 4
+            out[f"{place}{name}_scales"] = np.ascontiguousarray(blocks[..., 0])
+        biases = np.stack([exps("gate", "bias"), exps("up", "bias")], axis=2)
+        out[f"{place}gate_up_proj_bias"] = biases.reshape(len(biases), -1)
+        out[f"{place}down_proj_bias"] = exps("down", "bias")
+    return out
+
+
+def test_a_folder_of_mxfp4_equals_the_same_gguf_file(tmp_path: Path) -> None:
+    """gpt-oss as it is published: gate and up by turns, pairs of codes in a byte."""
+    row = tiny.EXPERTS["gpt_oss"]
+    # All but the experts stay floats, as published.
+    writer = gguf.GGUFWriter(str(tmp_path / "model.gguf"), row.arch)
+    for key, value in convert.metadata(row).items():
+        convert.add_value(writer, key, value)
+    convert.add_tokenizer(writer, row.vocab_size)
+    for name, array in convert.tensors(row, tiny.weights(row)).items():
+        if name.endswith("_exps.weight"):
+            raw = quant.encode(array.reshape(-1, array.shape[-1]), "MXFP4", seed=0)
+            raw_type = gguf.GGMLQuantizationType.MXFP4
+            writer.add_tensor(name, raw.reshape(*array.shape[:-1], -1), raw_dtype=raw_type)
+        else:
+            writer.add_tensor(name, array)
+    convert.finish(writer)
+    path = folders.write(
+        "gpt_oss",
+        tmp_path / "hf",
+        change=lambda c: c | {"quantization_config": {"quant_method": "mxfp4"}},
+        arrays=lambda weights: blocks_of(tmp_path / "model.gguf", weights),
+    )
+    expected = open_engine(tmp_path / "model.gguf").logits(tiny.golden("gpt_oss").prompt)
+    assert np.array_equal(folder_logits(path, "gpt_oss"), expected)
+
+
+def test_layers_without_experts_are_those_that_the_configuration_names(tmp_path: Path) -> None:
+    def dense(weights: tiny.Weights) -> tiny.Weights:
+        rng = np.random.RandomState(0)
+        kept = {name: w for name, w in weights.items() if not name.startswith("model.layers.1.mlp.")}
+        for part, shape in (("gate", (160, 96)), ("up", (160, 96)), ("down", (96, 160))):
+            kept[f"model.layers.1.mlp.{part}_proj.weight"] = rng.randn(*shape).astype(np.float32)
+        return kept
+
+    path = folders.write("qwen3moe", tmp_path, change=lambda c: c | {"mlp_only_layers": [1]}, arrays=dense)
+    config = open_folder_config(path)
+    assert [type(block.mixer).__name__ for block in config.blocks][1::2] == [
+        "Experts",
+        "FeedForward",
+        "Experts",
+    ]
+    assert np.isfinite(folder_logits(path, "qwen3moe")).all()
+
+
+def open_folder_config(path: Path):  # type: ignore[no-untyped-def]
+    from akunu.files.folder import ModelFolder
+
+    return ModelFolder(path).spec(tiny.CONTEXT).config
+
+
+def same(arrays: Arrays) -> Arrays:
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("keys", "gating", "renormalise", "scale"),
+    [
+        ({}, "softmax", True, 1.0),
+        ({"expert_gating_func": 2, "expert_weights_norm": False}, "sigmoid", False, 1.0),
+        ({"expert_gating_func": 3, "expert_weights_scale": 2.5}, "softmax_chosen", True, 2.5),
+        ({"expert_gating_func": 4, "expert_weights_scale": 0.0}, "sqrt_softplus", True, 1.0),
+    ],
+)
+def test_the_rule_of_the_router_may_be_in_the_file(
+    keys: dict[str, object], gating: str, renormalise: bool, scale: float, tmp_path: Path
+) -> None:
+    path = rewritten(tmp_path / "model.gguf", "qwen3moe", same, **keys)
+    (experts, *_) = resolve(_core.GgufFile(str(path))).config.mixers(Experts)
+    assert (experts.router.gating, experts.router.renormalise) == (gating, renormalise)
+    assert experts.router.scale == scale
+    ids = tiny.golden("qwen3moe").prompt
+    assert nmse(open_engine(path).logits(ids), Reference(path).logits(ids)) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        ({"expert_gating_func": 9}, UnsupportedError, "expert_gating_func: found 9; supported are 1 to 4"),
+        ({"expert_used_count": 9}, ModelFileError, "expert_used_count: found 9, expected 1 to the 8 experts"),
+        ({"expert_used_count": None}, ModelFileError, "expert_used_count is missing"),
+        (
+            {"expert_count": 7},
+            ModelFileError,
+            r"ffn_gate_inp.weight: found shape \(8, 96\), expected \(7, 96\)",
+        ),
+        ({"expert_group_count": 4}, UnsupportedError, "expert_group_count: found 4"),
+        ({"leading_dense_block_count": 1}, UnsupportedError, "leading_dense_block_count: found 1"),
+        ({"expert_count": 0}, ModelFileError, r"blk\.0\.ffn_gate\.weight is missing"),
+    ],
+)
+def test_what_is_half_known_is_refused_by_its_name(
+    keys: dict[str, object], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    path = rewritten(tmp_path / "model.gguf", "qwen3moe", same, **keys)
+    with pytest.raises(error, match=message):
+        resolve(_core.GgufFile(str(path)))
+
+
+def test_a_model_with_experts_is_not_converted(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="has experts; models with experts are not converted"):
+        akunu.convert(written(folder, "mixtral"), tmp_path / "new.gguf", "q8_0")
+
+
+def test_a_model_of_another_architecture_may_have_no_experts(tmp_path: Path) -> None:
+    writer = tiny.write("qwen3", "F32", tmp_path / "plain.gguf")
+    assert not resolve(_core.GgufFile(str(writer.path))).config.mixers(Experts)
+    assert quant.DTYPES
