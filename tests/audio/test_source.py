@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -146,6 +147,7 @@ MP3 = encoded(tone(44100, 2), 44100, "MP3")
         (os.path.dirname(__file__), "cannot be opened: Is a directory"),
         ("/dev/zero", "neither a file nor a pipe"),
     ],
+    ids=itertools.count(),  # the bytes of some have the time of day
 )
 def test_what_holds_no_sound_is_a_clear_error(audio: object, message: str) -> None:
     with pytest.raises(AudioError, match=message):
