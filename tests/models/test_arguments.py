@@ -148,7 +148,7 @@ def test_an_inconsistent_configuration_says_which_number(
         ),
         (
             {"kind": "rnn"},
-            "kind is 'rnn', expected one of attention, cross_attention, feed_forward, recurrence",
+            "kind is 'rnn', expected one of attention, cross_attention, feed_forward, experts",
         ),
     ],
     ids=lambda value: "" if isinstance(value, str) else ",".join(value),

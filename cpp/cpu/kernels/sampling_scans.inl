@@ -1,5 +1,5 @@
-// What the sampler has in common: candidates, scratch memory, and passes over all tokens of a row. docs/sampling.md defines
-// what each step means.
+// What the sampler has in common: candidates, scratch memory, and passes over all tokens of a row. docs/sampling.md
+// defines what each step means.
 //
 // A vocabulary may have 250,000 tokens, so the steps read it in whole vectors and sort only short lists. Survivors are
 // either all tokens, with those that were dropped at -inf, or a list of a few. All memory is the worker's scratch.
