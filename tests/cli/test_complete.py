@@ -25,14 +25,29 @@ def test_default_model_is_the_embedded_one(akunu_cli, model):
     akunu_cli("complete", "x")
     name, options = model.loaded[0]
     assert name == "ember"
-    assert options == {"device": "auto", "context": None, "threads": None, "kv_dtype": "f16"}
+    assert options == {
+        "device": "auto",
+        "context": None,
+        "threads": None,
+        "kv_dtype": "f16",
+        "rope_scaling": None,
+        "override_kv": (),
+    }
 
 
 def test_loading_options_reach_load(akunu_cli, model):
-    akunu_cli(
-        "complete", "x", "-m", "u/r:Q4_0", "--device", "cpu", "-c", "99", "-t", "3", "--kv-dtype", "q8_0"
-    )
-    assert model.loaded == [("u/r:Q4_0", {"device": "cpu", "context": 99, "threads": 3, "kv_dtype": "q8_0"})]
+    given = "--device cpu -c 99 -t 3 --kv-dtype q8_0 --rope-scaling yarn:4 --override-kv a=int:1"
+    akunu_cli("complete", "x", "-m", "u/r:Q4_0", *given.split())
+    ((name, options),) = model.loaded
+    assert name == "u/r:Q4_0"
+    assert options == {
+        "device": "cpu",
+        "context": 99,
+        "threads": 3,
+        "kv_dtype": "q8_0",
+        "rope_scaling": "yarn:4",
+        "override_kv": ("a=int:1",),
+    }
 
 
 def test_options_that_are_not_given_are_left_to_the_model(akunu_cli, model):

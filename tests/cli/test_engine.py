@@ -75,7 +75,7 @@ def test_inspect_shows_metadata_tensors_and_configuration(gguf, capsys):
         "15.2 M",
         "blk.*.attn_q.weight",
         "288 x 288",
-        "layer_window",
+        "attention.window",
         "GGUF v3",
     ):
         assert part in out

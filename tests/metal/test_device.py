@@ -67,7 +67,7 @@ def test_weights_are_read_from_the_files_mapping(emulator_control: Control, path
     assert memory["weights_mapped"] > 500_000 and memory["weights"] < 10_000
     allocated = emulator_control["allocated_bytes"] - before
     # What else is allocated: parameters, and each buffer's smallest size.
-    assert allocated < memory["weights"] + memory["kv_cache"] + memory["scratch"] + 100_000
+    assert allocated < memory["weights"] + memory["kv_cache"] + memory["scratch"] + 150_000
 
 
 @pytest.mark.parametrize("longest", [4096 * 165, 4096 * 200, 4096 * 240])

@@ -25,7 +25,7 @@ USER = {"role": "user", "content": "Hello!"}
         ({"messages": [{"role": "user", "content": [PICTURE]}]}, "messages[0].content[0]"),
         ({"temperature": -1}, "temperature"),
         ({"temperature": "hot"}, "temperature"),
-        ({"top_p": 0}, "top_p"),
+        ({"top_p": -0.5}, "top_p"),
         ({"top_logprobs": 3}, "top_logprobs"),
         ({"top_logprobs": 99, "logprobs": True}, "top_logprobs"),
         ({"seed": -3}, "seed"),

@@ -6,12 +6,12 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from akunu.base.arguments import Limit
 from akunu.base.errors import InvalidArgumentError
 
-__all__ = ["gguf_scaling", "hf_scaling", "key_overrides", "rope_scaling"]
+__all__ = ["apply_overrides", "gguf_scaling", "hf_scaling", "key_overrides", "rope_scaling"]
 
 _KINDS: Final = ("linear", "yarn")
 _FACTOR: Final = Limit(float, 1.0, 1e3)
@@ -143,6 +143,27 @@ def key_overrides(given: object) -> dict[str, object] | None:
     if not isinstance(texts, Iterable):
         raise InvalidArgumentError(f"override_kv: found {given!r}, expected a mapping of key to value")
     return dict(map(_override, texts))
+
+
+class Overridable(Protocol):
+    """Files of a model, some of whose numbers may be given another value."""
+
+    def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None: ...
+
+
+def apply_overrides(model: Overridable, scaling: object, keys: object) -> None:
+    """Give a model the scaling and the keys that were asked for, as `load` takes them.
+
+    Raises
+    ------
+    InvalidArgumentError
+        One is not of the form that `load` takes.
+    UnsupportedError
+        The files have no such keys.
+    """
+    wanted, values = rope_scaling(scaling), key_overrides(keys)
+    if wanted or values:
+        model.override(values or {}, wanted or {})
 
 
 def _override(text: object) -> tuple[str, object]:

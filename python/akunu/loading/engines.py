@@ -65,6 +65,8 @@ def open_unmanaged(
     kv_dtype: str,
     chunk: int | None = None,
     parallel: int = 8,
+    rope_scaling: object = None,
+    override_kv: object = None,
 ) -> OpenEngine:
     """Open an engine that the caller closes.
 
@@ -80,7 +82,9 @@ def open_unmanaged(
     chunk
         Most rows of one prefill; None: what suits the device.
     parallel
-        Texts at a time.
+        Sequences at a time.
+    rope_scaling, override_kv
+        As in `akunu.load`, of a model that is read from files.
 
     Raises
     ------
@@ -88,9 +92,11 @@ def open_unmanaged(
         A number is out of range, or there is no such device.
     """
     from akunu import _core
+    from akunu.base.errors import InvalidArgumentError
     from akunu.base.progress import reporter
     from akunu.describe.config import resolve
     from akunu.files.model_files import open_model
+    from akunu.files.overrides import apply_overrides
     from akunu.loading.finding import find_model
     from akunu.loading.options import SIZE, THREADS
     from akunu.loading.synthetic import SyntheticModel
@@ -103,6 +109,8 @@ def open_unmanaged(
     device_id = device if device.startswith("plan:") else find_device(device)["id"]
     with reporter(True, "Loading") as report:
         if is_synthetic(model):
+            if rope_scaling or override_kv:
+                raise InvalidArgumentError("random weights have no keys to override and no scaling to change")
             source = SyntheticModel(model)
             spec = _stretched(resolve(source, context=context), context)
             engine = _core.Engine(
@@ -113,6 +121,7 @@ def open_unmanaged(
         else:
             path = find_model(model)
             opened = open_model(path)
+            apply_overrides(opened, rope_scaling, override_kv)
             spec = _stretched(opened.spec(context), context)
             engine = _core.Engine(
                 opened.files, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,

@@ -17,6 +17,7 @@ from akunu._core import DEFAULT_CONTEXT
 from akunu.api.signatures import spelled_out
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
 from akunu.base.progress import Progress, reporter
+from akunu.files.overrides import apply_overrides
 from akunu.loading.finding import FoundModel, find_model
 from akunu.loading.options import OF_SPEECH, OF_VECTORS, LoadOptions
 from akunu.loading.placement import on_first, present
@@ -174,8 +175,7 @@ class _Described:
 def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     """What the files describe, as a model for that task and with that context."""
     opened, context = found.files, asked.context
-    if asked.override_kv or asked.rope_scaling:  # mappings, once they are checked
-        opened.override(dict(asked.override_kv or {}), dict(asked.rope_scaling or {}))  # type: ignore[arg-type]
+    apply_overrides(opened, asked.rope_scaling, asked.override_kv)
     spec = opened.spec(context or DEFAULT_CONTEXT)
     trained = spec.config.context_length
     if context is not None and context > trained:
