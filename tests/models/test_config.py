@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, NEUTRAL_VALUES
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
 from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, ExpertSizes
 
 from . import convert, tiny

@@ -19,8 +19,9 @@ from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES
 from akunu.conversion.read_back import close, refuse_difference
-from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS, ROPE_TENSORS
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape

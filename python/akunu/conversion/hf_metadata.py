@@ -17,8 +17,9 @@ import numpy.typing as npt
 from akunu.base.errors import UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
-from akunu.describe.architectures import ARCHITECTURES, CONFIG_KEYS
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
+from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS
 from akunu.describe.hf_config import rotary_parameters
 from akunu.describe.rotary import inverse_frequencies, yarn_scale

@@ -13,12 +13,14 @@ from akunu.base.errors import UnsupportedError
 from akunu.conversion.hf_metadata import model_metadata
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
-from akunu.describe.architectures import ARCHITECTURES, ROPE_TENSORS, TensorRule
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import DeltaNet
 from akunu.describe.config import ModelConfig, ModelSpec
+from akunu.describe.config_keys import ROPE_TENSORS
 from akunu.describe.file_tensors import Shape, matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
 from akunu.describe.tensor_map import TensorRef
+from akunu.describe.tensor_rules import TensorRule
 from akunu.files.folder import ModelFolder
 from akunu.files.gguf_bytes import stored_metadata
 from akunu.files.importance import ImportanceMatrix

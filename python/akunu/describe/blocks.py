@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.architectures import Activation, LayerKind, MixerKind, RopeStyle, Router
+from akunu.describe.tensor_rules import Activation, LayerKind, MixerKind, RopeStyle, Router
 
 __all__ = [
     "Attention",

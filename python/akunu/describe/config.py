@@ -18,27 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import (
-    ARCHITECTURES,
-    CONFIG_KEYS,
-    NEUTRAL_VALUES,
-    REFUSED_PREFIXES,
-    ROPE_TENSORS,
-    SOFT_CAPS,
-    YARN_UNSET,
-    ZERO_IF_UNSET,
-    Activation,
-    Architecture,
-    ConfigKey,
-    Gate,
-    Gating,
-    LayerKind,
-    MixerKind,
-    Pooling,
-    RopeStyle,
-    with_expert_form,
-    with_fused_qkv,
-)
+from akunu.describe.architectures import ARCHITECTURES, with_expert_form, with_fused_qkv
 from akunu.describe.blocks import (
     Attention,
     Block,
@@ -49,6 +29,16 @@ from akunu.describe.blocks import (
     Mixer,
     RopeSet,
     layer_blocks,
+)
+from akunu.describe.config_keys import (
+    CONFIG_KEYS,
+    NEUTRAL_VALUES,
+    REFUSED_PREFIXES,
+    ROPE_TENSORS,
+    SOFT_CAPS,
+    YARN_UNSET,
+    ZERO_IF_UNSET,
+    ConfigKey,
 )
 from akunu.describe.config_numbers import (
     DecoderSizes,
@@ -67,6 +57,16 @@ from akunu.describe.tensor_map import (
     check_shape,
     map_tensors,
     warn_of_left_out,
+)
+from akunu.describe.tensor_rules import (
+    Activation,
+    Architecture,
+    Gate,
+    Gating,
+    LayerKind,
+    MixerKind,
+    Pooling,
+    RopeStyle,
 )
 
 __all__ = [

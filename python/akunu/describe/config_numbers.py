@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import CONFIG_KEYS, ConfigKey
+from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 
 __all__ = [
     "DecoderSizes",

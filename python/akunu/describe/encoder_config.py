@@ -13,14 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import (
-    ARCHITECTURES,
-    Activation,
-    ConfigKey,
-    Pooling,
-    TensorRule,
-    with_fused_qkv,
-)
+from akunu.describe.architectures import ARCHITECTURES, with_fused_qkv
 from akunu.describe.blocks import Attention, Block
 from akunu.describe.config import (
     EncoderConfig,
@@ -34,6 +27,7 @@ from akunu.describe.config import (
     resolve,
     vocabulary_size,
 )
+from akunu.describe.config_keys import ConfigKey
 from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
 from akunu.describe.encoder_modules import DENSE, NO_POOLING, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
@@ -41,6 +35,7 @@ from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_u
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import inverse_frequencies
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, by_name, map_tensors, rows_of
+from akunu.describe.tensor_rules import Activation, Pooling, TensorRule
 
 __all__ = [
     "ACTIVATIONS",

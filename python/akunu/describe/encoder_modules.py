@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.base.json_file import read_list, read_object, read_optional
-from akunu.describe.architectures import ARCHITECTURES, Pooling
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config_numbers import shown
+from akunu.describe.tensor_rules import Pooling
 
 __all__ = [
     "DENSE",

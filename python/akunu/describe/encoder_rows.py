@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from akunu.describe.architectures import Activation, LayerKind, Pooling, TensorRule
+from akunu.describe.tensor_rules import Activation, LayerKind, Pooling, TensorRule
 
 __all__ = ["ENCODERS", "HF_ENCODERS", "HeadRule", "HfEncoder", "Row"]
 
@@ -37,7 +37,7 @@ class Row:
     Attributes
     ----------
     tensors, layers
-        As in `akunu.describe.architectures.Architecture`: what lies outside of layers, and in each layer.
+        As in `akunu.describe.tensor_rules.Architecture`: what lies outside of layers, and in each layer.
     first_layer
         The first layer's, where it differs.
     head

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from akunu.describe.architectures import ARCHITECTURES, TensorRule
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS, HeadRule
 from akunu.describe.filetypes import tensor_dtype
 from akunu.describe.tensor_map import TensorRef
+from akunu.describe.tensor_rules import TensorRule
 
 __all__ = [
     "DENSE_NAMES",

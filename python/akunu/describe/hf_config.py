@@ -15,18 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import (
-    ARCHITECTURES,
-    CONFIG_KEYS,
-    Architecture,
-    ConfigKey,
-    Gate,
-    LayerKind,
-    TensorRule,
-    with_expert_form,
-)
+from akunu.describe.architectures import ARCHITECTURES, with_expert_form
 from akunu.describe.blocks import ExpertRouter
 from akunu.describe.config import ModelSpec, delta_net_of, delta_sizes_of, local_by_period, model_config
+from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
 from akunu.describe.quantized import join_planes, with_planes
@@ -47,6 +39,7 @@ from akunu.describe.tensor_map import (
     map_tensors,
     warn_of_left_out,
 )
+from akunu.describe.tensor_rules import Architecture, Gate, LayerKind, TensorRule
 
 __all__ = [
     "HfNumbers",

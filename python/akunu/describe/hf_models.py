@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from akunu.describe.architectures import Activation
+from akunu.describe.tensor_rules import Activation
 
 __all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL", "HfModel", "Windowed"]
 
@@ -82,7 +82,7 @@ class HfModel:
     ffn_biases
         Those of the feed-forward have one where `mlp_bias` is set.
     left_out
-        As in `akunu.architectures.Architecture`.
+        As in `akunu.describe.tensor_rules.Architecture`.
     plain_norms
         Ends of the canonical names of norms to whose weights nothing is added.
     renormalise

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import TensorRule
+from akunu.describe.tensor_rules import TensorRule
 
 __all__ = [
     "LayerTensors",

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.architectures import ARCHITECTURES, TensorRule
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import GgufNumbers, delta_sizes_of
 from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
 from akunu.describe.filetypes import FILE_TYPES, block_of, tensor_dtype
+from akunu.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
 
 __all__ = ["SyntheticModel", "SyntheticTensor"]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from akunu.describe.architectures import TensorRule
 from akunu.describe.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
+from akunu.describe.tensor_rules import TensorRule
 from akunu.speech.config import Head, WhisperConfig
 
 __all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]

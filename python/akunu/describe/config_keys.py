@@ -1,0 +1,213 @@
+"""The numbers of model files, as data: names, bounds and defaults, and the keys of features that are missing.
+
+Facts about names: gguf-py's `constants.py`, llama.cpp's converter, and Transformers' configuration classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+__all__ = [
+    "CONFIG_KEYS",
+    "NEUTRAL_VALUES",
+    "REFUSED_PREFIXES",
+    "ROPE_TENSORS",
+    "SOFT_CAPS",
+    "YARN_UNSET",
+    "ZERO_IF_UNSET",
+    "ConfigKey",
+]
+
+
+@dataclass(frozen=True)
+class ConfigKey:
+    """One number of a model file's metadata.
+
+    Attributes
+    ----------
+    suffixes
+        Key names in a GGUF file, after the architecture's prefix; the first one present wins.
+    hf
+        Key names in Hugging Face's `config.json`, or in its rotary parameters, likewise.
+    kind
+        `int` or `float`. An integer is accepted where a float is wanted, not the reverse.
+    low, high
+        Inclusive bounds: a file is not trusted, and the products of sizes must stay far below 2**63.
+    default
+        Value when the key is absent; None means that the caller decides or that the key is required.
+    """
+
+    suffixes: tuple[str, ...]
+    kind: type[int] | type[float]
+    low: float
+    high: float
+    default: float | None = None
+    hf: tuple[str, ...] = ()
+
+
+CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
+    {
+        "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers", "n_layer")),
+        "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
+        "n_heads": ConfigKey(
+            ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
+        ),
+        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14, hf=("num_key_value_heads",)),
+        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
+        "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
+        "n_experts": ConfigKey(
+            ("expert_count",), int, 0, 1024, 0, hf=("num_local_experts", "num_experts", "n_routed_experts")
+        ),
+        "experts_used": ConfigKey(("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok",)),
+        "expert_dim": ConfigKey(
+            ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
+        ),
+        "shared_dim": ConfigKey(
+            ("expert_shared_feed_forward_length",),
+            int,
+            0,
+            1 << 24,
+            0,
+            hf=("shared_expert_intermediate_size",),
+        ),
+        "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
+        "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
+        "expert_scale": ConfigKey(("expert_weights_scale",), float, 1e-6, 1e3, 1.0),
+        "context_length": ConfigKey(
+            ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings", "n_positions")
+        ),
+        "norm_eps": ConfigKey(
+            ("attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"),
+            float,
+            1e-13,
+            0.1,
+            hf=("rms_norm_eps", "layer_norm_eps", "norm_eps", "layer_norm_epsilon"),
+        ),
+        "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3),
+        "attn_softcap": ConfigKey(
+            ("attn_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("attn_logit_softcapping",)
+        ),
+        "final_softcap": ConfigKey(
+            ("final_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("final_logit_softcapping",)
+        ),
+        "window": ConfigKey(
+            ("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window", "local_attention")
+        ),
+        "rope_dim": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12),
+        "rope_theta": ConfigKey(
+            ("rope.freq_base",),
+            float,
+            1.01,
+            1e12,
+            10000.0,
+            hf=("rope_theta", "global_rope_theta", "rotary_emb_base"),
+        ),
+        "local_rope_theta": ConfigKey(
+            ("rope.freq_base_swa",), float, 1.01, 1e12, hf=("rope_local_base_freq", "local_rope_theta")
+        ),
+        # "rope.scale_linear" is the name of the factor in files of 2023.
+        "rope_factor": ConfigKey(
+            ("rope.scaling.factor", "rope.scale_linear"), float, 1e-3, 1e6, 1.0, hf=("factor",)
+        ),
+        "rope_original_context": ConfigKey(
+            ("rope.scaling.original_context_length",),
+            int,
+            1,
+            (1 << 31) - 1,
+            hf=("original_max_position_embeddings",),
+        ),
+        "rope_attn_factor": ConfigKey(("rope.scaling.attn_factor",), float, 1e-3, 1e3, 1.0),
+        "yarn_attn_factor": ConfigKey(
+            ("rope.scaling.yarn_attn_factor",), float, 1e-3, 1e3, hf=("attention_factor",)
+        ),
+        "yarn_beta_fast": ConfigKey(
+            ("rope.scaling.yarn_beta_fast",), float, 1e-3, 1e6, 32.0, hf=("beta_fast",)
+        ),
+        "yarn_beta_slow": ConfigKey(
+            ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
+        ),
+        # Of gated delta nets.
+        "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
+        "delta_value_heads": ConfigKey(
+            ("ssm.time_step_rank",), int, 1, 1 << 14, hf=("linear_num_value_heads",)
+        ),
+        "delta_key_dim": ConfigKey(("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim",)),
+        "delta_value_dim": ConfigKey((), int, 1, 1 << 12, hf=("linear_value_head_dim",)),
+        "delta_values": ConfigKey(("ssm.inner_size",), int, 1, 1 << 24),
+        "delta_taps": ConfigKey(("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim",)),
+        "full_attention_interval": ConfigKey(
+            ("full_attention_interval",), int, 1, 4096, 4, hf=("full_attention_interval",)
+        ),
+        # The layer behind the others that predicts a token more; llama.cpp counts it as a block.
+        "nextn_layers": ConfigKey(("nextn_predict_layers",), int, 0, 64, 0),
+        # Only in Hugging Face's files; a GGUF file has what follows from them.
+        "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
+        "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),
+        "window_period": ConfigKey(
+            (),
+            int,
+            1,
+            4096,
+            hf=("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"),
+        ),
+        "rope_share": ConfigKey((), float, 1e-3, 1.0, 1.0, hf=("partial_rotary_factor",)),
+        "rope_low_freq": ConfigKey((), float, 1e-3, 1e6, hf=("low_freq_factor",)),
+        "rope_high_freq": ConfigKey((), float, 1e-3, 1e6, hf=("high_freq_factor",)),
+        "yarn_mscale": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale",)),
+        "yarn_mscale_all": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale_all_dim",)),
+    }
+)
+"""Numbers of a decoder. The bounds are wide: the largest published models stay a factor of ten below them."""
+
+YARN_UNSET: Final = -1.0
+"""`rope.scaling.yarn_ext_factor` of a file with llama.cpp's own YaRN keys instead of the model's."""
+
+NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {
+        "expert_count": (0,),
+        "expert_used_count": (0,),
+        "expert_shared_count": (0,),
+        "expert_group_count": (0, 1),
+        "expert_group_used_count": (0, 1),
+        "leading_dense_block_count": (0,),
+        "interleave_moe_layer_step": (0, 1),
+        "moe_latent_size": (0,),
+        "swiglu_clamp_exp": (0.0,),
+        "swiglu_clamp_shexp": (0.0,),
+        "nextn_predict_layers": (0,),
+        "embedding_length_per_layer_input": (0,),
+        "use_parallel_residual": (False,),
+        "logit_scale": (0.0, 1.0),
+        "residual_scale": (0.0, 1.0),
+        "embedding_scale": (0.0, 1.0),
+        "attention.causal": (True,),
+        "attention.clamp_kqv": (0.0,),
+        "attention.max_alibi_bias": (0.0,),
+        "attention.output_scale": (0.0, 1.0),
+        "attention.shared_kv_layers": (0,),
+        "attention.temperature_length": (0,),
+        "attention.temperature_scale": (0.0,),
+        "rope.scaling.alpha": (0.0,),
+        "rope.scaling.yarn_ext_factor": (1.0, YARN_UNSET),
+        "rope.scaling.yarn_log_multiplier": (0.0,),
+    }
+)
+"""Keys whose feature is not implemented, with the values that mean "not used". Any other value is refused."""
+
+REFUSED_PREFIXES: Final = ("ssm.", "wkv.", "kda.", "altup.", "shortconv.", "attention.indexer.")
+"""Keys that only another kind of model has: state-space, linear-attention and so on. llama.cpp writes all of
+them when it saves a model, with sizes of 0."""
+
+ZERO_IF_UNSET: Final = ("expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context")
+"""Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
+
+ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+"""Divisors of the rotary frequencies, F32 [rope_dim/2]: Llama 3's, and LongRoPE's two sets. For every row."""
+
+
+SOFT_CAPS: Final = ("attn_softcap", "final_softcap")
+"""The fields of `CONFIG_KEYS` that cap attention's scores and logits."""

@@ -1,0 +1,213 @@
+"""What rows of `akunu.describe.architectures` consist of: tensor rules, kinds of layers, choices by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol
+
+__all__ = [
+    "Activation",
+    "Architecture",
+    "Gate",
+    "Gating",
+    "LayerKind",
+    "LayerNumbers",
+    "MixerKind",
+    "Pooling",
+    "RopeStyle",
+    "Router",
+    "TensorRule",
+]
+
+
+RopeStyle = Literal["interleaved", "half"]
+"""Which elements of a head rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
+
+Pooling = Literal["mean", "cls", "last"]
+"""What becomes of a text's rows: their mean, the first, or the last one."""
+
+Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
+
+MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
+"""What a block computes; `akunu.describe.blocks` has a class for each."""
+
+
+Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
+"""What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
+the root of each one's softplus."""
+
+
+class LayerNumbers(Protocol):
+    """What a file says of layers, as `Architecture.layer_kinds` reads it."""
+
+    def get(self, name: str) -> object: ...
+    def integer(self, field: str, *, default: int | None = None) -> int: ...
+    def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
+
+    def recurrent_layers(self) -> tuple[bool, ...]: ...
+
+
+@dataclass(frozen=True)
+class TensorRule:
+    """One tensor of the file and the canonical tensors in it.
+
+    Attributes
+    ----------
+    source
+        Name in a GGUF file; `{n}` stands for the layer.
+    hf
+        Name in a Hugging Face checkpoint, after the decoder's prefix (mostly "model.", but not for the head).
+    parts
+        (canonical name without the `layers.{n}.` prefix, symbol of its length), stacked along the rows. More
+        than one part means a fused tensor, of which each canonical tensor is a slice of rows.
+    cols
+        Symbol of the row length, or None for a vector.
+    optional
+        The tensor may be absent, but then from every layer of its kind.
+    count
+        Symbol of a first axis, for a tensor of so many matrices or vectors, such as one for each expert. In a
+        name, `{e}` stands for one of them, where each is a tensor of its own.
+    interleaved
+        The parts alternate row by row, instead of following each other.
+    flat
+        The count's axis is not one of its own: so many times, the parts follow each other along the rows.
+    folder_only
+        llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
+    """
+
+    source: str
+    hf: str
+    parts: tuple[tuple[str, str], ...]
+    cols: str | None = None
+    optional: bool = False
+    count: str | None = None
+    interleaved: bool = False
+    flat: bool = False
+    folder_only: bool = False
+
+
+@dataclass(frozen=True)
+class Router:
+    """How a model chooses experts, where its file does not say it.
+
+    Attributes
+    ----------
+    gating
+        See the type.
+    renormalise
+        The weights of the chosen experts are divided by their sum.
+    """
+
+    gating: Gating = "softmax"
+    renormalise: bool = True
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How an expert's two products become its inner elements, see `akunu.blocks.Experts`."""
+
+    limit: float = 0.0
+    sharpness: float = 1.0
+    up_offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """Layers that have the same blocks, and tensors of the same names; their sizes may differ.
+
+    Attributes
+    ----------
+    tensors
+        Every tensor that such a layer may have.
+    mixers
+        What its blocks compute, in their order.
+    """
+
+    tensors: tuple[TensorRule, ...]
+    mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A row: one value of `general.architecture`.
+
+    Attributes
+    ----------
+    name
+        The value of `general.architecture`, which also prefixes the configuration keys.
+    summary
+        Which published models use it.
+    rope_style, activation
+        See the types.
+    tensors
+        Every tensor that the file may have outside of layers, besides `ROPE_TENSORS`.
+    layers
+        The kinds of layers, by name.
+    router, gate
+        Of models with experts.
+    layer_kinds
+        Names the kind of each layer; called with what the file says (`akunu.config_numbers.Numbers`) and the
+        number of layers. None: there is one kind.
+    ignored
+        Name patterns (`fnmatch`) of tensors that a file may have and that change nothing.
+    defaults
+        Replaces the defaults in `CONFIG_KEYS`; by field.
+    scale_embedding
+        The embedding is multiplied by sqrt(dim).
+    window_period
+        Which layers a sliding window applies to when the file does not say: 0 = all, n = all but each n-th.
+    bidirectional
+        A row sees all of its text, in a windowed layer half a window on each side: a model of vectors.
+    soft_caps
+        Which caps it has, by field. A GGUF file of llama.cpp's may have both keys whatever the architecture.
+    wide_scale_layers
+        Layer counts whose attention scale is (dim / n_heads)**-0.5 instead of head_dim**-0.5. GGUF files of
+        Gemma carry no query scale; their layer count is what identifies the sizes that need another.
+    required_keys
+        Keys that llama.cpp wants in every GGUF file of it, also where they change nothing.
+    features
+        Prefixes of keys, of those in `REFUSED_PREFIXES`, whose feature it has.
+    left_out
+        Name patterns of tensors that a file may have besides the decoder's, and what they are for. They are
+        not loaded, which is warned of.
+    value_heads_grouped
+        In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
+        far apart as there are key heads. In a folder they are neighbours.
+    """
+
+    name: str
+    summary: str
+    rope_style: RopeStyle
+    activation: Activation
+    tensors: tuple[TensorRule, ...]
+    layers: Mapping[str, LayerKind]
+    layer_kinds: Callable[[LayerNumbers, int], Sequence[str]] | None = None
+    ignored: tuple[str, ...] = ()
+    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    scale_embedding: bool = False
+    window_period: int = 0
+    bidirectional: bool = False
+    soft_caps: tuple[str, ...] = ()
+    wide_scale_layers: tuple[int, ...] = ()
+    required_keys: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    value_heads_grouped: bool = True
+    router: Router | None = None
+    gate: Gate = field(default_factory=lambda: Gate())
+
+    @property
+    def rules(self) -> tuple[TensorRule, ...]:
+        """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
+        return tuple(
+            dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
+        )
+
+    def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
+        """The kind of each layer of a model."""
+        if self.layer_kinds is None:
+            (kind,) = self.layers.values()
+            return [kind] * n_layers
+        return [self.layers[name] for name in self.layer_kinds(numbers, n_layers)]
