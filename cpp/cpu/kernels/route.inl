@@ -63,9 +63,11 @@ static inline void route_row(const RouteParams& p, const float* logits, const fl
             groups.offer(sum, g);
         }
         // By their numbers, as without groups.
-        std::sort(groups.id, groups.id + groups.count);
-        for (std::size_t g = 0; g < groups.count; ++g) {
-            for (std::size_t i = groups.id[g] * size; i < (groups.id[g] + 1) * size; ++i) best.offer(scores[i], i);
+        for (std::size_t g = 0; g < p.groups; ++g) {
+            bool used = false;
+            for (std::size_t i = 0; i < groups.count; ++i) used = used || groups.id[i] == g;
+            if (!used) continue;
+            for (std::size_t i = g * size; i < (g + 1) * size; ++i) best.offer(scores[i], i);
         }
     }
     const std::size_t n = best.count;
