@@ -20,6 +20,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/sampling.h"
+#include "core/take_weight.h"
 #include "cpu/act.h"
 #include "cpu/cpu_device.h"
 #include "engine/registry.h"
@@ -88,9 +89,10 @@ class Lab {
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {
-            w.copies.push_back(experts   ? device_->prepare_experts(parts)
-                               : prepare ? device_->prepare_weight(tensor)
-                                         : device_->map_weight(tensor));
+            w.copies.push_back(experts ? device_->prepare_experts(parts)
+                                       : take_weight(*device_, tensor, [&](const HostTensor& t) {
+                                             return prepare ? device_->prepare_weight(t) : device_->map_weight(t);
+                                         }));
             if (!w.copies.back().mapped) w.owned.emplace_back(*device_, w.copies.back().data.buffer);
         }
         if (w.owned.size() == copies) w.host = {};

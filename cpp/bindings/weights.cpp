@@ -26,6 +26,7 @@ std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
                       py::cast<std::uint64_t>(field(ref, "n_rows")), py::cast<std::uint64_t>(field(ref, "n_cols")),
                       py::cast<float>(field(ref, "add")), py::cast<std::string>(field(ref, "dtype")),
                       py::cast<std::string>(field(ref, "scales")), py::cast<std::string>(field(ref, "biases")),
+                      py::cast<std::string>(field(ref, "factor")), py::cast<bool>(field(ref, "inverse")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "scale_tile")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "group")),
                       py::cast<std::vector<std::string>>(field(ref, "more"))});

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/half.h"
+#include "core/recode.h"
 
 // A fused multiply-add rounds once where the reference rounds twice. GCC has no pragma for one
 // file; the build passes -ffp-contract=off.
@@ -241,6 +242,61 @@ void iq4_xs_block(const std::byte* src, float* dst) {  // d(s - 32) * value[q]
     }
 }
 
+// ---- types that are recoded, and what they become ---------------------------------------------
+
+// d(2s + 1) / 8 * level: every product is exact, so that their order does not matter.
+template <DType dtype>
+void three_bit_levels(const std::byte* src, float* dst) {
+    const std::int8_t* levels = levels_of(dtype);
+    const float d = f16(src + kThreeBitLevels.d) * 0.125f;
+    for (int i = 0; i < 256; ++i) {
+        const int high = u8(src + kThreeBitLevels.high + i % 32) >> (i / 32) & 1;
+        const int s = u8(src + kThreeBitLevels.scales + i / 32) >> (i / 16 % 2 * 4) & 15;
+        dst[i] = d * static_cast<float>(2 * s + 1) * static_cast<float>(levels[two_bits(src, i) | high << 2]);
+    }
+}
+
+template <DType dtype>
+void four_bit_levels(const std::byte* src, float* dst) {
+    const std::int8_t* levels = levels_of(dtype);
+    const float d = f16(src + kFourBitLevels.d) * 0.125f;
+    for (int run = 0; run < 8; ++run) {
+        const int s = u8(src + kFourBitLevels.scales + run / 2) >> (run % 2 * 4) & 15;
+        const float scale = d * static_cast<float>(2 * s + 1);
+        for (int l = 0; l < 16; ++l) {
+            const int q = u8(src + 16 * run + l);
+            dst[32 * run + l] = scale * static_cast<float>(levels[q & 15]);
+            dst[32 * run + l + 16] = scale * static_cast<float>(levels[q >> 4]);
+        }
+    }
+}
+
+// d(q - 1), with q of two bits, from the affine blocks that these weights become; where those have a zero, here it has
+// the sign of d.
+void centred_block(const DTypeInfo& affine, const std::byte* src, float* dst) {
+    const float d = f16(src + affine.planes.codes);
+    for (uint32_t i = 0; i < affine.block_elems; ++i) {
+        dst[i] = d * static_cast<float>((u8(src + i / 4) >> (i % 4 * 2) & 3) - 1);
+    }
+}
+
+void recoded_row(const DTypeInfo& info, const DTypeInfo& to, const std::byte* src, float* dst, uint64_t n) {
+    std::array<std::byte, 256> memory;  // of a block, which may become several
+    const uint64_t bytes = row_bytes(info.id, n);
+    for (uint64_t at = 0; at < bytes; at += info.block_bytes) {
+        recode_row(info.id, src + at, memory.data(), info.block_elems);
+        const std::byte* block = memory.data();
+        for (uint32_t i = 0; i < info.block_elems;
+             i += to.block_elems, block += to.block_bytes, dst += to.block_elems) {
+            if (to.planar()) {
+                centred_block(to, block, dst);
+            } else {
+                dequantize_row(to.id, block, dst, to.block_elems);
+            }
+        }
+    }
+}
+
 // ---- planar types: codes, then scales and biases ---------------------------------------------
 
 // E4M3 of the OCP 8-bit floating point specification: no infinities, one NaN.
@@ -251,6 +307,18 @@ float f8_e4m3(uint8_t bits) {
                             ? static_cast<float>(mantissa) * 0x1p-9f
                             : std::bit_cast<float>(static_cast<uint32_t>((exponent + 120) << 23 | mantissa << 20));
     return bits & 0x80 ? -value : value;
+}
+
+void nvfp4_block(const std::byte* src, float* dst) {  // E4M3 / 2 * value[q], of each 16
+    for (int run = 0; run < 4; ++run) {
+        const auto bits = static_cast<uint8_t>(u8(src + run) & 0x7F);
+        const float scale = bits == 0x7F ? 0.0f : f8_e4m3(bits) * 0.5f;
+        for (int j = 0; j < 8; ++j) {
+            const int q = u8(src + 4 + 8 * run + j);
+            dst[16 * run + j] = scale * kMxfp4Values[q & 15];
+            dst[16 * run + j + 8] = scale * kMxfp4Values[q >> 4];
+        }
+    }
 }
 
 float scale_value(DType type, const std::byte* src) {
@@ -327,6 +395,28 @@ BlockFn block_function(DType dtype) {
             return iq4_xs_block;
         case DType::MXFP4:
             return mxfp4_block;
+        case DType::NVFP4:
+            return nvfp4_block;
+        case DType::Iq1Levels:
+            return three_bit_levels<DType::Iq1Levels>;
+        case DType::Iq2Levels:
+            return three_bit_levels<DType::Iq2Levels>;
+        case DType::Iq3XxsLevels:
+            return four_bit_levels<DType::Iq3XxsLevels>;
+        case DType::Iq3SLevels:
+            return four_bit_levels<DType::Iq3SLevels>;
+        case DType::IQ1_S:  // are recoded first
+        case DType::IQ1_M:
+        case DType::IQ2_XXS:
+        case DType::IQ2_XS:
+        case DType::IQ2_S:
+        case DType::IQ3_XXS:
+        case DType::IQ3_S:
+        case DType::TQ1_0:
+        case DType::TQ2_0:
+        case DType::Q1_0:
+        case DType::Q2_0:
+            break;
         case DType::I8:
         case DType::I16:
         case DType::I32:
@@ -364,6 +454,8 @@ void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n) {
         return;
     }
     const DTypeInfo& info = dtype_info(dtype);
+    if (const DType to = recoded_type(dtype); to != dtype && dtype != DType::NVFP4)
+        return recoded_row(info, dtype_info(to), src, dst, n);
     if (info.planar()) {
         const auto affine = affine_type(dtype);
         const uint64_t bytes = row_bytes(dtype, n);

@@ -24,6 +24,8 @@ struct HostTensor {
     std::span<const std::byte> mapping = {};
     // Of a planar type, whose codes `bytes` then are; each plane row-major.
     std::span<const std::byte> scales = {}, biases = {};
+    // Of NVFP4: what all weights are to be multiplied with, one number, or one of each expert; none is 1.
+    std::span<const float> factors = {};
     Whole whole = Whole::kNone;  // what the device may make of it
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
@@ -57,6 +59,8 @@ struct DeviceTraits {
     bool split_attention = true;        // decode attention as split + merge commands
     bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
     bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`
+    bool recodes = false;               // takes weights of all types, else Loader recodes some (core/recode.h)
+    bool reads_weights = true;          // else only their sizes count
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };

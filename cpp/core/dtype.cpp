@@ -15,11 +15,17 @@ struct KnownType {
 
 // Ids of the ggml_type enumeration that are not in kDTypes: formats without a kernel here, types
 // that only ever hold activations (Q8_1, Q8_K), and retired ids (4, 5, 31-33, 36-38).
-constexpr std::array<KnownType, 21> kUnsupportedTypes{{
-    {4, "Q4_2"},        {5, "Q4_3"},      {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"},    {17, "IQ2_XS"},
-    {18, "IQ3_XXS"},    {19, "IQ1_S"},    {21, "IQ3_S"}, {22, "IQ2_S"}, {29, "IQ1_M"},      {31, "Q4_0_4_4"},
-    {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"}, {34, "TQ1_0"}, {35, "TQ2_0"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"},
-    {38, "IQ4_NL_8_8"}, {40, "NVFP4"},    {41, "Q1_0"},
+constexpr std::array<KnownType, 10> kUnsupportedTypes{{
+    {4, "Q4_2"},
+    {5, "Q4_3"},
+    {9, "Q8_1"},
+    {15, "Q8_K"},
+    {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"},
+    {36, "IQ4_NL_4_4"},
+    {37, "IQ4_NL_4_8"},
+    {38, "IQ4_NL_8_8"},
 }};
 
 // GGUF's ids, and those of our own behind them, as indices of one array: of the row in kDTypes that has the id.

@@ -27,15 +27,27 @@ enum class DType : uint32_t {
     Q4_K = 12,
     Q5_K = 13,
     Q6_K = 14,
+    IQ2_XXS = 16,
+    IQ2_XS = 17,
+    IQ3_XXS = 18,
+    IQ1_S = 19,
     IQ4_NL = 20,
+    IQ3_S = 21,
+    IQ2_S = 22,
     IQ4_XS = 23,
     I8 = 24,
     I16 = 25,
     I32 = 26,
     I64 = 27,
     F64 = 28,
+    IQ1_M = 29,
     BF16 = 30,
+    TQ1_0 = 34,
+    TQ2_0 = 35,
     MXFP4 = 39,
+    NVFP4 = 40,
+    Q1_0 = 41,
+    Q2_0 = 42,
     // Of SafeTensors.
     Bool = kFirstInternalDType,
     U8,
@@ -52,6 +64,11 @@ enum class DType : uint32_t {
     // E4M3 codes with F32 scales.
     F8Group32,
     F8Group128,
+    // What weights of types with codebooks become at load, see core/recode.h.
+    Iq1Levels,
+    Iq2Levels,
+    Iq3XxsLevels,
+    Iq3SLevels,
     // The affine ones of MLX follow: see affine_dtype.
 };
 
@@ -135,7 +152,7 @@ constexpr DTypeInfo affine_row(std::size_t index) {
             t.scales};
 }
 
-inline constexpr std::array<DTypeInfo, 34> kPlainDTypes{{
+inline constexpr std::array<DTypeInfo, 50> kPlainDTypes{{
     {DType::F32, "f32", 1, 4, true},
     {DType::F16, "f16", 1, 2, true},
     {DType::BF16, "bf16", 1, 2, true},
@@ -152,6 +169,18 @@ inline constexpr std::array<DTypeInfo, 34> kPlainDTypes{{
     {DType::IQ4_NL, "iq4_nl", 32, 18, true},
     {DType::IQ4_XS, "iq4_xs", 256, 136, true},
     {DType::MXFP4, "mxfp4", 32, 17, true},
+    {DType::IQ1_S, "iq1_s", 256, 50, true},
+    {DType::IQ1_M, "iq1_m", 256, 56, true},
+    {DType::IQ2_XXS, "iq2_xxs", 256, 66, true},
+    {DType::IQ2_XS, "iq2_xs", 256, 74, true},
+    {DType::IQ2_S, "iq2_s", 256, 82, true},
+    {DType::IQ3_XXS, "iq3_xxs", 256, 98, true},
+    {DType::IQ3_S, "iq3_s", 256, 110, true},
+    {DType::TQ1_0, "tq1_0", 256, 54, true},
+    {DType::TQ2_0, "tq2_0", 256, 66, true},
+    {DType::NVFP4, "nvfp4", 64, 36, true},
+    {DType::Q1_0, "q1_0", 128, 18, true},
+    {DType::Q2_0, "q2_0", 64, 18, true},
     {DType::I8, "i8", 1, 1, false},
     {DType::I16, "i16", 1, 2, false},
     {DType::I32, "i32", 1, 4, false},
@@ -170,6 +199,10 @@ inline constexpr std::array<DTypeInfo, 34> kPlainDTypes{{
     {DType::MlxMxfp8, "mlx_mxfp8", 32, 33, true, {32, 1, 0}, DType::F8E8M0, DType::F8E4M3},
     {DType::F8Group32, "f8_e4m3_g32", 32, 36, true, {32, 4, 0}, DType::F32, DType::F8E4M3},
     {DType::F8Group128, "f8_e4m3_g128", 128, 132, true, {128, 4, 0}, DType::F32, DType::F8E4M3},
+    {DType::Iq1Levels, "iq1_levels", 256, 106, true},
+    {DType::Iq2Levels, "iq2_levels", 256, 106, true},
+    {DType::Iq3XxsLevels, "iq3_xxs_levels", 256, 134, true},
+    {DType::Iq3SLevels, "iq3_s_levels", 256, 134, true},
 }};
 
 inline constexpr auto kDTypes = [] {
@@ -190,7 +223,7 @@ const DTypeInfo* find_dtype(uint32_t gguf_id);
 const DTypeInfo* find_dtype(std::string_view name);
 
 // The upper-case name of a GGUF type that exists (or once did) but is not in our table, such as
-// "IQ2_XXS"; empty when the id is not known at all.
+// "Q8_1"; empty when the id is not known at all.
 std::string_view unsupported_dtype_name(uint32_t gguf_id);
 
 // Bytes of one row of `elems` elements. InvalidArgumentError when `elems` is not a whole number of

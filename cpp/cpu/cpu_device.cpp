@@ -88,7 +88,10 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       threads_(checked_threads(threads)),
       nodes_(std::move(nodes)),
       process_(getpid()),
-      traits_{.max_batch_rows = 1, .activated_matmuls = true, .whole_halves = kernels_.whole_rows != nullptr} {
+      traits_{.max_batch_rows = 1,
+              .activated_matmuls = true,
+              .whole_halves = kernels_.whole_rows != nullptr,
+              .recodes = true} {
     ThreadPool::of_process().reserve(threads_);
 }
 
@@ -166,6 +169,10 @@ const WholeFormat* CpuDevice::format_of(Whole whole) const {
     return whole == Whole::kTexts ? kernels_.whole_texts : whole == Whole::kRows ? kernels_.whole_rows : nullptr;
 }
 
+namespace {
+float factor_of(const HostTensor& t) { return t.factors.empty() ? 1.0f : t.factors.front(); }
+}  // namespace
+
 Weight CpuDevice::prepare_weight(const HostTensor& t) {
     const WholeFormat* const whole = can_be_whole(t.dtype, t.cols) ? format_of(t.whole) : nullptr;
     const std::size_t lanes = whole ? kWholeRows : static_cast<std::size_t>(kernels_.lanes);
@@ -182,10 +189,10 @@ Weight CpuDevice::prepare_weight(const HostTensor& t) {
         if (whole) {
             return pack_whole(*whole, t.dtype, t.rows, t.cols, t.bytes.data(), memory.get(), first, last);
         }
-        const WeightPlanes planes{t.bytes.data(), t.scales.data(), t.biases.data()};
+        const WeightPlanes planes{t.bytes.data(), t.scales.data(), t.biases.data(), factor_of(t)};
         pack_groups(t.dtype, t.rows, t.cols, lanes, planes, memory.get(), first, last);
     });
-    return {.dtype = t.dtype,
+    return {.dtype = packed_type(t.dtype),
             .rows = t.rows,
             .cols = t.cols,
             .data = {to_buffer(std::move(memory), bytes), 0},
@@ -208,12 +215,13 @@ Weight CpuDevice::prepare_experts(std::span<const HostTensor> experts) {
         for (std::uint64_t g = all * i / parts; g < last;) {
             const std::uint64_t e = g / groups, end = std::min(last, (e + 1) * groups);
             const HostTensor& t = experts[e];
-            pack_groups(t.dtype, t.rows, t.cols, lanes, {t.bytes.data(), t.scales.data(), t.biases.data()},
+            pack_groups(t.dtype, t.rows, t.cols, lanes,
+                        {t.bytes.data(), t.scales.data(), t.biases.data(), factor_of(t)},
                         memory.get() + e * expert_bytes, g - e * groups, end - e * groups);
             g = end;
         }
     });
-    return {.dtype = first.dtype,
+    return {.dtype = packed_type(first.dtype),
             .rows = first.rows,
             .cols = first.cols,
             .count = experts.size(),

@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "core/recode.h"
 #include "cpu/code_stream.h"
 
 namespace akunu::cpu {
@@ -24,11 +26,24 @@ std::uint32_t gather(std::uint32_t v) {
     return r;
 }
 
+// What kernels look up for the codes of a type, null for one that has no levels.
+const std::int8_t* packed_levels(DType dtype) {
+    static const auto centred = [](DType of) {
+        std::array<std::int8_t, 16> table{};
+        for (std::size_t i = 0; i < 8; ++i) table[i] = static_cast<std::int8_t>(levels_of(of)[i] + kLevelsCentre);
+        return table;
+    };
+    static const std::array<std::int8_t, 16> iq1 = centred(DType::Iq1Levels), iq2 = centred(DType::Iq2Levels);
+    if (dtype == DType::Iq1Levels) return iq1.data();
+    if (dtype == DType::Iq2Levels) return iq2.data();
+    return levels_of(dtype);
+}
+
 // The planes of a weight, as fields of its blocks.
 class Source {
   public:
     Source(const DTypeInfo& info, std::size_t blocks, const WeightPlanes& at, std::size_t first_row) {
-        const std::size_t codes = info.planar() ? info.planes.codes : info.block_bytes;
+        const std::size_t codes = at.scales ? info.planes.codes : info.block_bytes;
         const std::size_t sizes[3] = {codes, info.planes.scales, info.planes.biases};
         const std::byte* const from[3] = {at.codes, at.scales, at.biases};
         for (std::size_t i = 0, begin = 0; i < 3; begin += sizes[i++]) {
@@ -87,6 +102,8 @@ void pack_code_field(const PackField& f, const Source& source, std::size_t block
 
 }  // namespace
 
+DType packed_type(DType dtype) { return dtype == DType::Q1_0 ? dtype : recoded_type(dtype); }
+
 const PackFormat& pack_format(DType dtype) {
     for (const PackFormat& f : kPackFormats) {
         if (f.dtype == dtype) return f;
@@ -99,6 +116,7 @@ GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size
         scale_type = info.scale_type;
         runs = static_cast<unsigned>(std::countr_zero(info.block_elems / 32));
     }
+    levels = packed_levels(format.dtype);
     bytes = pack_align(blocks * format.record_bytes(lanes));
     for (std::size_t i = 0; i < format.n_fields; ++i) {
         if (format.in_record(i)) {
@@ -110,23 +128,39 @@ GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size
             bytes = pack_align(bytes + blocks * stride[i]);
         }
     }
+    if (format.dtype == DType::MlxNvfp4) {
+        factors = bytes;
+        bytes = pack_align(bytes + lanes * sizeof(float));
+    }
 }
 
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes) {
+    dtype = packed_type(dtype);
     const GroupLayout layout(pack_format(dtype), cols / dtype_info(dtype).block_elems, lanes);
     return (rows + lanes - 1) / lanes * layout.bytes;
 }
 
 void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes, const WeightPlanes& source,
                  std::byte* packed, std::uint64_t first, std::uint64_t last) {
-    const PackFormat& format = pack_format(dtype);
-    const DTypeInfo& info = dtype_info(dtype);
+    const DType to = packed_type(dtype);
+    const PackFormat& format = pack_format(to);
+    const DTypeInfo& info = dtype_info(to);
     const std::size_t blocks = cols / info.block_elems;
     const GroupLayout layout(format, blocks, lanes);
+    const std::uint64_t row = row_bytes(to, cols), file_row = row_bytes(dtype, cols);
+    std::vector<std::byte> recoded(to == dtype ? 0 : lanes * row);  // the rows of a group
     for (std::uint64_t g = first; g < last; ++g) {
         const std::size_t n_rows = std::min<std::size_t>(lanes, rows - g * lanes);
         std::byte* group = packed + g * layout.bytes;
-        const Source in(info, blocks, source, g * lanes);
+        for (std::size_t r = 0; r < n_rows && to != dtype; ++r) {
+            recode_row(dtype, source.codes + (g * lanes + r) * file_row, recoded.data() + r * row, cols);
+        }
+        const Source in = to == dtype ? Source(info, blocks, source, g * lanes)
+                                      : Source(info, blocks, {recoded.data(), nullptr, nullptr, 1}, 0);
+        if (layout.factors) {
+            const std::vector<float> halves(lanes, source.factor / 2);
+            std::memcpy(group + layout.factors, halves.data(), lanes * sizeof(float));
+        }
         for (std::size_t i = 0; i < format.n_fields; ++i) {
             const PackField& f = format.fields[i];
             const auto pack = f.code_bits   ? pack_code_field
@@ -152,11 +186,11 @@ void unpack_row(DType dtype, std::uint64_t cols, std::size_t lanes, const std::b
             const std::byte* in = group + layout.field[i] + b * layout.stride[i] + lane * f.unit;
             std::byte* at = out + b * info.block_bytes + f.offset;
             for (std::size_t u = 0; u < f.count; ++u) std::memcpy(at + u * f.unit, in + u * lanes * f.unit, f.unit);
-            if (f.spread_bits) {
+            for (std::size_t u = 0; f.spread_bits && u < f.count; ++u) {
                 std::uint32_t v;
-                std::memcpy(&v, at, 4);
+                std::memcpy(&v, at + u * 4, 4);
                 v = gather(v);
-                std::memcpy(at, &v, 4);
+                std::memcpy(at + u * 4, &v, 4);
             }
             for (std::size_t u = 0; f.code_bits && u < f.count; u += f.code_bits) {
                 std::uint32_t words[8], stream[8];

@@ -43,7 +43,7 @@ struct PackFormat {
 };
 
 // Fields in the order that kernels read them.
-inline constexpr std::array<PackFormat, 21> kBlockFormats{{
+inline constexpr std::array<PackFormat, 26> kBlockFormats{{
     {DType::F32, 1, {{{0, 4, 1}}}},
     {DType::F16, 1, {{{0, 2, 1}}}},
     {DType::BF16, 1, {{{0, 2, 1}}}},
@@ -60,6 +60,11 @@ inline constexpr std::array<PackFormat, 21> kBlockFormats{{
     {DType::IQ4_NL, 2, {{{2, 4, 4}, {0, 2, 1}}}},
     {DType::IQ4_XS, 3, {{{0, 2, 2}, {4, 1, 4}, {8, 4, 32}}}},
     {DType::MXFP4, 2, {{{1, 4, 4}, {0, 1, 1}}}},
+    {DType::Q1_0, 2, {{{2, 4, 4, true}, {0, 2, 1}}}},
+    {DType::Iq1Levels, 4, {{{96, 1, 8}, {64, 4, 8}, {0, 4, 16}, {104, 2, 1}}}},
+    {DType::Iq2Levels, 4, {{{96, 1, 8}, {64, 4, 8}, {0, 4, 16}, {104, 2, 1}}}},
+    {DType::Iq3XxsLevels, 3, {{{128, 1, 4}, {0, 4, 32}, {132, 2, 1}}}},
+    {DType::Iq3SLevels, 3, {{{128, 1, 4}, {0, 4, 32}, {132, 2, 1}}}},
     {DType::MlxMxfp4, 2, {{{0, 4, 4, false, 4}, {16, 1, 1}}}},
     {DType::MlxNvfp4, 2, {{{0, 4, 4, false, 4}, {16, 1, 2}}}},
     {DType::MlxMxfp8, 2, {{{0, 1, 32}, {32, 1, 1}}}},
@@ -84,6 +89,9 @@ inline constexpr auto kPackFormats = [] {
 
 const PackFormat& pack_format(DType dtype);
 
+// Added to levels of three bits (core/recode.h), so that none is negative.
+inline constexpr int kLevelsCentre = 43;
+
 constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t{63}; }
 
 // Where the fields of a group lie, for rows of `blocks` blocks: the first block's, and how far the next one's is.
@@ -92,17 +100,24 @@ struct GroupLayout {
     std::size_t bytes = 0;
     DType scale_type = DType::F32;  // of a planar type, and the runs of 32 in a block, as a power of two
     unsigned runs = 0;
+    std::size_t factors = 0;              // of NVFP4: half of what each row is multiplied with, F32, behind all fields
+    const std::int8_t* levels = nullptr;  // sixteen that codes stand for, where the type has levels
     GroupLayout(const PackFormat& format, std::size_t blocks, std::size_t lanes);
 };
 
-// Where a row-major weight lies: its blocks, or codes, scales and biases.
+// Where a row-major weight lies: its blocks, those of a planar type joined; or its codes, scales and biases.
 struct WeightPlanes {
     const std::byte *codes = nullptr, *scales = nullptr, *biases = nullptr;
+    float factor = 1;  // of NVFP4
 };
 
+// The type that weights of the file's type are packed as.
+DType packed_type(DType dtype);
+
+// Bytes of a weight of the file's type.
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes);
 
-// Packs groups [first, last) of a row-major weight. Rows past the end are zero bytes.
+// Packs groups [first, last) of a row-major weight, as packed_type(dtype). Rows past the end are zero bytes.
 void pack_groups(DType dtype, std::uint64_t rows, std::uint64_t cols, std::size_t lanes, const WeightPlanes& source,
                  std::byte* packed, std::uint64_t first, std::uint64_t last);
 

@@ -76,7 +76,7 @@ void check_job(const QuantizeJob& job) {
     check("the source's biases", job.biases.size(), blocks * from.planes.biases);
     check("the result's bytes", job.out.size(), job.rows * row_bytes(job.to, job.columns));
     if (!can_quantize(job.to)) {
-        throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) + " is not a weight type");
+        throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) + " is not a type that weights are quantised to");
     }
     if (job.importance.empty()) return;
     check("the importance's columns", job.importance.size(), job.columns);
@@ -158,7 +158,10 @@ void store(const QuantizeJob& job, const Quantizer& quantizer, std::span<const f
 
 }  // namespace
 
-bool can_quantize(DType type) { return dtype_info(type).is_weight && !dtype_info(type).planar(); }
+bool can_quantize(DType type) {
+    const bool floats = type == DType::F32 || type == DType::F16 || type == DType::BF16;
+    return floats || select_kernels().quantizer(type).run;
+}
 
 void quantize_rows(const QuantizeJob& job, int threads) {
     check_job(job);

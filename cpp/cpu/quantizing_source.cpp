@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/error.h"
 #include "cpu/quantize.h"
 
 namespace akunu::cpu {
@@ -14,6 +15,11 @@ HostTensor QuantizingSource::get(const std::string& name) {
     const HostTensor from = source_->get(name);
     const auto type = types_.find(name);
     if (type == types_.end() || type->second == from.dtype) return from;
+    if (!from.factors.empty()) {
+        throw UnsupportedError("tensor '" + name +
+                               "' is NVFP4 with a scale of its own, which is not converted; convert from " +
+                               "the model's F16 or BF16 weights");
+    }
     auto& made = made_[name];
     made.resize(from.rows * row_bytes(type->second, from.cols));
     quantize_rows({.tensor = name,

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -56,19 +58,12 @@ struct BlockScales {
     std::size_t at, count;
 };
 
-constexpr std::array<BlockScales, 12> kBlockScales{{
-    {DType::Q4_0, 0, 1},
-    {DType::Q4_1, 0, 2},
-    {DType::Q5_0, 0, 1},
-    {DType::Q5_1, 0, 2},
-    {DType::Q8_0, 0, 1},
-    {DType::Q2_K, 80, 2},
-    {DType::Q3_K, 108, 1},
-    {DType::Q4_K, 0, 2},
-    {DType::Q5_K, 0, 2},
-    {DType::Q6_K, 208, 1},
-    {DType::IQ4_NL, 0, 1},
-    {DType::IQ4_XS, 0, 1},
+constexpr std::array<BlockScales, 22> kBlockScales{{
+    {DType::Q4_0, 0, 1},   {DType::Q4_1, 0, 2},    {DType::Q5_0, 0, 1},  {DType::Q5_1, 0, 2},    {DType::Q8_0, 0, 1},
+    {DType::Q2_K, 80, 2},  {DType::Q3_K, 108, 1},  {DType::Q4_K, 0, 2},  {DType::Q5_K, 0, 2},    {DType::Q6_K, 208, 1},
+    {DType::IQ4_NL, 0, 1}, {DType::IQ4_XS, 0, 1},  {DType::IQ1_S, 0, 1}, {DType::IQ2_XXS, 0, 1}, {DType::IQ2_XS, 0, 1},
+    {DType::IQ2_S, 0, 1},  {DType::IQ3_XXS, 0, 1}, {DType::IQ3_S, 0, 1}, {DType::TQ1_0, 52, 1},  {DType::TQ2_0, 64, 1},
+    {DType::Q1_0, 0, 1},   {DType::Q2_0, 0, 1},
 }};
 
 bool has_finite_scales(const BlockScales& scales, std::span<const std::byte> bytes) {
@@ -95,6 +90,14 @@ bool is_finite(DType dtype, std::span<const std::byte> bytes) {
                 if (bytes[i] == std::byte{0xFF}) return false;
             }
             return true;
+        case DType::IQ1_M:  // the exponent's five bits are the last of four that scales have in front of them
+            for (std::size_t i = 0; i < bytes.size(); i += dtype_info(dtype).block_bytes) {
+                if ((bytes[i + 55] & std::byte{0x70}) == std::byte{0x70} &&
+                    (bytes[i + 53] & std::byte{0xC0}) == std::byte{0xC0}) {
+                    return false;
+                }
+            }
+            return true;
         case DType::F32:
             return !reaches<std::uint32_t>(bytes, 0x7F800000u);
         case DType::F16:
@@ -118,6 +121,7 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
     for (const auto& [name, ref] : refs) {
         if (!ref.dtype.empty()) {
             parts_[name] = planar_part(ref);
+            parts_[name].factors = factors_of(ref);
             continue;
         }
         const TensorEntry& tensor = entry(ref.source);
@@ -140,8 +144,31 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
             if (height_of(ref, other) != height_of(ref, tensor)) fail_shape(ref);
             part.planes[0].more.push_back(&other);
         }
+        part.factors = factors_of(ref);
         parts_[name] = part;
     }
+}
+
+std::vector<float> FileSource::factors_of(const TensorRef& ref) const {
+    if (ref.factor.empty()) return {};
+    const TensorEntry& tensor = entry(ref.factor);
+    std::uint64_t n = 1;
+    for (const std::uint64_t d : tensor.shape) n *= d;
+    if (tensor.dtype != DType::F32 || n == 0 || ref.rows % n != 0) {
+        throw ModelFileError(called(tensor) + " has " + std::to_string(n) + " numbers of type '" +
+                             std::string(dtype_info(tensor.dtype).name) +
+                             "', expected one of F32, or one of each expert");
+    }
+    std::vector<float> factors(n);
+    std::memcpy(factors.data(), files_->tensor_bytes(tensor).data(), n * sizeof(float));
+    for (float& f : factors) {
+        if (ref.inverse) f = 1 / f;
+        if (!(std::fabs(f) <= std::numeric_limits<float>::max())) {
+            throw ModelFileError(called(tensor) +
+                                 " makes NaN or an infinity of the weights; the file is damaged, fetch it again");
+        }
+    }
+    return factors;
 }
 
 FileSource::Plane FileSource::plane_of(const TensorRef& ref, const TensorEntry& tensor, std::uint64_t stride,
@@ -290,6 +317,7 @@ HostTensor FileSource::get(const std::string& name) {
     HostTensor t{.dtype = p.dtype, .rows = p.rows, .cols = p.cols, .bytes = read(name, p.planes[0], codes)};
     t.scales = p.tiles ? spread_scales(name, p) : read(name, p.planes[1], info.scale_type);
     t.biases = read(name, p.planes[2], info.scale_type);
+    t.factors = p.factors;
     const MappedFile& file = *files_->files()[tensor.file];
     if (info.planar() || (p.add == 0 && !p.planes[0].whole())) return t;
     // A GPU reads floats by fours where they lie; what is aligned to one element only can still be copied there.

@@ -26,6 +26,10 @@ struct TensorRef {
     float add = 0;  // to every element: norms that a file stores less 1
     // Of a planar type: its name, and the tensors of the other planes; `source` has the codes.
     std::string dtype = {}, scales = {}, biases = {};
+    // Of NVFP4 weights that are multiplied with a number besides, the tensor that has it, or one of each expert;
+    // `inverse`: its inverse.
+    std::string factor = {};
+    bool inverse = false;
     // Rows, and elements of a row, that have one scale, where they are not as in the type; 0: all.
     std::optional<std::array<std::uint64_t, 2>> scale_tile = {};
     // {n, period}: from the first row on, n of every `period` rows are taken, `rows` in all. Else they are one run.
@@ -71,12 +75,14 @@ class FileSource final : public WeightSource {
         float add;
         std::array<Plane, 3> planes;           // as HostTensor's; those of most types are one
         std::optional<ScaleTiles> tiles = {};  // then planes[1] are all of them
+        std::vector<float> factors = {};       // as HostTensor's
         std::uint64_t bytes() const { return planes[0].total() + planes[1].total() + planes[2].total(); }
     };
     const Part& part(const std::string& name) const;
     const TensorEntry& entry(const std::string& name) const;
     std::string called(const TensorEntry& tensor) const;  // with its file
     Part planar_part(const TensorRef& ref) const;
+    std::vector<float> factors_of(const TensorRef& ref) const;
     ScaleTiles scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const;
     std::span<const std::byte> spread_scales(const std::string& name, const Part& part);
     // The rows of `ref` in a tensor whose rows have `stride` bytes and which has `height` of them.

@@ -67,6 +67,38 @@ void set_scales(DType t, std::byte* block, float sigma) {
         case DType::IQ4_XS:
             put_half(block, sigma / 1200);
             break;
+        case DType::IQ1_S:
+            put_half(block, sigma / 7.2f);
+            break;
+        case DType::IQ1_M: {  // a quarter of it in front of each four scales
+            const unsigned half = float_to_half(sigma / 7.2f);
+            for (unsigned i = 0; i < 4; ++i) {
+                std::byte& top = block[49 + 2 * i];
+                top = (top & std::byte{15}) | static_cast<std::byte>((half >> (4 * i) & 15) << 4);
+            }
+            break;
+        }
+        case DType::IQ2_XXS:
+        case DType::IQ2_XS:
+        case DType::IQ2_S:
+            put_half(block, sigma / 55);
+            break;
+        case DType::IQ3_XXS:
+        case DType::IQ3_S:
+            put_half(block, sigma / 141);
+            break;
+        case DType::TQ1_0:
+            put_half(block + 52, sigma / 0.82f);
+            break;
+        case DType::TQ2_0:
+            put_half(block + 64, sigma / 1.12f);
+            break;
+        case DType::Q1_0:
+            put_half(block, sigma);
+            break;
+        case DType::Q2_0:
+            put_half(block, sigma / 1.12f);
+            break;
         default:
             break;
     }

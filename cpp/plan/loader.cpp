@@ -5,6 +5,7 @@
 
 #include "core/dequantize.h"
 #include "core/error.h"
+#include "core/take_weight.h"
 
 namespace akunu {
 
@@ -33,7 +34,7 @@ Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
     if (whole_) t.whole = Whole::kTexts;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
-    return kept(device_.prepare_weight(t), t);
+    return kept(take_weight(device_, t, [&](const HostTensor& weight) { return device_.prepare_weight(weight); }), t);
 }
 
 Weight Loader::kept(const Weight& w, const HostTensor& t) {
@@ -52,24 +53,31 @@ Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t c
     if (t.dtype == DType::F32 || !t.scales.empty()) return matmul(name, rows, cols);
     std::vector<float> values(rows * cols);
     dequantize_row(t.dtype, t.bytes.data(), values.data(), values.size());
+    if (!t.factors.empty()) {
+        for (float& value : values) value *= t.factors.front();
+    }
     const Weight w = prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
     source_.done(name);
     return w;
 }
 
 Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
-    const HostTensor all = tensor(name, count * rows, cols);
-    std::vector<HostTensor> parts(count, all);
-    for (std::uint64_t i = 0; i < count; ++i) {
-        const auto part = [&](std::span<const std::byte> bytes) {
-            return bytes.subspan(bytes.size() / count * i, bytes.size() / count);
-        };
-        parts[i].rows = rows;
-        parts[i].bytes = part(all.bytes);
-        parts[i].scales = part(all.scales);
-        parts[i].biases = part(all.biases);
-    }
-    const Weight w = kept(device_.prepare_experts(parts), all);
+    const HostTensor tensors = tensor(name, count * rows, cols);
+    const Weight prepared = take_weight(device_, tensors, [&](const HostTensor& all) {
+        std::vector<HostTensor> parts(count, all);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const auto part = [&](std::span<const std::byte> bytes) {
+                return bytes.subspan(bytes.size() / count * i, bytes.size() / count);
+            };
+            parts[i].rows = rows;
+            parts[i].bytes = part(all.bytes);
+            parts[i].scales = part(all.scales);
+            parts[i].biases = part(all.biases);
+            if (all.factors.size() > 1) parts[i].factors = all.factors.subspan(i, 1);
+        }
+        return device_.prepare_experts(parts);
+    });
+    const Weight w = kept(prepared, tensors);
     if (!w.mapped) source_.done(name);
     return w;
 }
@@ -134,7 +142,7 @@ Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::u
 
 Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    return kept(device_.map_weight(t), t);
+    return kept(take_weight(device_, t, [&](const HostTensor& weight) { return device_.map_weight(weight); }), t);
 }
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }

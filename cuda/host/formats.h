@@ -35,7 +35,6 @@ class CudaFormats : public Device {
     // Memory for a weight, of which nothing is uploaded.
     Weight allocate_weight(const HostTensor& tensor);
 
-  private:
     DeviceTraits traits_ = device_traits();
 };
 

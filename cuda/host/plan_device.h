@@ -10,7 +10,7 @@ namespace akunu::cuda {
 
 class PlanDevice final : public PlanOnly<CudaFormats> {
   public:
-    explicit PlanDevice(const Chip& chip) : chip_(chip) {}
+    explicit PlanDevice(const Chip& chip) : chip_(chip) { traits_.reads_weights = false; }
 
     std::string name() const override;
     std::string isa() const override { return std::string(chip_.arch); }

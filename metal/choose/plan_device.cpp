@@ -4,7 +4,7 @@
 
 namespace akunu::metal {
 
-PlanDevice::PlanDevice(const Chip& chip) : chip_(chip), traits_(device_traits()) {}
+PlanDevice::PlanDevice(const Chip& chip) : chip_(chip), traits_(device_traits()) { traits_.reads_weights = false; }
 
 std::string PlanDevice::name() const {
     return "Apple " + std::string(chip_.name) + " (" + std::to_string(chip_.gpu_cores) + " GPU cores), planned";

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import gguf
 import numpy as np
@@ -27,6 +28,17 @@ HALF_SCALES = {
     "q6_k": [208],
     "iq4_nl": [0],
     "iq4_xs": [0],
+    "iq1_s": [0],
+    "iq1_m": [48],
+    "iq2_xxs": [0],
+    "iq2_xs": [0],
+    "iq2_s": [0],
+    "iq3_xxs": [0],
+    "iq3_s": [0],
+    "tq1_0": [52],
+    "tq2_0": [64],
+    "q1_0": [0],
+    "q2_0": [0],
 }
 
 # Zeros, smallest and largest subnormals, smallest normals, ordinary values, the largest; no NaN, no infinity.
@@ -48,7 +60,28 @@ ODD_HALVES = [
 ]
 
 
+def set_half(dtype: str, blocks: np.ndarray, offset: int, halves: np.ndarray) -> None:
+    """The bits of a binary16 scale of each block; of IQ1_M, four in front of each four small scales."""
+    if dtype == "iq1_m":
+        for i in range(4):
+            blocks[:, 49 + 2 * i] = blocks[:, 49 + 2 * i] & 15 | (halves >> 4 * i & 15) << 4
+    else:
+        blocks[:, offset : offset + 2] = halves.astype("<u2").view(np.uint8).reshape(-1, 2)
+
+
+def low_bits(blocks: np.ndarray, bits: int, levels: np.ndarray) -> np.ndarray:
+    """Blocks of a binary16 scale and codes of so many bits, the first in the lowest ones of a byte."""
+    scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)
+    codes = blocks[:, 2:, None] >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
+    return (levels[codes.reshape(len(blocks), -1)] * scales).reshape(-1)
+
+
 def reference(dtype: dict[str, object], blocks: np.ndarray) -> np.ndarray:
+    # gguf does not know these yet; what they are is in ggml's ggml-quants.c.
+    if dtype["name"] == "q1_0":
+        return low_bits(blocks, 1, np.array([-1, 1], np.float32))
+    if dtype["name"] == "q2_0":
+        return low_bits(blocks, 2, np.array([-1, 0, 1, 2], np.float32))
     kind = gguf.GGMLQuantizationType(dtype["id"])
     with np.errstate(all="ignore"):
         return np.asarray(gguf.quants.dequantize(blocks, kind)).reshape(-1)
@@ -65,10 +98,14 @@ def assert_same_bits(dtype: dict[str, object], blocks: np.ndarray) -> None:
 def test_the_table_has_the_sizes_of_ggml() -> None:
     assert {row["name"] for row in WEIGHT_TYPES} == {
         "f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k",
-        "iq4_nl", "iq4_xs", "mxfp4",
+        "iq4_nl", "iq4_xs", "mxfp4", "iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s",
+        "tq1_0", "tq2_0", "nvfp4", "q1_0", "q2_0",
     }  # fmt: skip
     for row in _core.dtypes():
         if row["id"] >= 0x1000:  # ours
+            continue
+        if row["name"] == "q2_0":  # which gguf does not know yet
+            assert (row["id"], row["block_elems"], row["block_bytes"]) == (42, 64, 18)
             continue
         kind = gguf.GGMLQuantizationType[row["name"].upper()]
         assert row["id"] == kind
@@ -87,8 +124,7 @@ def test_random_blocks_with_odd_scales(dtype: dict[str, object]) -> None:
         finite = rng.integers(0, 0x7C00, 3000).astype(np.uint16) | (
             rng.integers(0, 2, 3000).astype(np.uint16) << 15
         )
-        scale = np.where(np.arange(3000) < 1500, odd, finite).astype("<u2")
-        blocks[:, offset : offset + 2] = scale.view(np.uint8).reshape(-1, 2)
+        set_half(dtype["name"], blocks, offset, np.where(np.arange(3000) < 1500, odd, finite))
     if dtype["name"] in ("f32", "bf16"):  # clear the lowest exponent bit: no NaN, no infinity
         top = dtype["block_bytes"] - 2
         blocks[:, top] &= 0x7F
@@ -96,6 +132,28 @@ def test_random_blocks_with_odd_scales(dtype: dict[str, object]) -> None:
         blocks[:, 1] &= 0xFB
     if dtype["name"] == "mxfp4":
         blocks[:256, 0] = np.arange(256)
+    if dtype["name"] == "nvfp4":  # scales are positive
+        blocks[:, :4] &= 0x7F
+        blocks[:128, 0] = np.arange(128)
+    assert_same_bits(dtype, blocks)
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "block"),
+    [
+        ("iq2_xxs", 256, lambda i: [0, 60, *[i] * 4, 0, 0, 0, 16, *[0] * 56]),
+        ("iq2_xs", 512, lambda i: [0, 60, i & 255, i >> 8, *[0] * 62, *[0] * 8]),
+        ("iq2_s", 1024, lambda i: [0, 60, i & 255, *[0] * 63, i >> 8, *[0] * 7, *[0] * 8]),
+        ("iq3_xxs", 256, lambda i: [0, 60, i, *[0] * 63, *[0] * 32]),
+        ("iq3_s", 512, lambda i: [0, 60, i & 255, *[0] * 63, i >> 8, *[0] * 7, *[0] * 36]),
+        ("iq1_s", 2048, lambda i: [0, 60, i & 255, *[0] * 31, i >> 8, *[0] * 15]),
+        ("iq1_m", 2048, lambda i: [i & 255, *[0] * 31, i >> 8, *[0] * 15, 0, 0, 0, 0, 0, 0xC0, 0, 0x30]),
+    ],
+)
+def test_every_entry_of_a_codebook(name: str, entries: int, block: Callable[[int], list[int]]) -> None:
+    dtype = next(row for row in WEIGHT_TYPES if row["name"] == name)
+    blocks = np.array([block(i) for i in range(entries)], np.uint8)
+    assert blocks.shape[1] == dtype["block_bytes"]
     assert_same_bits(dtype, blocks)
 
 

@@ -17,7 +17,12 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedE
 Floats = npt.NDArray[np.float32]
 
 TYPES = {row["name"]: row for row in _core.dtypes() if row["is_weight"] and row["id"] < 0x1000}
-BLOCKS = [name for name, row in TYPES.items() if row["block_elems"] > 1]
+FEW = ["tq1_0", "tq2_0", "q1_0", "q2_0"]
+"""Types that are quantised as published, without a search."""
+READ_ONLY = ["iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "nvfp4"]
+BLOCKS = [name for name, row in TYPES.items() if row["block_elems"] > 1 and name not in (*FEW, *READ_ONLY)]
+BY_SQUARES = ["q4_0"]
+"""Without importances, errors of these types count by the squares of the weights."""
 LEGACY = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "mxfp4"]
 """Types of which the package gguf has a quantiser."""
 
@@ -135,10 +140,44 @@ def test_no_block_is_worse_than_the_published_quantiser_makes_it(dtype: str) -> 
     )
     published = gguf.quants.dequantize(gguf.quants.quantize(values, kind_of(dtype)), kind_of(dtype))
 
+    weights = values.astype(np.float64) ** 2 if dtype in BY_SQUARES else 1.0
+
     def errors(found: Floats) -> npt.NDArray[np.float64]:
-        return np.sum((found.astype(np.float64) - values).reshape(-1, 32) ** 2, axis=1)
+        return np.sum((weights * (found.astype(np.float64) - values) ** 2).reshape(-1, 32), axis=1)
 
     assert np.all(errors(quantized(dtype, values)) <= errors(published) * (1 + 1e-5))
+
+
+@pytest.mark.parametrize("dtype", FEW)
+def test_one_and_two_bits_are_as_published(dtype: str) -> None:
+    """Of ggml's ggml-quants.c; gguf has those of tq1_0 and tq2_0."""
+    values = np.concatenate([sample("normal"), sample("heavy"), np.zeros((1, 1024), np.float32)])
+    found = _core.quantize(dtype, values, 1024)
+    if dtype.startswith("tq"):
+        np.testing.assert_array_equal(found, gguf.quants.quantize(values, kind_of(dtype)))
+        return
+    group = values.reshape(-1, TYPES[dtype]["block_elems"])
+    if dtype == "q1_0":
+        codes = (group >= 0).astype(np.uint8)
+        sizes = np.abs(group).astype(np.float64).mean(axis=1)
+    else:
+        sizes = np.abs(group).max(axis=1)
+        codes = np.rint(group / np.maximum(sizes, 1e-30)[:, None]).astype(np.int8) + 1
+    bits = 1 if dtype == "q1_0" else 2
+    stream = (codes.astype(np.uint8)[..., None] >> np.arange(bits, dtype=np.uint8)) & 1
+    packed = np.packbits(stream.reshape(len(group), -1), axis=1, bitorder="little")
+    blocks = found.reshape(len(group), -1)
+    np.testing.assert_array_equal(blocks[:, 2:], packed)
+    halves = blocks[:, :2].copy().view(np.float16)[:, 0].astype(np.float64)
+    np.testing.assert_allclose(halves, sizes, rtol=2**-10, atol=2**-24)
+
+
+@pytest.mark.parametrize("dtype", ["tq1_0", "tq2_0", "q2_0"])
+def test_ternary_weights_keep_their_values(dtype: str) -> None:
+    scale = np.float32(np.float16(0.013))
+    values = scale * np.random.RandomState(4).randint(-1, 2, (8, 1024)).astype(np.float32)
+    rows = _core.quantize(dtype, values, 1024)
+    np.testing.assert_array_equal(_core.dequantize(dtype, rows.reshape(-1), values.size), values.reshape(-1))
 
 
 @pytest.mark.parametrize("dtype", [name for name in BLOCKS if name not in ("iq4_nl", "iq4_xs", "mxfp4")])
@@ -157,7 +196,9 @@ def test_a_block_is_near_the_best_of_all_scales() -> None:
             scale = sign * share * np.abs(blocks).max(axis=1, keepdims=True) / 8
             levels = np.clip(np.rint(blocks / scale), -8, 7)
             best = np.minimum(best, np.sum((blocks - scale * levels) ** 2, axis=1))
-    found = np.sum((quantized("q4_0", values).reshape(-1, 32) - blocks) ** 2, axis=1)
+    found = np.sum(
+        (quantized("q4_0", values, importance=np.ones(256, np.float32)).reshape(-1, 32) - blocks) ** 2, axis=1
+    )
     assert np.all(found < 1.15 * best)
     assert found.sum() < 1.01 * best.sum()
 
@@ -194,12 +235,12 @@ def test_importances_count_by_column_whatever_the_shape(dtype: str) -> None:
     importance = np.random.RandomState(3).uniform(0, 4, 3 * block).astype(np.float32)
     alone = [quantized(dtype, row[np.newaxis].copy(), importance=importance) for row in values]
     np.testing.assert_array_equal(quantized(dtype, values, importance=importance), np.concatenate(alone))
-    np.testing.assert_array_equal(
-        quantized(dtype, values, importance=np.full(3 * block, 7.5, np.float32)), quantized(dtype, values)
-    )
-    np.testing.assert_array_equal(
-        quantized(dtype, values, importance=np.zeros(3 * block, np.float32)), quantized(dtype, values)
-    )
+    flat = quantized(dtype, values, importance=np.ones(3 * block, np.float32))
+    for number in (7.5, 0):
+        importance = np.full(3 * block, number, np.float32)
+        np.testing.assert_array_equal(quantized(dtype, values, importance=importance), flat)
+    if dtype not in BY_SQUARES:
+        np.testing.assert_array_equal(quantized(dtype, values), flat)
 
 
 @pytest.mark.parametrize("dtype", BLOCKS)
@@ -313,7 +354,8 @@ def test_powers_of_two_hold_any_float() -> None:
     ("dtype", "columns", "options", "message"),
     [
         ("q4_2", 32, {}, "dtype 'q4_2' is unknown"),
-        ("i32", 32, {}, "i32 is not a weight type"),
+        ("i32", 32, {}, "i32 is not a type that weights are quantised to"),
+        ("iq2_xs", 256, {}, "iq2_xs is not a type that weights are quantised to"),
         ("q4_k", 32, {}, "32 elements is not whole q4_k blocks of 256"),
         ("q4_0", 96, {}, "multiple of 384 bytes, found 256"),
         ("q4_0", 0, {}, "multiple of 0 bytes"),

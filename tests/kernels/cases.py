@@ -16,7 +16,7 @@ import numpy as np
 
 from .builders import BUILDERS, Traits
 from .problem import Problem
-from .weights import dtype_row, is_affine, is_float, is_planar, weight_dtypes
+from .weights import dtype_row, has_levels, is_affine, is_float, is_planar, recoded, weight_dtypes
 
 BOTH = ("f32", "q8")
 
@@ -45,14 +45,20 @@ class Case:
         """Whether the device knows it.
 
         A GPU's heads have 256 elements at most. Gate and up of planar types are two commands there, and
-        Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are.
+        Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are. Types with
+        codebooks run on the CPU.
         """
         dtype = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention" and self.get("shape")[2] > 256:
             return False
         if device == "cuda" and self.builder == "matmul" and self.get("activation"):
             return False
-        if device == "cpu" or not is_planar(dtype):
+        if device == "cpu":
+            return True
+        if has_levels(dtype):
+            return False
+        dtype = recoded(dtype)
+        if not is_planar(dtype):
             return True
         return self.builder != "gate_up" and (device == "cuda" or is_affine(dtype))
 
@@ -134,6 +140,14 @@ def _matmul() -> Iterator[Case]:
         yield case("gate_up", dtype=dtype, rows=11, n=24, k=2304, activation="silu", formats=("f32",))
         yield case("gate_up", dtype=dtype, rows=130, n=64, k=256, activation="gelu", formats=BOTH)
         yield case("gate_up", dtype=dtype, rows=1, n=544, k=256, activation="silu", formats=("q8",))
+    # Widths of published models that 256 does not divide, in the types that their files then have.
+    for i, dtype in enumerate(("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4")):
+        for k in (2880, 704, 2688, 1856, 1408):
+            yield case("matmul", dtype=dtype, rows=1, n=40, k=k)
+            yield case("matmul", dtype=dtype, rows=(12, 33, 140)[(i + k) % 3], n=72, k=k)
+            yield case(
+                "gate_up", dtype=dtype, rows=(1, 9, 70)[i % 3], n=64, k=k, activation="silu", formats=BOTH
+            )
     yield case("matmul", dtype="q8_0", rows=1, n=32800, k=32)  # a vocabulary
     for dtype in ("f32", "f16"):  # tokens behind tiles of 12 and of 6, and blocks of 132
         yield case("matmul", dtype=dtype, rows=27, n=40, k=100)

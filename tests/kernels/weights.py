@@ -26,6 +26,20 @@ _HALVES: dict[str, dict[int, float]] = {
     "q6_k": {208: 0.00073},
     "iq4_nl": {0: 0.0154},
     "iq4_xs": {0: 0.00083},
+    "iq1_s": {0: 0.139},
+    "iq2_xxs": {0: 0.019},
+    "iq2_xs": {0: 0.018},
+    "iq2_s": {0: 0.018},
+    "iq3_xxs": {0: 0.0071},
+    "iq3_s": {0: 0.0071},
+    "tq1_0": {52: 1.22},
+    "tq2_0": {64: 0.89},
+    "q1_0": {0: 1.0},
+    "q2_0": {0: 0.89},
+    "iq1_levels": {104: 0.076},
+    "iq2_levels": {104: 0.017},
+    "iq3_xxs_levels": {132: 0.0059},
+    "iq3_s_levels": {132: 0.0059},
 }
 
 
@@ -68,6 +82,26 @@ def is_affine(dtype: str) -> bool:
     return bool(dtype_row(dtype)["planes"][2])
 
 
+#: What a GPU is given in place of a file's type.
+_RECODED = {
+    "tq1_0": "mlx_q2_g128_f16",
+    "tq2_0": "mlx_q2_g128_f16",
+    "q1_0": "mlx_q2_g128_f16",
+    "q2_0": "mlx_q2_g64_f16",
+    "nvfp4": "mlx_nvfp4",
+}
+
+
+def recoded(dtype: str) -> str:
+    """The type that a device without kernels for this one multiplies."""
+    return _RECODED.get(dtype, dtype)
+
+
+def has_levels(dtype: str) -> bool:
+    """True for types with codebooks, and for what they become."""
+    return dtype.startswith(("iq1", "iq2", "iq3"))
+
+
 def random_weight(
     rng: np.random.Generator,
     dtype: str,
@@ -91,10 +125,18 @@ def random_weight(
     for offset, scale in _HALVES.get(dtype, {}).items():
         sizes = (scale * sigma * rng.uniform(0.5, 1.5, n)).astype(np.float16)
         blocks[:, offset : offset + 2] = sizes[:, None].view(np.uint8)
+    if dtype == "iq1_m":  # a quarter of the scale in front of each four small ones
+        sizes = (0.139 * sigma * rng.uniform(0.5, 1.5, n)).astype(np.float16).view(np.uint16)
+        for i in range(4):
+            blocks[:, 49 + 2 * i] = blocks[:, 49 + 2 * i] & 15 | (sizes >> 4 * i & 15) << 4
     if row["planes"][2]:
         _set_affine(rng, blocks, row, sigma)
     elif row["planes"][1]:
         _set_floats(rng, blocks, row, sigma)
+    if dtype == "nvfp4":
+        exponents = np.rint(np.log2(sigma / 3)) + rng.integers(-2, 3, (n, 4))
+        blocks[:, :4] = (7 + exponents).clip(0, 15).astype(np.uint8) << 3
+        blocks[:, :4] += rng.integers(0, 7, (n, 4), dtype=np.uint8)
     if dtype == "mxfp4":
         blocks[:, 0] = np.clip(np.rint(127 + np.log2(sigma / 3)) + rng.integers(-2, 3, n), 0, 254)
     return Weight(dtype, blocks.reshape(-1), rows, cols, prepared)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from kernels.cases import MIXED_QKV
-from kernels.weights import dtype_row, is_float, is_planar, weight_dtypes
+from kernels.weights import dtype_row, has_levels, is_float, is_planar, recoded, weight_dtypes
 from metal import matmul_lab as lab
 from metal import mlx_lab as mlx
 from metal.matmul_mutations import MUTATIONS, caught
 from metal_emulator.harness import FIFO, SCHEDULES_DEFAULT, Library, Schedule, in_sanitizer, lint
 
-DTYPES = [dtype for dtype in weight_dtypes() if not is_planar(dtype)]  # mlx_lab.py has the others
+#: mlx_lab.py has the others; those with codebooks have no kernels here.
+DTYPES = [d for d in weight_dtypes() if recoded(d) == d and not is_planar(d) and not has_levels(d)]
 FEW = ["f16", "q4_0", "q6_k"]  # one of each family, where all would take long
 LAB = lab.__file__
 

@@ -13,7 +13,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_SIZE", "DTYPES", "encode", "fits"]
+__all__ = ["BLOCK_SIZE", "CODEBOOKS", "DTYPES", "encode", "fits"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,20 @@ class _Blocks:
     balance: float = 0.0
 
 
-_QUANTIZED = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "MXFP4")
+_QUANTIZED = (
+    "F32",
+    "F16",
+    "BF16",
+    "Q4_0",
+    "Q4_1",
+    "Q5_0",
+    "Q5_1",
+    "Q8_0",
+    "MXFP4",
+    "TQ1_0",
+    "TQ2_0",
+    "NVFP4",
+)
 _RANDOM = {
     "Q2_K": _Blocks(80, 82, 1.5),
     "Q3_K": _Blocks(108),
@@ -37,7 +50,15 @@ _RANDOM = {
     "Q6_K": _Blocks(208),
     "IQ4_NL": _Blocks(0),
     "IQ4_XS": _Blocks(0),
+    "IQ1_S": _Blocks(0),
+    "IQ2_XXS": _Blocks(0),
+    "IQ2_XS": _Blocks(0),
+    "IQ2_S": _Blocks(0),
+    "IQ3_XXS": _Blocks(0),
+    "IQ3_S": _Blocks(0),
 }
+#: Of these, GPUs take none.
+CODEBOOKS = ("IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S")
 
 DTYPES = (*_QUANTIZED, *_RANDOM)
 """Every weight type that the engine supports."""

@@ -19,7 +19,13 @@ struct Fields {
     const std::uint8_t* p[4];
     DType scale_type;
     unsigned runs;
-    Fields(const std::byte* group, const GroupLayout& layout) : scale_type(layout.scale_type), runs(layout.runs) {
+    const std::int8_t* levels;
+    const float* factors;
+    Fields(const std::byte* group, const GroupLayout& layout)
+        : scale_type(layout.scale_type),
+          runs(layout.runs),
+          levels(layout.levels),
+          factors(reinterpret_cast<const float*>(group + layout.factors)) {
         for (int i = 0; i < 4; ++i) p[i] = reinterpret_cast<const std::uint8_t*>(group) + layout.field[i];
     }
     template <int kField>
@@ -242,9 +248,9 @@ struct FormatNvfp4 {
     static constexpr int kBlock = 32, kSub = 16, kSubs = 2, kMax = 24, kOffset = 12;
     static constexpr bool kSigned = false, kHasMin = false, kHalfScales = false;
     static void scales(const Fields& g, vf* d, vf*) {
-        unroll<2>([&]<int s>() {
-            d[s] = set1(0.5f) * load_e4m3(reinterpret_cast<const std::int8_t*>(g.single_bytes<1>(s)));
-        });
+        const vf half = load(g.factors);  // of what the row is multiplied with
+        unroll<2>(
+            [&]<int s>() { d[s] = half * load_e4m3(reinterpret_cast<const std::int8_t*>(g.single_bytes<1>(s))); });
     }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
@@ -373,6 +379,58 @@ struct FormatQ2_K : BlockOf16x16 {
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         return two_bits<kS, kJ>(g);
+    }
+};
+
+// Levels whose numbers have three bits; all types of them are packed so, and a weight says which levels it has. They
+// have no sign. Scales are d/8 times odd integers.
+struct FormatThreeBitLevels : BlockOf16x16 {
+    static constexpr DType kType = DType::Iq2Levels;  // stands for all
+    static constexpr int kMax = 2 * kLevelsCentre, kOffset = kLevelsCentre;
+    static vf common(const Fields& g) { return g.halves<3>() * set1(0.125f); }
+    template <int kS>
+    static vi scale(const Fields& g) {
+        const vi s = load_u8(g.single_bytes<0>(kS / 2));
+        return ((s >> (kS % 2 * 4)) & 15) * 2 + 1;
+    }
+    static void scales(const Fields& g, vf* d, vf*) { scales_in_common<FormatThreeBitLevels>(g, d); }
+    template <int kS, int kJ>
+    static vb quants(const Fields& g) {
+        using S = SubOf16<kS>;
+        const vb high = bit_to<4 * S::half + S::run, 2>(g.bytes<1>(S::part * 4 + kJ));
+        return lookup16(g.levels, or_bytes(two_bits<kS, kJ>(g), high));
+    }
+};
+
+// The same with four bits, with their sign.
+struct FormatFourBitLevels : BlockOf256 {
+    static constexpr DType kType = DType::Iq3SLevels;  // stands for all
+    static constexpr bool kSigned = true;
+    static void scales(const Fields& g, vf* d, vf*) {
+        const vf eighth = g.halves<2>() * set1(0.125f);
+        unroll<8>([&]<int i>() {
+            const vi s = load_u8(g.single_bytes<0>(i / 2));
+            d[i] = eighth * to_float(((s >> (4 * (i % 2))) & 15) * 2 + 1);
+        });
+    }
+    template <int kS, int kJ>
+    static vb quants(const Fields& g) {
+        return lookup16(g.levels, nibble<kJ / 4>(g.bytes<1>(kS * 4 + kJ % 4)));
+    }
+};
+
+// Twice a bit, less one.
+struct FormatQ1_0 {
+    static constexpr DType kType = DType::Q1_0;
+    static constexpr int kBlock = 128, kSub = 32, kSubs = 4, kMax = 2, kOffset = 1;
+    static constexpr bool kSigned = false, kHasMin = false, kHalfScales = true;
+    static void scales(const Fields& g, vf* d, vf*) {
+        d[0] = g.halves<1>();
+        unroll<3>([&]<int i>() { d[i + 1] = d[0]; });
+    }
+    template <int kS, int kJ>
+    static vb quants(const Fields& g) {
+        return bit_to<kJ, 1>(g.bytes<0>(kS));
     }
 };
 

@@ -229,13 +229,18 @@ struct IntegerFormat {
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
-    IntegerFormat::of<FormatQ4_0>(),      IntegerFormat::of<FormatQ4_1>(),      IntegerFormat::of<FormatQ5_0>(),
-    IntegerFormat::of<FormatQ5_1>(),      IntegerFormat::of<FormatQ8_0>(),      IntegerFormat::of<FormatQ2_K>(),
-    IntegerFormat::of<FormatQ3_K>(),      IntegerFormat::of<FormatQ4_K>(),      IntegerFormat::of<FormatQ5_K>(),
-    IntegerFormat::of<FormatQ6_K>(),      IntegerFormat::of<FormatIQ4_NL>(),    IntegerFormat::of<FormatIQ4_XS>(),
-    IntegerFormat::of<FormatMXFP4>(),     IntegerFormat::of<FormatNvfp4>(),     IntegerFormat::of<FormatAffine<2>>(),
-    IntegerFormat::of<FormatAffine<3>>(), IntegerFormat::of<FormatAffine<4>>(), IntegerFormat::of<FormatAffine<5>>(),
-    IntegerFormat::of<FormatAffine<6>>(), IntegerFormat::of<FormatAffine<8>>(),
+    IntegerFormat::of<FormatQ4_0>(),          IntegerFormat::of<FormatQ4_1>(),
+    IntegerFormat::of<FormatQ5_0>(),          IntegerFormat::of<FormatQ5_1>(),
+    IntegerFormat::of<FormatQ8_0>(),          IntegerFormat::of<FormatQ2_K>(),
+    IntegerFormat::of<FormatQ3_K>(),          IntegerFormat::of<FormatQ4_K>(),
+    IntegerFormat::of<FormatQ5_K>(),          IntegerFormat::of<FormatQ6_K>(),
+    IntegerFormat::of<FormatIQ4_NL>(),        IntegerFormat::of<FormatIQ4_XS>(),
+    IntegerFormat::of<FormatMXFP4>(),         IntegerFormat::of<FormatNvfp4>(),
+    IntegerFormat::of<FormatAffine<2>>(),     IntegerFormat::of<FormatAffine<3>>(),
+    IntegerFormat::of<FormatAffine<4>>(),     IntegerFormat::of<FormatAffine<5>>(),
+    IntegerFormat::of<FormatAffine<6>>(),     IntegerFormat::of<FormatAffine<8>>(),
+    IntegerFormat::of<FormatQ1_0>(),          IntegerFormat::of<FormatThreeBitLevels>(),
+    IntegerFormat::of<FormatFourBitLevels>(),
 };
 
 struct FloatFormat {
@@ -285,6 +290,9 @@ static inline DType kernel_type(DType weight) {
         return affine_dtype({affine->bits, kAffineGroups[0], kAffineScales[0]});
     }
     if (weight == DType::MlxMxfp4) return DType::MXFP4;
+    if (levels_of(weight)) {
+        return has_four_bit_levels(weight) ? FormatFourBitLevels::kType : FormatThreeBitLevels::kType;
+    }
     return dtype_info(weight).code_type == DType::F8E4M3 ? FormatF8::kType : weight;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/params.h"
+#include "core/recode.h"
 #include "cpu/act.h"
 #include "cpu/fixed.h"
 #include "cpu/kernel.h"

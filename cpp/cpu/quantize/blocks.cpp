@@ -43,6 +43,15 @@ Groups<N, Weighted> load(const Batch& in) {
     return g;
 }
 
+// For Q4_0, whose levels are so few that the search would rather cut off the largest weights: where nobody says what
+// matters, errors count by the squares of the weights. Perplexities of real models are better for it (docs/convert.md).
+template <int N>
+Groups<N> load_by_squares(const Batch& in) {
+    Groups<N> g = load<N>(in);
+    for (int i = 0; i < N; ++i) g.w[i] = g.x[i] * g.x[i];
+    return g;
+}
+
 // Codes of one batch, in the order of the weights: `code` gives those of sixteen weights of one lane's group.
 template <int N, class Code>
 std::array<std::uint8_t, kLanes * N> codes_of(const Batch& in, Code code) {
@@ -113,9 +122,10 @@ int integer(const Lanes& v, int lane) { return static_cast<int>(v[lane]); }
 
 // ---- one scale a block of 32 -----------------------------------------------------------------------------------
 
-template <class Levels, bool Both, int BlockBytes, class Pack>
+template <class Levels, bool Both, int BlockBytes, bool BySquares = false, class Pack>
 void one_scale(const Batch& in, Out out, const Starts& starts, Pack pack) {
     const Lanes scale = in.importance ? best_half_scale<Levels, Both>(load<32>(in), starts)
+                        : BySquares   ? best_half_scale<Levels, Both>(load_by_squares<32>(in), starts)
                                       : best_half_scale<Levels, Both>(load<32, false>(in), starts);
     const auto codes = scaled_codes<Levels, 32>(in, scale);
     const int blocks = static_cast<int>(in.n / 32);
@@ -126,8 +136,8 @@ void one_scale(const Batch& in, Out out, const Starts& starts, Pack pack) {
 }
 
 void q4_0(const Batch& in, Out out) {
-    one_scale<Uniform<-8, 7>, true, 18>(in, out, {7.0f, 1.5f, 2},
-                                        [](Out at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
+    one_scale<Uniform<-8, 7>, true, 18, true>(in, out, {7.0f, 1.5f, 2},
+                                              [](Out at, const std::uint8_t* codes) { put_nibbles(at, codes, 16); });
 }
 
 void q5_0(const Batch& in, Out out) {
@@ -214,6 +224,73 @@ void mxfp4(const Batch& in, Out out) {
         if (e < 0) e = 0;
         put(out, e);
         put_nibbles(out + 1, signs, 16);
+    }
+}
+
+// ---- one and two bits -------------------------------------------------------------------------------------------
+
+// As published, without a search: weights that were trained to have so few values keep them.
+
+// Blocks of Elems weights, Bytes bytes each: the greatest magnitude, and the nearest multiples of it plus one. `pack`
+// gets that magnitude and the codes.
+template <int Elems, int Bytes, class Pack>
+void centred(const Batch& in, Out out, Pack pack) {
+    for (std::uint64_t first = 0; first < in.n; first += Elems, out += Bytes) {
+        const float* x = in.values + first;
+        float d = 0;
+        for (int i = 0; i < Elems; ++i) d = d < __builtin_fabsf(x[i]) ? __builtin_fabsf(x[i]) : d;
+        const float inverse = d > 0 ? 1 / d : 0.0f;
+        std::uint8_t codes[Elems];
+        for (int i = 0; i < Elems; ++i) codes[i] = static_cast<std::uint8_t>(__builtin_roundf(x[i] * inverse) + 1);
+        pack(out, d, codes);
+    }
+}
+
+void tq1_0(const Batch& in, Out out) {
+    centred<256, 54>(in, out, [](Out at, float d, const std::uint8_t* codes) {
+        // Digits of base 3, so many in a byte that stands for a fraction of 243, those of neighbouring bytes together.
+        const auto take = [&](int bytes, int digits) {
+            for (int i = 0; i < bytes; ++i) {
+                int value = 0;
+                for (int n = 0; n < 5; ++n) value = 3 * value + (n < digits ? codes[n * bytes + i] : 0);
+                put(at++, (value * 256 + 242) / 243);
+            }
+            codes += bytes * digits;
+        };
+        take(32, 5);
+        take(16, 5);
+        take(4, 4);
+        put_half(at, d);
+    });
+}
+
+void tq2_0(const Batch& in, Out out) {
+    centred<256, 66>(in, out, [](Out at, float d, const std::uint8_t* codes) {
+        put_pairs(at, codes, 0);
+        put_half(at + 64, d);
+    });
+}
+
+void q2_0(const Batch& in, Out out) {
+    centred<64, 18>(in, out, [](Out at, float d, const std::uint8_t* codes) {
+        put_half(at, d);
+        for (int i = 0; i < 16; ++i, codes += 4) {
+            put(at + 2 + i, codes[0] | codes[1] << 2 | codes[2] << 4 | codes[3] << 6);
+        }
+    });
+}
+
+void q1_0(const Batch& in, Out out) {  // the mean magnitude, and signs
+    for (std::uint64_t first = 0; first < in.n; first += 128, out += 18) {
+        const float* x = in.values + first;
+        float sum = 0;
+        for (int i = 0; i < 128; ++i) sum += __builtin_fabsf(x[i]);
+        put_half(out, sum / 128);
+        for (int i = 0; i < 16; ++i) {
+            int bits = 0;
+            for (int k = 0; k < 8; ++k) bits |= (x[8 * i + k] >= 0 ? 1 : 0) << k;
+            put(out + 2 + i, bits);
+        }
     }
 }
 
@@ -360,6 +437,14 @@ Quantizer find_quantizer(DType type) {
             return {q5_k, 512};
         case DType::IQ4_XS:
             return {iq4_xs, 512};
+        case DType::TQ1_0:
+            return {tq1_0, 512};
+        case DType::TQ2_0:
+            return {tq2_0, 512};
+        case DType::Q1_0:
+            return {q1_0, 512};
+        case DType::Q2_0:
+            return {q2_0, 512};
         default:
             return {};
     }

@@ -24,7 +24,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command, LazyVersion
 from akunu.cli.app import run as run_command
 from akunu.cli.options import refuse_others, refuse_unused
 from akunu.cli.values import MODELS, Integer, Number, PathName
-from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.describe.filetypes import KV_DTYPES, SYNTHETIC_TYPES
 from akunu.loading.shapes import SHAPES
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def command(
 
 command.epilog = (
     f"Shapes: {', '.join(SHAPES)}; whisper-tiny to -large-v3-turbo as f32, f16, q4_0, q5_0, q8_0."
-    f"\n\nTypes: {', '.join(FILE_TYPES)}; with _S, _M and q2_k the types of the "
+    f"\n\nTypes: {', '.join(SYNTHETIC_TYPES)}; with _S, _M and q2_k the types of the "
     "tensors are mixed as llama.cpp does."
 )
 

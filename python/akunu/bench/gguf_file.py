@@ -65,6 +65,16 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "q6_k": BlockLayout((("bits", "208u1"), ("d", "<f2")), 1370.0),
         "iq4_xs": BlockLayout((("d", "<f2"), ("bits", "134u1")), 1340.0),
         "mxfp4": BlockLayout((("e", "u1"), ("qs", "16u1")), 2.93),
+        "iq1_s": BlockLayout((("d", "<f2"), ("bits", "48u1")), 7.21),
+        "iq2_xxs": BlockLayout((("d", "<f2"), ("bits", "64u1")), 53.2),
+        "iq2_xs": BlockLayout((("d", "<f2"), ("bits", "72u1")), 56.0),
+        "iq2_s": BlockLayout((("d", "<f2"), ("bits", "80u1")), 56.4),
+        "iq3_xxs": BlockLayout((("d", "<f2"), ("bits", "96u1")), 142.0),
+        "iq3_s": BlockLayout((("d", "<f2"), ("bits", "108u1")), 140.0),
+        "tq1_0": BlockLayout((("bits", "52u1"), ("d", "<f2")), 0.817),
+        "tq2_0": BlockLayout((("bits", "64u1"), ("d", "<f2")), 1.12),
+        "q1_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.0),
+        "q2_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.12),
     }
 )
 """By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127)."""

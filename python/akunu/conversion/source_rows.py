@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import TensorFiles
-from akunu.base.errors import ModelFileError
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.tensor_map import TensorRef, rows_of
 
 __all__ = ["Source", "SourceRows"]
@@ -100,6 +100,11 @@ class Source:
     def rows(self, ref: TensorRef, shape: tuple[int, ...]) -> SourceRows:
         """Values of this shape, from where `ref` begins; a vector's rows are its elements."""
         n_rows, n_cols = shape if len(shape) == 2 else (shape[0], 1)
+        if ref.factor:
+            raise UnsupportedError(
+                f"tensor {ref.source}: NVFP4 weights with a scale of their own are not converted; "
+                "convert from the model's F16 or BF16 weights"
+            )
 
         def plane(name: str) -> Bytes | None:
             return self._files.tensor_bytes(name).reshape(n_rows, -1) if name else None

@@ -48,6 +48,7 @@ from akunu.describe.config_numbers import (
     delta_sizes,
     shown,
 )
+from akunu.describe.quantized import take_factors, with_factors
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.tensor_map import (
     LayerTensors,
@@ -392,7 +393,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
     meta.refuse_unknown_features(*known, prefixes=arch.features)
-    tensors = by_name(gguf.tensors)
+    tensors, factors = take_factors(by_name(gguf.tensors))
 
     sizes = decoder_sizes(meta)
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
@@ -424,6 +425,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         known=ROPE_TENSORS,
         ignored=(*arch.ignored, *left_out, *ignored),
     )
+    refs = with_factors(refs, factors)
 
     window = meta.integer("window")
     layer_window = tuple(

@@ -17,6 +17,7 @@ __all__ = [
     "FILE_TYPE_NAMES",
     "KV_DTYPES",
     "MLX_TYPES",
+    "SYNTHETIC_TYPES",
     "FileType",
     "MlxType",
     "block_of",
@@ -56,9 +57,27 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "iq4_nl": FileType(25, "IQ4_NL - 4.5 bpw", "iq4_nl"),
         "iq4_xs": FileType(30, "IQ4_XS - 4.25 bpw", "iq4_xs"),
         "mxfp4": FileType(38, "MXFP4 MoE", "mxfp4"),
+        "tq1_0": FileType(36, "TQ1_0 - 1.69 bpw ternary", "tq1_0"),
+        "tq2_0": FileType(37, "TQ2_0 - 2.06 bpw ternary", "tq2_0"),
+        "q1_0": FileType(40, "Q1_0", "q1_0"),
+        "q2_0": FileType(41, "Q2_0", "q2_0"),
     }
 )
 """By the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
+
+SYNTHETIC_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
+    {
+        **FILE_TYPES,
+        "iq1_s": FileType(24, "IQ1_S - 1.5625 bpw", "iq1_s"),
+        "iq1_m": FileType(31, "IQ1_M - 1.75 bpw", "iq1_m"),
+        "iq2_xxs": FileType(19, "IQ2_XXS - 2.0625 bpw", "iq2_xxs"),
+        "iq2_xs": FileType(20, "IQ2_XS - 2.3125 bpw", "iq2_xs"),
+        "iq2_s": FileType(28, "IQ2_S - 2.5 bpw", "iq2_s"),
+        "iq3_xxs": FileType(23, "IQ3_XXS - 3.0625 bpw", "iq3_xxs"),
+        "iq3_s": FileType(26, "IQ3_S - 3.4375 bpw", "iq3_s"),
+    }
+)
+"""Those that `akunu-bench --synthetic` takes: also the types of files that others made."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +95,7 @@ MLX_TYPES: Final[Mapping[str, MlxType]] = MappingProxyType(
 """Types of folders, by the name that `akunu convert --type` takes."""
 
 FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
-    {row.id: row.name for row in FILE_TYPES.values()}
+    {row.id: row.name for row in SYNTHETIC_TYPES.values()}
 )
 """Names in tables by `general.file_type`, those of llama-bench."""
 
@@ -90,6 +109,8 @@ they choose experts."""
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
     {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0", "iq4_xs": "iq4_nl"}
+    | dict.fromkeys(("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s"), "iq4_nl")
+    | dict.fromkeys(("tq1_0", "tq2_0", "q1_0", "q2_0"), "q4_0")
 )
 
 
@@ -121,7 +142,7 @@ def tensor_dtype(
     Parameters
     ----------
     file_type
-        Key of `FILE_TYPES`.
+        Key of `SYNTHETIC_TYPES`.
     tensor
         Its name in the file without layer prefix and ".weight": "attn_v", "token_embd", …
     layer, n_layers
@@ -135,7 +156,7 @@ def tensor_dtype(
     weighted
         There is an importance matrix.
     """
-    dtype = "f32" if tensor in _EXACT else FILE_TYPES[file_type].dtype
+    dtype = "f32" if tensor in _EXACT else SYNTHETIC_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
     return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted), cols)
@@ -153,11 +174,13 @@ def _mixed(
     weighted: bool,
 ) -> str:
     """The type that the mix asks for, whether or not it fits the row."""
+    if dtype.startswith(("iq1", "iq2", "iq3")):
+        return _mixed_codebooks(dtype, tensor, layer < n_layers // 8, gqa, tied)
     if tensor == "output" or (tied and tensor == "token_embd"):
         whole = cols % block_of(dtype)[0] == 0
         return "q8_0" if dtype in ("q8_0", "mxfp4") or not whole else "q6_k"
     if tensor == "token_embd":
-        return "q8_0" if dtype == "mxfp4" else dtype
+        return {"mxfp4": "q8_0", "tq1_0": "q4_k", "tq2_0": "q4_k", "q2_0": "q4_k"}.get(dtype, dtype)
     first_eighth = layer < n_layers // 8
     if tensor in ("attn_v", "attn_qkv"):
         match file_type:
@@ -201,6 +224,25 @@ def _mixed(
                 return "q4_k"
             case "q3_k_l":
                 return "q5_k"
+    return dtype
+
+
+def _mixed_codebooks(dtype: str, tensor: str, first_eighth: bool, gqa: int, tied: bool) -> str:
+    """The same of types with codebooks, which no file of is made without an importance matrix."""
+    if tensor == "output" or (tied and tensor == "token_embd"):
+        return "q6_k" if dtype == "iq3_s" else "q5_k"
+    better = {"iq2_s": "iq3_s", "iq3_xxs": "iq3_s", "iq3_s": "iq3_s"}.get(dtype, "q2_k")
+    match tensor:
+        case "attn_v" | "attn_qkv":
+            return "q4_k" if gqa >= 4 else better
+        case "token_embd":
+            return better
+        case "ffn_down" | "ffn_down_exps" | "ffn_down_shexp" if first_eighth:
+            return "q4_k" if dtype.startswith("iq3") else better
+        case "attn_output" if dtype.startswith("iq1"):
+            return "iq2_xxs"
+        case "attn_output" if dtype == "iq2_s":
+            return better
     return dtype
 
 

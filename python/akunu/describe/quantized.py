@@ -3,6 +3,9 @@
 MLX stores a quantized matrix `x` as `x.weight` (codes, uint32), `x.scales` and, where codes are no floats,
 `x.biases`; the mode, the number of bits and how many elements share a scale are in `config.json`, for the
 model and for single modules by name. FP8 checkpoints have `x.weight` (float8 E4M3) and scales of its tiles.
+NVFP4 is codes with a scale for each 16 and one for the matrix: in GGUF `x.weight` and `x.scale`, in folders
+`x.weight`, `x.weight_scale` and `x.weight_scale_2` (ModelOpt), or `x.weight_packed`, `x.weight_scale` and
+`x.weight_global_scale`, which is the inverse (compressed-tensors).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from akunu.describe.tensor_map import TensorInfo, TensorRef, by_name
 if TYPE_CHECKING:
     from akunu._core import TensorEntry
 
-__all__ = ["Matrix", "Weight", "join_planes", "weights_of", "with_planes"]
+__all__ = ["Matrix", "Weight", "join_planes", "take_factors", "weights_of", "with_factors", "with_planes"]
 
 _BITS: Final = (2, 3, 4, 5, 6, 8)
 _GROUPS: Final = (32, 64, 128)
@@ -30,11 +33,11 @@ _FLOAT_MODES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """Modes of MLX whose codes are floats: bits, and elements that share a scale."""
 
 _KEYS: Final = ("quantization", "quantization_config")
-_METHODS: Final = ("fp8", "compressed-tensors", "mxfp4")
-_REMEDY: Final = "use a checkpoint of F32, F16, BF16 or FP8, one of MLX, or a GGUF file"
+_METHODS: Final = ("fp8", "compressed-tensors", "modelopt", "mxfp4")
+_REMEDY: Final = "use a checkpoint of F32, F16, BF16, FP8 or NVFP4, one of MLX, or a GGUF file"
 
-_UNUSED: Final = ("input_scale", "activation_scale", "k_scale", "v_scale")
-"""Scales of FP8 checkpoints for activations and caches, which are more exact than FP8 here."""
+_UNUSED: Final = ("input_scale", "input_global_scale", "activation_scale", "k_scale", "v_scale")
+"""Scales of FP8 and NVFP4 checkpoints for activations and caches, which are more exact here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Matrix:
     """A quantized matrix as the tensor that it stands for; `shape` is that of its values.
 
     `scale_tile`: rows, and elements of a row, that have one scale, where the type does not say it; 0 is all.
+    `factor`: the tensor with the number that all is multiplied with, or with its inverse.
     """
 
     name: str
@@ -50,6 +54,8 @@ class Matrix:
     scales: str
     biases: str = ""
     scale_tile: tuple[int, int] | None = None
+    factor: str = ""
+    inverse: bool = False
 
 
 def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
@@ -77,6 +83,12 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
     where, settings = _settings(config)
     if settings is not None and settings.get("quant_method") == "mxfp4":
         return _join_mxfp4(tensors)
+    if settings is not None and _is_nvfp4(settings):
+        return _join_nvfp4(settings, tensors)
+    if settings is not None and settings.get("quant_method") == "modelopt":
+        raise UnsupportedError(
+            f"{where}.quant_algo: found {shown(settings.get('quant_algo'))}; supported is NVFP4: {_REMEDY}"
+        )
     if settings is not None and "quant_method" in settings:
         return _join_fp8(where, settings, tensors)
     out = dict(tensors)
@@ -130,7 +142,7 @@ def weights_of(config: Mapping[str, object], tensors: Sequence[TensorEntry]) -> 
     for tensor in join_planes(config, by_name(tensors)).values():
         planes = [tensor.name]
         if isinstance(tensor, Matrix):
-            planes += [plane for plane in (tensor.scales, tensor.biases) if plane]
+            planes += [plane for plane in (tensor.scales, tensor.biases, tensor.factor) if plane]
         found.append(
             Weight(tensor.name, tensor.dtype, tuple(tensor.shape), sum(sizes[name] for name in planes))
         )
@@ -151,7 +163,83 @@ def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]
                 biases=matrix.biases,
                 scale_tile=matrix.scale_tile,
             )
+            if matrix.factor:
+                ref = _with_factor(name, ref, matrix.factor, inverse=matrix.inverse)
         out[name] = ref
+    return out
+
+
+def take_factors(tensors: Mapping[str, TensorInfo]) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+    """A GGUF file's tensors without the scales of NVFP4 weights, and those of weights by their names.
+
+    Scales of activations are left out too: activations have more than four bits here.
+    """
+    out, factors = dict(tensors), {}
+    for name, tensor in tensors.items():
+        if tensor.dtype != "nvfp4" or not name.endswith(".weight"):
+            continue
+        stem = name.removesuffix("weight")
+        if out.pop(f"{stem}scale", None) is not None:
+            factors[name] = f"{stem}scale"
+        out.pop(f"{stem}input_scale", None)
+    return out, factors
+
+
+def with_factors(refs: Mapping[str, TensorRef], factors: Mapping[str, str]) -> dict[str, TensorRef]:
+    """The places of canonical tensors, with the scales that `take_factors` found."""
+    return {
+        name: _with_factor(name, ref, factors[ref.source]) if ref.source in factors else ref
+        for name, ref in refs.items()
+    }
+
+
+def _with_factor(name: str, ref: TensorRef, factor: str, *, inverse: bool = False) -> TensorRef:
+    if name == "token_embedding" or ref.more:
+        what = "the embedding" if name == "token_embedding" else "experts that are tensors of their own"
+        raise UnsupportedError(
+            f"tensor {ref.source}: NVFP4 with a scale of its own is not supported for {what}"
+        )
+    return dataclasses.replace(ref, factor=factor, inverse=inverse)
+
+
+def _is_nvfp4(settings: Mapping[str, object]) -> bool:
+    if settings.get("quant_method") == "modelopt":
+        return settings.get("quant_algo") == "NVFP4"
+    return (
+        settings.get("quant_method") == "compressed-tensors"
+        and settings.get("format") == "nvfp4-pack-quantized"
+    )
+
+
+def _join_nvfp4(settings: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
+    """The tensors, with one matrix for codes, two in a byte, scales and their factor."""
+    packed = settings["quant_method"] == "compressed-tensors"
+    end, factor_end = ("weight_packed", "weight_global_scale") if packed else ("weight", "weight_scale_2")
+    out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
+    for name, codes in tensors.items():
+        if not name.endswith(f".{end}") or codes.dtype != "u8":
+            continue
+        module = name.removesuffix(end)
+        scales, factor = f"{module}weight_scale", f"{module}{factor_end}"
+        for part in (scales, factor):
+            if part not in tensors:
+                raise ModelFileError(f"tensor {part} is missing; {name} belongs to it")
+            del out[part]
+        *rows, n_bytes = codes.shape
+        found = (tensors[scales].dtype, tuple(tensors[scales].shape))
+        if len(rows) != 1 or found != ("f8_e4m3", (*rows, n_bytes // 8)):
+            raise ModelFileError(
+                f"tensor {scales}: found {found[0]} {found[1]}, expected f8_e4m3 {(*rows, n_bytes // 8)}, one "
+                f"scale for each 16 codes of {name}"
+            )
+        if n_bytes % 16:
+            raise UnsupportedError(
+                f"tensor {name}: found rows of {2 * n_bytes} nvfp4 codes; only multiples of 32 are supported"
+            )
+        del out[name]
+        out[f"{module}weight"] = Matrix(
+            name, "mlx_nvfp4", (*rows, 2 * n_bytes), scales, factor=factor, inverse=packed
+        )
     return out
 
 

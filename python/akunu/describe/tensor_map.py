@@ -43,7 +43,8 @@ class TensorRef:
     A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
     hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
     make, `source` has the codes, and `scales` and `biases` are the others; `scale_tile` is as in
-    `akunu.describe.quantized.Matrix`.
+    `akunu.describe.quantized.Matrix`. `factor` names the number that NVFP4 weights are multiplied with
+    besides, or one of each expert; or its inverse.
 
     Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
     are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
@@ -58,6 +59,8 @@ class TensorRef:
     dtype: str = ""
     scales: str = ""
     biases: str = ""
+    factor: str = ""
+    inverse: bool = False
     scale_tile: tuple[int, int] | None = None
     group: tuple[int, int] | None = None
     more: tuple[str, ...] = ()

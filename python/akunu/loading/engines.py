@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from akunu.describe.filetypes import FILE_TYPES
+from akunu.describe.filetypes import SYNTHETIC_TYPES
 from akunu.loading.facts import ModelFacts, model_facts
 from akunu.loading.placement import present
 from akunu.loading.shapes import SHAPES
@@ -31,7 +31,7 @@ class OpenEngine:
 def is_synthetic(name: str) -> bool:
     """Whether a model's name is SHAPE:TYPE, random weights of a known shape."""
     shape, separator, file_type = name.lower().partition(":")
-    return bool(separator) and shape in SHAPES and file_type in FILE_TYPES
+    return bool(separator) and shape in SHAPES and file_type in SYNTHETIC_TYPES
 
 
 @contextmanager

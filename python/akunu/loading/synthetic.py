@@ -17,7 +17,7 @@ from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import GgufNumbers, delta_sizes_of
 from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
-from akunu.describe.filetypes import FILE_TYPES, block_of, tensor_dtype
+from akunu.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
 from akunu.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
 
@@ -48,7 +48,7 @@ class SyntheticModel:
     Parameters
     ----------
     name
-        "SHAPE:TYPE", for example "qwen3-0.6b:q4_0"; see `SHAPES` and `FILE_TYPES`.
+        "SHAPE:TYPE", for example "qwen3-0.6b:q4_0"; see `SHAPES` and `SYNTHETIC_TYPES`.
 
     Raises
     ------
@@ -66,9 +66,9 @@ class SyntheticModel:
             raise InvalidArgumentError(
                 f"--synthetic: unknown shape {shape_name!r}; known are {', '.join(sorted(SHAPES))}"
             )
-        if file_type not in FILE_TYPES:
+        if file_type not in SYNTHETIC_TYPES:
             raise InvalidArgumentError(
-                f"--synthetic: unknown type {file_type!r}; known are {', '.join(FILE_TYPES)}"
+                f"--synthetic: unknown type {file_type!r}; known are {', '.join(SYNTHETIC_TYPES)}"
             )
         self.name = f"{shape_name}:{file_type}"
         self.shape_name = shape_name
@@ -99,7 +99,7 @@ class SyntheticModel:
             "general.architecture": shape.arch,
             "general.name": "random weights",  # llama.cpp takes hints from a model's real name
             "general.size_label": shape.label,
-            "general.file_type": FILE_TYPES[self.file_type].id,
+            "general.file_type": SYNTHETIC_TYPES[self.file_type].id,
             **{f"{prefix}.{key}": value for key, value in numbers.items()},
         }
 
