@@ -1,7 +1,7 @@
 """Random models of families with experts, as Transformers saves them, in every kind of file.
 
-Names and shapes of the tensors, and `config.json`, are what `save_pretrained` wrote (tests/data/families); the
-values come from a seed and each tensor's name. So `tools/make_golden.py` can load the very same folder in
+Names and shapes of the tensors, and `config.json`, are what `save_pretrained` wrote (tests/data/families).
+The values come from a seed and each tensor's name. So `tools/make_golden.py` can load the very same folder in
 Transformers once, and the tests need neither torch nor Transformers. Names in a GGUF file are gguf-py's.
 """
 
@@ -22,7 +22,17 @@ from formats.safetensors_bytes import write_tensors
 
 from . import convert
 
-__all__ = ["ALL", "FAMILIES_DIR", "Family", "gguf_tensors", "keys", "saved", "weights", "write_folder", "write_gguf"]
+__all__ = [
+    "ALL",
+    "FAMILIES_DIR",
+    "Family",
+    "gguf_tensors",
+    "keys",
+    "saved",
+    "weights",
+    "write_folder",
+    "write_gguf",
+]
 
 FAMILIES_DIR = Path(__file__).resolve().parents[1] / "data" / "families"
 
@@ -157,7 +167,12 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
 
     def values(name: str, shape: list[int]) -> npt.NDArray[np.float64]:
         x = normal(*shape)
-        for part, gain in (("conv1d", 0.6), ("e_score_correction_bias", 0.2), (".bias", 0.3), ("dt_bias", 0.3)):
+        for part, gain in (
+            ("conv1d", 0.6),
+            ("e_score_correction_bias", 0.2),
+            (".bias", 0.3),
+            ("dt_bias", 0.3),
+        ):
             if part in name:
                 return gain * x
         if "A_log" in name:
@@ -167,7 +182,14 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
             gain = 1.4 if "q_norm" in name or "k_norm" in name else 1.0
             plain = not family.zero_centred or "linear_attn" in name
             return (gain if plain else gain - 1) + 0.2 * x
-        gains = {"embed_tokens": 2.4, "lm_head": 3.0, "gate.weight": 1.5, "o_proj": 1.5, "down_proj": 2.0, "w2": 2.0}
+        gains = {
+            "embed_tokens": 2.4,
+            "lm_head": 3.0,
+            "gate.weight": 1.5,
+            "o_proj": 1.5,
+            "down_proj": 2.0,
+            "w2": 2.0,
+        }
         gain = next((gain for part, gain in gains.items() if part in name), 1.4)
         return x * (gain / np.sqrt(shape[-1]))
 
@@ -175,13 +197,18 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
 
 
 def write_folder(
-    family: Family, folder: Path, change: Callable[[Arrays], Mapping[str, Array]] | None = None, **settings: object
+    family: Family,
+    folder: Path,
+    change: Callable[[Arrays], Mapping[str, Array]] | None = None,
+    **settings: object,
 ) -> Path:
     """Write the model as a folder, with other tensors and settings if there are such."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(saved(family)[0] | settings))
     arrays = change(dict(weights(family))) if change else weights(family)
-    write_tensors(folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32")
+    write_tensors(
+        folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
+    )
     return folder
 
 
@@ -193,20 +220,29 @@ def mlx(family: Family, arrays: Arrays) -> Arrays:
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
             array = array + np.float32(1)
-        out[name.replace("_exps.weight", "_proj.weight").replace(".mlp.experts.", ".mlp.switch_mlp.")] = array
+        out[name.replace("_exps.weight", "_proj.weight").replace(".experts.", ".switch_mlp.")] = array
     return out
 
 
 def stacked(arrays: Mapping[str, Array]) -> Arrays:
     """The same with all experts of a layer in one tensor `….experts.{gate,up,down}_exps.weight`."""
     out: Arrays = {}
-    parts = {"w1": "gate", "w3": "up", "w2": "down", "gate_proj": "gate", "up_proj": "up", "down_proj": "down"}
+    parts = {
+        "w1": "gate",
+        "w3": "up",
+        "w2": "down",
+        "gate_proj": "gate",
+        "up_proj": "up",
+        "down_proj": "down",
+    }
     for name, array in arrays.items():
         place, found, rest = name.partition(".experts.")
         if not found:
             out[name] = array
         elif rest == "gate_up_proj":
-            out[f"{place}.experts.gate_exps.weight"], out[f"{place}.experts.up_exps.weight"] = np.split(array, 2, 1)
+            out[f"{place}.experts.gate_exps.weight"], out[f"{place}.experts.up_exps.weight"] = np.split(
+                array, 2, 1
+            )
         elif rest == "down_proj":
             out[f"{place}.experts.down_exps.weight"] = array
         elif rest.startswith("0."):
@@ -222,9 +258,8 @@ def gguf_tensors(family: Family) -> Arrays:
     arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
     names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
     out: Arrays = {}
-    for name, array in stacked(weights(family)).items():
-        name = name.replace("language_model.", "")
-        for own, array in _converted(family, name, array):
+    for name, whole in stacked(weights(family)).items():
+        for own, array in _converted(family, name.replace("language_model.", ""), whole):
             if "_exps.weight" in own:
                 layer, part = own.split(".")[2], own.rpartition(".experts.")[2].partition("_")[0]
                 out[f"blk.{layer}.ffn_{part}_exps.weight"] = array

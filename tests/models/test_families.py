@@ -104,7 +104,9 @@ def test_the_layers_are_what_the_files_say() -> None:
         dense = [] if name != "qwen3next" else [("gate", [160, 96]), ("up", [160, 96]), ("down", [96, 160])]
         tensors = {n: s for n, s in found[1].items() if not dense or "layers.1.mlp" not in n}
         tensors |= {f"model.layers.1.mlp.{part}_proj.weight": shape for part, shape in dense}
-        config = resolve_hf(found[0] | settings, [Tensor(n, s) for n, s in tensors.items()], context=CONTEXT).config
+        config = resolve_hf(
+            found[0] | settings, [Tensor(n, s) for n, s in tensors.items()], context=CONTEXT
+        ).config
         return [type(block.mixer).__name__ for block in config.blocks]
 
     assert mixers("glm4moe") == ["Attention", "FeedForward", *["Attention", "Experts"] * 2]
@@ -171,8 +173,16 @@ def test_what_predicts_a_token_more_is_left_out(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("keys", "error", "message"),
     [
-        ({"expert_group_count": 3}, ModelFileError, "expert_group_count: found 3, expected a divisor of the 8"),
-        ({"expert_group_used_count": 5}, ModelFileError, "expert_group_used_count: found 5, expected 1 to the 4"),
+        (
+            {"expert_group_count": 3},
+            ModelFileError,
+            "expert_group_count: found 3, expected a divisor of the 8",
+        ),
+        (
+            {"expert_group_used_count": 5},
+            ModelFileError,
+            "expert_group_used_count: found 5, expected 1 to the 4",
+        ),
         ({"expert_gating_func": 7}, UnsupportedError, "expert_gating_func: found 7; supported are 1 to 4"),
         ({"expert_shared_count": 3}, ModelFileError, r"found shape \(128, 96\), expected \(192, 96\)"),
         ({"leading_dense_block_count": 2}, ModelFileError, r"blk\.1\.ffn_gate\.weight is missing"),

@@ -456,9 +456,7 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=_GLOBAL,
-        layers=_mixed_layers(
-            _DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN), "experts": _GATED_SHARED}
-        ),
+        layers=_mixed_layers(_DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN), "experts": _GATED_SHARED}),
         layer_kinds=_delta_layers,
         features=("ssm.",),
         left_out=_PREDICTION | _TOWERS,

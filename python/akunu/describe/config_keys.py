@@ -60,9 +60,16 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
-            ("expert_count",), int, 0, 1024, 0, hf=("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+            ("expert_count",),
+            int,
+            0,
+            1024,
+            0,
+            hf=("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
         ),
-        "experts_used": ConfigKey(("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok", "moe_k", "moe_topk")),
+        "experts_used": ConfigKey(
+            ("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok", "moe_k", "moe_topk")
+        ),
         "expert_dim": ConfigKey(
             ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
         ),

@@ -1,4 +1,4 @@
-"""The tensors of experts, and of delta nets, in each way that files store them, and which layers have experts."""
+"""The tensors of experts and of delta nets, in each way that files store them; which layers have experts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def expert_rules(
 
 
 def shared_rules(place: str = "mlp.shared_experts.", gate: str = "") -> tuple[TensorRule, ...]:
-    """The expert that all rows share, by a checkpoint's `place` of it, and that of its gate, if it has one."""
+    """The expert that all rows share, by a checkpoint's names of it and of its gate, if it has one."""
     found = tuple(
         _matrix(
             f"{_B}ffn_{part}_shexp.weight", f"{_H}{place}{part}_proj.weight", f"shared_{part}", rows, cols
@@ -147,9 +147,7 @@ DELTA_NET: Final = (
     # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
     TensorRule(_B + "ssm_a", _H + "linear_attn.A_log", (("delta_decay", "delta_value_heads"),)),
     TensorRule(_B + "ssm_dt.bias", _H + "linear_attn.dt_bias", (("delta_dt_bias", "delta_value_heads"),)),
-    TensorRule(
-        _B + "ssm_norm.weight", _H + "linear_attn.norm.weight", (("delta_norm", "delta_value_dim"),)
-    ),
+    TensorRule(_B + "ssm_norm.weight", _H + "linear_attn.norm.weight", (("delta_norm", "delta_value_dim"),)),
     _delta("ssm_out", "out_proj", "delta_output", "dim", "delta_values"),
 )
 """A gated delta net."""

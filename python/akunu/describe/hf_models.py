@@ -216,8 +216,11 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_next": dataclasses.replace(
             _QWEN35_MOE,
             arch="qwen3next",
-            defaults=MappingProxyType(
-                _QWEN35_MOE.defaults | {"n_layers": 48, "ffn_dim": 5632, "n_experts": 512, "experts_used": 10}
+            defaults=_defaults(
+                **{
+                    **_QWEN35_MOE.defaults, "n_layers": 48, "ffn_dim": 5632, "n_experts": 512,
+                    "experts_used": 10,
+                }
             ),
             model_class="Qwen3NextForCausalLM",
             renormalise=True,
@@ -225,9 +228,23 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "glm4_moe": HfModel(
             "glm4moe",
             defaults=_defaults(
-                dim=4096, n_layers=46, n_heads=96, n_kv_heads=8, ffn_dim=10944, context_length=131072,
-                norm_eps=1e-5, rope_share=0.5, n_experts=128, experts_used=8, expert_dim=1408, shared_experts=1,
-                expert_scale=1.0, expert_groups=1, expert_groups_used=1, dense_lead=1, nextn_beside=1,
+                dim=4096,
+                n_layers=46,
+                n_heads=96,
+                n_kv_heads=8,
+                ffn_dim=10944,
+                context_length=131072,
+                norm_eps=1e-5,
+                rope_share=0.5,
+                n_experts=128,
+                experts_used=8,
+                expert_dim=1408,
+                shared_experts=1,
+                expert_scale=1.0,
+                expert_groups=1,
+                expert_groups_used=1,
+                dense_lead=1,
+                nextn_beside=1,
             ),
             model_class="Glm4MoeForCausalLM",
             biases="flag",
@@ -236,8 +253,17 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "minimax_m2": HfModel(
             "minimax-m2",
             defaults=_defaults(
-                dim=3072, n_layers=62, n_heads=48, n_kv_heads=8, head_dim=128, ffn_dim=1536,
-                context_length=196608, rope_theta=5e6, rope_share=1.0, n_experts=256, experts_used=8,
+                dim=3072,
+                n_layers=62,
+                n_heads=48,
+                n_kv_heads=8,
+                head_dim=128,
+                ffn_dim=1536,
+                context_length=196608,
+                rope_theta=5e6,
+                rope_share=1.0,
+                n_experts=256,
+                experts_used=8,
             ),
             model_class="MiniMaxM2ForCausalLM",
             left_out=_PARTS_LEFT_OUT,

@@ -69,8 +69,8 @@ def hf_router(arch: Architecture, numbers: Numbers, renormalise: bool | None) ->
     function = numbers.get("scoring_func")
     if function is not None and rule.gating not in _HF_GATINGS.get(str(function), ()):
         raise UnsupportedError(
-            f"{numbers.shown_key('scoring_func')}: found {shown(function)}, but the router of a {numbers.owner} "
-            f"model is of kind {rule.gating}"
+            f"{numbers.shown_key('scoring_func')}: found {shown(function)}, but the router of a "
+            f"{numbers.owner} model is of kind {rule.gating}"
         )
     if renormalise is not None:
         rule = dataclasses.replace(rule, renormalise=renormalise)
@@ -88,8 +88,8 @@ def _with_numbers(router: ExpertRouter, numbers: Numbers) -> ExpertRouter:
     used, experts = numbers.integer("expert_groups_used"), numbers.integer("n_experts")
     if experts % groups or experts // groups < _GROUP_TOP:
         raise ModelFileError(
-            f"{numbers.name('expert_groups')}: found {groups}, expected a divisor of the {experts} experts that "
-            f"leaves {_GROUP_TOP} or more in each"
+            f"{numbers.name('expert_groups')}: found {groups}, expected a divisor of the {experts} experts "
+            f"that leaves {_GROUP_TOP} or more in each"
         )
     if not 1 <= used <= groups:
         raise ModelFileError(

@@ -211,7 +211,9 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
     # Convolutions have an axis for the one channel that each reads.
     if len(shape) == 3 and len(expected) == 2:
         shape = tuple(n for n in shape if n != 1)
-    as_row = (len(expected) == 2 and (1, *shape) == expected) or (len(expected) == 1 and shape == (1, *expected))
+    as_row = (len(expected) == 2 and (1, *shape) == expected) or (
+        len(expected) == 1 and shape == (1, *expected)
+    )
     if shape != expected and not as_row:
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
     if vector is None:
