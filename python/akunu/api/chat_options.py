@@ -12,6 +12,7 @@ from akunu.api.options import GenerationOptions, check_names
 from akunu.api.reading import Reading
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
 from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
@@ -35,6 +36,10 @@ class ChatOptions(GenerationOptions, total=False):
         function's name: it calls that one, once. What it has to call fits the function's schema.
     parallel_tool_calls : bool | None
         False: at most one call. By default, as many as the model likes.
+    lenient_tool_calls : bool | None
+        Whether an answer that is nothing but calls of the tools is read as calls when the model has written
+        them in another form than its template's (JSON in a fence, in `<tools>`, or bare), and has arguments
+        that fit their schemas once it has begun so. True by default; False: the template's form only.
     thinking : bool | None
         Let a model that can think before it answers do so, or not; None: as its template has it.
     reasoning_effort : str | None
@@ -53,6 +58,7 @@ class ChatOptions(GenerationOptions, total=False):
     tools: Sequence[Mapping[str, Any]] | None
     tool_choice: str | None
     parallel_tool_calls: bool | None
+    lenient_tool_calls: bool | None
     thinking: bool | None
     reasoning_effort: str | None
     thinking_budget: int | None
@@ -76,6 +82,7 @@ def prepare(
     choice = rest.pop("tool_choice", None)
     choice = "auto" if choice is None else choice
     parallel = flag("parallel_tool_calls", rest.pop("parallel_tool_calls", None), default=True)
+    lenient = flag("lenient_tool_calls", rest.pop("lenient_tool_calls", None), default=True)
     sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
     variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
     tokens = rest.pop("thinking_budget", None)
@@ -98,6 +105,8 @@ def prepare(
     )
     if choice != "auto":
         _check_choice(choice, tools)
+    # Where the answer has a form of its own, an object is what was asked for.
+    loose = tools and lenient and choice == "auto" and not any(rest.get(name) for name in ARGUMENTS)
     family = template.family
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
     calls = family.tool_tag(tools, choice, parallel) if tools else None
@@ -121,6 +130,9 @@ def prepare(
         tokens = None
     budget = None if tokens is None else family.thinking_budget(tokens, thinks)
     reading = Reading(family, tools, thinks, template.visible_ids, budget)
+    if loose:
+        reading.loose = MOST_LOOSE if parallel else 1
+        reading.late = late_arguments(Tools(tools), family.reasoning, thinks)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     return template.encode_segments(segments), generation, reading
 

@@ -386,6 +386,8 @@ class Model(Chatting, Measuring):
         constraint = None if request.structure is None else self._forms.constraint(request.structure)
         if reading is not None and reading.budget is not None:
             constraint = self._forms.thinking(reading.budget, constraint)
+        if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:
+            constraint = self._forms.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
         generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
         stream = Stream(self, generation, reading)

@@ -31,7 +31,8 @@ _ARGUMENTS: Final = re.compile(
     r"|(?P<two>\w+) and (?P<other>\w+)(?= exclude each other)"
 )
 _SIZES: Final = re.compile(
-    r"the prompt has (?:at least )?(?P<tokens>\d+) tokens, the context holds (?P<context>\d+)(?P<remedy>[^\n]*)"
+    r"the prompt has (?:at least )?(?P<tokens>\d+) tokens, the context holds (?P<context>\d+)"
+    r"(?P<remedy>[^\n]*)"
 )
 
 

@@ -126,6 +126,7 @@ FAMILIES: Final = (
         form=Form(
             read=objects,
             marks=("<|tool_call|>", "<tool_call>"),
+            end="</tool_call>",
             pattern='<|tool_call|>[{"name": "{name}", "arguments": {arguments}}]',
         ),
         tokens=("<|tool_call|>",),
