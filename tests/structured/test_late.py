@@ -1,4 +1,4 @@
-"""Arguments of a call in another dress: they fit the schema once the call has begun, and nothing else changes."""
+"""Arguments of a call in another dress fit the schema once the call has begun, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_arguments_of_a_call_that_has_begun_fit_the_schema(begun: str) -> No
     assert state.ahead == 1
     for text in (' {"city": "Paris"}}', '{\n    "city": "Oslo",\n    "days": 3\n  }\n}'):
         assert allowed(state, text), text
-    for text in (' {"city": 7}', ' {"town"', ' "Paris"', ' {}', ' {"city": "p'):
+    for text in (' {"city": 7}', ' {"town"', ' "Paris"', " {}", ' {"city": "p'):
         assert not allowed(state, text), text
     after = told(state, ' {"city": "Paris"}}')
     assert after.mask() is None and not after.finished  # what follows is free again

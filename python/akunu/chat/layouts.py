@@ -18,8 +18,8 @@ class Marking(Protocol):
     """How an answer's parts are marked."""
 
     @property
-    def form(self) -> Form | None:
-        """How calls of tools are written, if there are some."""
+    def form(self) -> Form:
+        """How calls of tools are written."""
 
     @property
     def reasoning(self) -> tuple[str, str]:
@@ -62,15 +62,16 @@ def in_order(answer: Answer) -> Steps[None]:
         yield from source.space()
         yield from answer.text(Reasoning, (end,))
         yield from source.space()
-    form = answer.family.form if answer.tools else None
-    marks = form.marks if form else ()
-    if form and form.bare and (yield from answer.next(form.bare)):
+    if not answer.tools:
+        yield from answer.text(Content, ())
+        return
+    form = answer.family.form
+    if form.bare and (yield from answer.next(form.bare)):
         yield from answer.calls(form.bare, form.read(form, answer, form.bare))
-    mark = yield from answer.next(*marks)
+    mark = yield from answer.next(*form.marks)
     if not mark and answer.loose and (yield from answer.whole(loose_calls(answer, answer.loose))):
         return
-    while mark or (mark := (yield from answer.text(Content, marks))):
-        assert form is not None
+    while mark or (mark := (yield from answer.text(Content, form.marks))):
         yield from answer.calls(mark, form.read(form, answer, mark))
         mark = ""
 

@@ -168,6 +168,7 @@ class ResponsesRequest(SamplingFields):
     # Extensions.
     thinking_budget: int | None = None
     lenient_tool_calls: bool | None = None
+    generic_tools: bool | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -244,6 +245,7 @@ class ResponsesRequest(SamplingFields):
             "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }
