@@ -30,9 +30,12 @@ TURNS = (
 REFUSES = "{% if tools %}{{ raise_exception('no tools') }}{% endif %}" + ROLES
 TOOLS_ONLY = "{% if tools %}<tools>{{ tools | tojson }}{% endif %}" + ROLES
 RESPONSES = (
-    "{% if tools %}{{ tools | tojson }}{% endif %}" + LOOP + "{% if m.role != 'tool' %}<{{ m.role }}>"
-    "{{ m.content }}{% for c in m.tool_calls or [] %}call:{{ c.function.name }}"
-    "{{ c.function.arguments | tojson }}{% endfor %}{% for r in m.tool_responses or [] %}response:{{ r.name }}{{ r.response }}{% endfor %}"
+    "{% if tools %}{{ tools | tojson }}{% endif %}"
+    + LOOP
+    + "{% if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}call:{{ c.function.name }}"
+    "{{ c.function.arguments | tojson }}{% endfor %}"
+    "{% for r in m.tool_responses or [] %}response:{{ r.name }}{{ r.response }}{% endfor %}"
     "{% endif %}{% endfor %}"
 )
 CALLED = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris", "days": 2}}\n</tool_call>'
