@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from akunu.api.options import GenerationOptions, check_names
+from akunu.api.options import GenerationOptions, own_names
 from akunu.api.reading import Reading
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
@@ -56,6 +56,8 @@ class ChatOptions(GenerationOptions, total=False):
     continue_final_message : bool | None
         Go on with the last message, which is the assistant's; the answer is what comes after it. None: if it
         is a text of the assistant's; False: that message is closed, and another one begins.
+    chat_template_kwargs : Mapping[str, Any] | None
+        vLLM's and llama.cpp's name of `template_variables`.
     """
 
     tools: Sequence[Mapping[str, Any]] | None
@@ -68,6 +70,7 @@ class ChatOptions(GenerationOptions, total=False):
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
     continue_final_message: bool | None
+    chat_template_kwargs: Mapping[str, Any] | None
 
 
 def prepare(
@@ -80,8 +83,7 @@ def prepare(
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
     """
-    check_names(options, ChatOptions)
-    rest: dict[str, Any] = dict(options)
+    rest = own_names(options, ChatOptions)
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
     choice = "auto" if choice is None else choice

@@ -93,6 +93,6 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/admin/load", load, "Load a model", ModelName),
     Endpoint("POST", "/admin/unload", unload, "Unload a model", ModelName),
     Endpoint("GET", "/admin/engine", engine, "What the engines do now"),
-    Endpoint("GET", "/admin/table", table, "The dispatch table of a token, timed"),
+    Endpoint("POST", "/admin/table", table, "The dispatch table of a token, timed", ModelName),
     Endpoint("GET", "/openapi.json", _openapi, "This description"),
 )

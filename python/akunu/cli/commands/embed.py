@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option(
     "--dimensions", type=Integer(min=1), metavar="N", help="Keep the first N elements. [default: all]"
 )
-@click.option("--truncate", is_flag=True, help="Cut texts that are too long, instead of an error.")
+@click.option("--truncate", is_flag=True, help="Truncate inputs that are too long, instead of an error.")
 @click.option(
     "--output-type",
     type=click.Choice(["float32", "int8", "binary"]),
@@ -64,7 +64,7 @@ def command(
     output: Path | None,
     **values: Any,
 ) -> None:
-    """Make a vector of each line of FILE with an embedding model.
+    """Compute an embedding vector for each line of FILE.
 
     Vectors have the length 1, so that their dot product is the cosine. FILE is UTF-8; "-" reads standard
     input. Empty lines are left out.

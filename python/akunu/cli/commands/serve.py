@@ -67,7 +67,7 @@ _FILE = PathName(exists=True)
     type=_FILE,
     metavar="FILE",
     help="Only who sends one of the keys in this file is answered. One key a line, or sha256:HEX, its hash; "
-    "after it, if you like, a name and priority=N.",
+    "after it, if you like, a name, priority=N, and shared: one prefix cache for all keys that say so.",
 )
 @click.option(
     "--admin-key-file",
@@ -80,6 +80,27 @@ _FILE = PathName(exists=True)
     multiple=True,
     metavar="ORIGIN",
     help='Let web pages of this origin use the server, such as https://example.org; "*": of any. Repeatable.',
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Answer to this name too, such as that of a proxy before the server; with --host 0.0.0.0, to no "
+    "others. Repeatable.",
+)
+@click.option(
+    "--trusted-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe this proxy (or network, 10.0.0.0/8) who asks, by X-Forwarded-For. Repeatable.",
+)
+@click.option(
+    "--max-connections",
+    default=1024,
+    show_default=True,
+    type=Integer(1),
+    metavar="N",
+    help="How many connections there may be; one address has half of them at most.",
 )
 @click.option(
     "--queue",
@@ -204,6 +225,8 @@ def command(**values: Any) -> None:
     opened = OpenAhead() if values["device"] != "cpu" and not values["ray"] else None
     models = _models(values)
     settings = _settings(values)
+    if not (settings.local or settings.keys):
+        note("[open to everybody who can reach this machine: --api-key-file asks for keys]")
     if values["ray"]:
         _deploy(models, settings, values)
         return
@@ -291,6 +314,9 @@ def _settings(values: dict[str, Any]) -> Settings:
         admin_keys=keys("admin_key_file"),
         local=values["host"] in _LOCAL,
         cors_origins=values["cors_origin"],
+        allow_hosts=tuple(name.lower() for name in values["allow_host"]),
+        trusted_proxies=values["trusted_proxy"],
+        max_connections=values["max_connections"],
         max_body=values["max_body"] << 20,
         max_upload=values["max_upload"] << 20,
         max_queue=values["queue"],
