@@ -429,7 +429,9 @@ def test_an_index_of_other_files_changes_nothing(case: str, folder: Path) -> Non
 def test_a_series_without_index_has_to_be_complete(folder: Path) -> None:
     (folder / INDEX).unlink()
     (folder / SHARD).unlink()
-    with pytest.raises(ModelFileError, match=f"of the shards of its name, {SHARD} is missing; fetch it again"):
+    with pytest.raises(
+        ModelFileError, match=f"of the shards of its name, {SHARD} is missing; fetch it again"
+    ):
         load(folder)
 
 

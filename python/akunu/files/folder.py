@@ -286,8 +286,8 @@ class ModelFolder:
 def _shards(folder: Path) -> list[str]:
     """Return the names of the files with the weights.
 
-    The index says which files belong together, and only that: uploads of quantized models often keep the index
-    of the model that they were made of, so a tensor is where the files' own headers say.
+    The index says which files belong together, and only that: uploads of quantized models often keep the
+    index of the model that they were made of, so a tensor is where the files' own headers say.
     """
     try:
         names = sorted(entry.name for entry in folder.iterdir())
