@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import anthropic
 import openai
 import pytest
 
 from akunu.base.errors import ContextLengthError
+from akunu.server.prompts import infill_ids, prompt_ids
 
 LONG = [{"role": "user", "content": "cat dog " * 4000}]
 ANTHROPIC_WORDS = r"prompt is too long: 80\d\d tokens > 2048 maximum"
@@ -58,3 +61,57 @@ def test_what_can_be_done_follows_the_words(served):
         9, 8, "load it again",
     )  # fmt: skip
     assert ContextLengthError("a window of 7").sizes is None
+
+
+# -- Prompts that a client puts together itself. -------------------------------------------------------------
+
+PROMPT = "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def complete(client, prompt=PROMPT, **fields):
+    return client.completions.create(model="ember", prompt=prompt, max_tokens=12, temperature=0, **fields)
+
+
+def test_control_tokens_in_the_prompt_of_a_completion_are_read(openai_client, served):
+    asked = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    made = served.post("/apply-template", model="ember", **asked).json()
+    answer = complete(openai_client)
+    assert answer.choices[0].text == "The capital of France is Paris."
+    assert answer.usage.prompt_tokens == len(made["tokens"])
+    assert complete(openai_client, made["tokens"]).choices[0].text == answer.choices[0].text
+
+
+def test_a_field_turns_that_off(openai_client):
+    spelt = complete(openai_client, extra_body={"parse_special": False})
+    assert spelt.usage.prompt_tokens > 2 * complete(openai_client).usage.prompt_tokens
+
+
+def test_what_a_text_begins_with_is_there_once(served):
+    model = served.ember.model
+    before = list(model.tokenizer.template.before)
+    text = "".join(model.tokenizer.token_text(i) for i in before)
+    assert prompt_ids(model, text + "Hi") == prompt_ids(model, "Hi")
+    assert prompt_ids(model, "Hi", add_special=False) == prompt_ids(model, "Hi")[len(before) :]
+
+
+def test_a_gap_is_filled_by_models_that_have_tokens_for_it(served, openai_client):
+    with pytest.raises(openai.BadRequestError, match="no tokens for filling in the middle"):
+        complete(openai_client, "def f(", suffix="return x")
+    tokens = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>")
+    model = FimModel(tokens)
+    assert infill_ids(model, "a", "b", [("x.py", "y")]) == [
+        "<|file_sep|>", "x.py\ny\n", "<|fim_prefix|>", "a", "<|fim_suffix|>", "b", "<|fim_middle|>",
+    ]  # fmt: skip
+    codestral = FimModel(("[PREFIX]", "[SUFFIX]", "[MIDDLE]"))
+    assert infill_ids(codestral, "a", "b") == ["[SUFFIX]", "b", "[PREFIX]", "a"]
+
+
+class FimModel:
+    """Tokens are texts; those for a gap are these."""
+
+    def __init__(self, tokens: tuple[str, ...]) -> None:
+        self.tokenizer = SimpleNamespace(template=SimpleNamespace(before=()))
+        self._tokens = tokens
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool = False) -> list[str]:
+        return [text] if not parse_special or text in self._tokens else list(text)

@@ -112,6 +112,8 @@ def error_body(error: ApiError, path: str) -> dict[str, Any]:
     openai, anthropic = _KINDS.get(error.status, _KINDS[400 if error.status < 500 else 500])
     if path.startswith("/v1/messages"):
         return {"type": "error", "error": {"type": anthropic, "message": told(error, path)}}
+    if path.startswith("/api/"):  # Ollama's
+        return {"error": told(error, path)}
     fields = {"message": told(error, path), "type": openai, "param": error.param, "code": error.code}
     return {"error": fields}
 

@@ -32,7 +32,7 @@ _log = logging.getLogger("akunu.server")
 _OPEN: Final = ("/health", "/ready")
 """Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
 _UPLOADS: Final = "/v1/audio/"
-_ADMIN: Final = "/admin/"
+_ADMIN: Final = ("/admin/", "/api/pull")
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 
 
