@@ -218,7 +218,10 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             arch="qwen3next",
             defaults=_defaults(
                 **{
-                    **_QWEN35_MOE.defaults, "n_layers": 48, "ffn_dim": 5632, "n_experts": 512,
+                    **_QWEN35_MOE.defaults,
+                    "n_layers": 48,
+                    "ffn_dim": 5632,
+                    "n_experts": 512,
                     "experts_used": 10,
                 }
             ),
