@@ -17,6 +17,7 @@ from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
+from akunu.tokenizer import check_fits
 
 __all__ = ["ChatOptions", "prepare"]
 
@@ -61,7 +62,7 @@ class ChatOptions(GenerationOptions, total=False):
 
 
 def prepare(
-    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions
+    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions, context: int
 ) -> tuple[list[int], GenerationOptions, Reading]:
     """The prompt's ids, the arguments of the generation, and how the answer is read.
 
@@ -69,8 +70,11 @@ def prepare(
     ------
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
+    ContextLengthError
+        The messages are so long that no template could make them fit the context; others are found later.
     """
     check_names(options, ChatOptions)
+    template.check_fits(messages, context)
     rest: dict[str, Any] = dict(options)
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
@@ -96,6 +100,7 @@ def prepare(
         continue_final_message=rest.pop("continue_final_message", None),
         variables=variables,
     )
+    check_fits(template.tokenizer, [segment.text for segment in segments], context)
     if choice != "auto":
         _check_choice(choice, tools)
     family = template.family

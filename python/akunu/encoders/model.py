@@ -24,7 +24,7 @@ from akunu.describe.config import EncoderConfig, ModelConfig
 from akunu.describe.encoder_modules import Modules
 from akunu.encoders.asking import ENDING, question
 from akunu.scheduling import ModelStats
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = ["EmbeddingModel", "Output"]
 
@@ -177,7 +177,10 @@ class EmbeddingModel(Tokenizing):
             raise InvalidArgumentError(f"texts: expected a list of texts, got {type(texts).__name__}")
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
-            len(items), lambda i: self._text(i, items[i], prefix), truncate=truncate, progress=progress
+            len(items),
+            lambda i: self._text(i, items[i], prefix, truncate),
+            truncate=truncate,
+            progress=progress,
         )
         return _converted(vectors[:, :size], normalize, output)
 
@@ -249,7 +252,7 @@ class EmbeddingModel(Tokenizing):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
-        first = self._encode(query, add_special=False)
+        first = self._encode(self._bounded(query, "the query", False), add_special=False)
 
         def rows(document: str) -> _Rows:
             return self._question(query, document, instruction) if asked else self._pair(first, document)
@@ -261,7 +264,10 @@ class EmbeddingModel(Tokenizing):
                 f"in the {self.context} that the model takes; shorten it"
             )
         made = self._vectors(
-            len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
+            len(documents),
+            lambda i: rows(self._bounded(documents[i], f"text {i}", truncate)),
+            truncate=truncate,
+            progress=progress,
         ).astype(np.float64)
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
         return [float(score) for score in _SCORES["" if raw else self._modules.score](scores)]
@@ -308,9 +314,25 @@ class EmbeddingModel(Tokenizing):
             )
         return self.prompts[name]
 
-    def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
+    def _bounded(self, text: str, what: str, truncate: bool) -> str:
+        """A text that may fit, or that is cut to one that is still too long.
+
+        Raises
+        ------
+        ContextLengthError
+            It cannot fit.
+        """
+        if len(text) <= self.context:
+            return text
+        if not truncate:
+            check_fits(self.tokenizer, [text], self.context, what)
+            return text
+        most = self.context * self.tokenizer.longest
+        return text[-most:] if self._modules.cuts_front else text[:most]
+
+    def _text(self, i: int, text: Prompt, prefix: str, truncate: bool) -> _Rows:
         if isinstance(text, str):
-            ids = self._encode(prefix + text)
+            ids = self._encode(prefix + self._bounded(text, f"text {i}", truncate))
             around = self.tokenizer.template
             return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):

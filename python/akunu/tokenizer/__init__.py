@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from akunu.tokenizer.core import Segment, Tokenizer
 from akunu.tokenizer.detokenizer import StreamingDetokenizer
+from akunu.tokenizer.lengths import check_fits
 from akunu.tokenizer.vocabulary import TokenType
 
-__all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer"]
+__all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer", "check_fits"]
