@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from akunu.speech.whisper_model import WhisperModel
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["load"]
+__all__ = ["from_pretrained", "load"]
 
 
 @overload
@@ -157,6 +157,9 @@ def load(
 
 
 spelled_out(load, (LoadOptions,))
+
+from_pretrained = load
+"""`load` by the name that Transformers has for it."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from akunu.api.results import Completion
 from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import answers, prompt_ids
-from akunu.server.errors import ApiError
+from akunu.server.errors import ApiError, told
 from akunu.server.fields import query_fields, read_fields
 from akunu.server.kinds import TEXT
 from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
@@ -152,7 +152,7 @@ class _Answer:
 
     def error(self, error: ApiError) -> bytes:
         """What went wrong after the beginning."""
-        return self._event("error", code=error.code, message=error.message, param=error.param)
+        return self._event("error", code=error.code, message=told(error, "/v1/responses"), param=error.param)
 
     async def _run(self, whole_calls: bool = False) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""

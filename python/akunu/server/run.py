@@ -162,8 +162,8 @@ def uvicorn_config(app: Starlette) -> ConnectionConfig:
     )
 
 
-def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends at once.
+def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *more: socket.socket) -> None:
+    """Serve on one socket, or on several, until SIGTERM or SIGINT; a second signal ends at once.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> 
             raise AkunuError(error.message) from error
         on_ready()
         asyncio.get_running_loop().set_exception_handler(spare.handle)
-        await _Uvicorn(config, app).serve(sockets=[sock])
+        await _Uvicorn(config, app).serve(sockets=[sock, *more])
 
     # uvicorn raises the signal again when it is done; after SIGTERM that is no failure.
     before = signal.signal(signal.SIGTERM, lambda *_: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_OLLAMA_PORT = 11434
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = PathName(exists=True)
 
@@ -51,6 +53,11 @@ _FILE = PathName(exists=True)
     type=Integer(0, 65535),
     metavar="N",
     help="Port to listen on; 0 takes one that is free.",
+)
+@click.option(
+    "--ollama",
+    is_flag=True,
+    help="Listen on port 11434 too, where programs look for Ollama, whose API the server speaks.",
 )
 @loading_options
 @writing_options
@@ -193,7 +200,7 @@ _FILE = PathName(exists=True)
     help="With --ray: how many replicas; N-MOST follows the number of requests.",
 )
 def command(**values: Any) -> None:
-    """Serve models over HTTP, as OpenAI's and Anthropic's APIs.
+    """Serve models over HTTP, as OpenAI's, Anthropic's and Ollama's APIs.
 
     Give clients the address http://127.0.0.1:8080/v1 (Anthropic's: without /v1), any API key, and a model's
     name. A request that asks for what is not supported gets an error that says so. Options such as -c are for
@@ -243,7 +250,9 @@ def command(**values: Any) -> None:
     from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
 
-    with listen(values["host"], values["port"]) as sock:
+    with ExitStack() as sockets:
+        sock = sockets.enter_context(listen(values["host"], values["port"]))
+        more = [sockets.enter_context(listen(values["host"], _OLLAMA_PORT))] if values["ollama"] else []
         host, port = sock.getsockname()[:2]
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
@@ -258,11 +267,12 @@ def command(**values: Any) -> None:
         del ahead  # once the model is unloaded, nothing is to hold it
 
         def ready() -> None:
-            note(f"[{names} at http://{shown}:{port}]")
+            ollama = f" and port {_OLLAMA_PORT}" if more else ""
+            note(f"[{names} at http://{shown}:{port}{ollama}]")
             if opened is not None:
                 opened.close()
 
-        serve(app, sock, ready)
+        serve(app, sock, ready, *more)
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
