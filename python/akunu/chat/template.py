@@ -165,7 +165,7 @@ class ChatTemplate:
         found = message_list(messages)
         if len(found) > context:
             raise ContextLengthError(
-                f"the prompt has at least {len(found)} tokens, the context holds {context}; a message has one"
+                f"the prompt has at least {len(found)} tokens, the context holds {context}"
             )
         check_fits(self._tokenizer, list(texts_of(found)), context)
 
