@@ -105,3 +105,11 @@ def test_texts_to_embed_are_refused_or_cut_before_they_are_tokens(tmp_path, enco
         assert max(encoded) <= most
         with pytest.warns(UserWarning):
             assert (cut == model.embed(["cats " * (most // 10)], truncate=True)).all()
+
+
+def test_of_a_batch_the_others_are_written(model):
+    for prompts, failed in ((["Hi", "x " * 9000], 1), (["x " * 9000, "Hi"], 0)):
+        with pytest.raises(akunu.BatchError) as error:
+            model.generate_batch(prompts, max_tokens=2, progress=False)
+        assert list(error.value.errors) == [failed]
+        assert isinstance(error.value.errors[failed], ContextLengthError)

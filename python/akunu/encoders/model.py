@@ -277,9 +277,10 @@ class EmbeddingModel(Tokenizing):
         def rows(i: int) -> _Rows:
             item = items[i]
             if isinstance(item, str):
-                return self._text(i, item, "", True)
+                return self._text(i, item, "", True, truncate)
             if isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(t, str) for t in item):
-                return self._pair(self._encode(item[0], add_special=False, parse_special=True), item[1])
+                first, second = (self._bounded(text, f"text {i}", truncate) for text in item)
+                return self._pair(self._encode(first, add_special=False, parse_special=True), second)
             raise InvalidArgumentError(
                 f"texts: number {i}: expected a text or a pair of texts, got {item!r:.80}"
             )
