@@ -450,7 +450,7 @@ class EmbeddingModel(Tokenizing):
     def _text(self, i: int, text: Prompt, prefix: str, special: bool, truncate: bool) -> _Rows:
         if isinstance(text, str):
             text = self._bounded(text, f"text {i}", truncate)
-            ids = self._encode(prefix + text, parse_special=special)
+            ids = self._encode(prefix + text, add_special=not self._modules.static, parse_special=special)
             around = self.tokenizer.template
             return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
