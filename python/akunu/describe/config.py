@@ -226,8 +226,8 @@ class ModelConfig:
 
     @property
     def bidirectional(self) -> bool:
-        """A query also sees the keys after it."""
-        return bool(self._shared(Attention, "bidirectional"))
+        """A query also sees the keys after it; True of a model without attention."""
+        return not self.mixers(Attention) or bool(self._shared(Attention, "bidirectional"))
 
     @property
     def ffn_dim(self) -> int:
