@@ -115,8 +115,7 @@ class DeltaNetBlock final : public Block {
 
   private:
     u32 input_formats(const Device& device) const {
-        u32 formats =
-            device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) | device.matmul_input(a_.dtype);
+        u32 formats = device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) | device.matmul_input(a_.dtype);
         for (const Weight& w : qkv_) formats |= device.matmul_input(w.dtype);
         return formats;
     }
