@@ -396,7 +396,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     """
     arch = _architecture(gguf.metadata)
     meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
-    known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch)
+    known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
     meta.refuse_unknown_features(*known, prefixes=arch.features)

@@ -27,13 +27,15 @@ _GROUP_TOP: Final = 2
 """A group is as good as the sum of its so many best experts."""
 
 
-def expert_keys(arch: Architecture) -> tuple[str, ...]:
-    """The keys of experts that a GGUF file of the architecture may have."""
+def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
+    """The keys of experts that a GGUF file of the architecture may have, of a model of these numbers."""
     if arch.router is None:
         return ()
+    counts = ("expert_count", "expert_used_count")
+    if numbers.integer("n_experts") == 0:
+        return counts
     return (
-        "expert_count",
-        "expert_used_count",
+        *counts,
         "expert_group_count",
         "expert_group_used_count",
         "leading_dense_block_count",
