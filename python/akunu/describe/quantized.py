@@ -203,12 +203,10 @@ def _with_factor(name: str, ref: TensorRef, factor: str, *, inverse: bool = Fals
 
 
 def _is_nvfp4(settings: Mapping[str, object]) -> bool:
-    if settings.get("quant_method") == "modelopt":
+    method = settings.get("quant_method")
+    if method == "modelopt":
         return settings.get("quant_algo") == "NVFP4"
-    return (
-        settings.get("quant_method") == "compressed-tensors"
-        and settings.get("format") == "nvfp4-pack-quantized"
-    )
+    return method == "compressed-tensors" and settings.get("format") == "nvfp4-pack-quantized"
 
 
 def _join_nvfp4(settings: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
@@ -229,7 +227,7 @@ def _join_nvfp4(settings: Mapping[str, object], tensors: Mapping[str, TensorInfo
         found = (tensors[scales].dtype, tuple(tensors[scales].shape))
         if len(rows) != 1 or found != ("f8_e4m3", (*rows, n_bytes // 8)):
             raise ModelFileError(
-                f"tensor {scales}: found {found[0]} {found[1]}, expected f8_e4m3 {(*rows, n_bytes // 8)}, one "
+                f"tensor {scales}: found {found[0]} {found[1]}, expected f8_e4m3 {(*rows, n_bytes // 8)}, a "
                 f"scale for each 16 codes of {name}"
             )
         if n_bytes % 16:
