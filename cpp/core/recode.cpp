@@ -14,8 +14,8 @@ namespace {
 // By code. A level's number is its place in the codebook's alphabet, and behind all of these are the same ones with
 // the other sign; of IQ1, which has no signs but a shift of an eighth up or down, those that are shifted down. All are
 // eight times what the format says, so that every type has the same scales.
-constexpr std::int8_t kIq2Levels[8] = {8, 25, 43, 0, -8, -25, -43, 0};
-constexpr std::int8_t kIq1Levels[8] = {-7, 1, 9, 0, -9, -1, 7, 0};
+constexpr std::int8_t kIq2Levels[16] = {8, 25, 43, 0, -8, -25, -43, 0};
+constexpr std::int8_t kIq1Levels[16] = {-7, 1, 9, 0, -9, -1, 7, 0};
 constexpr std::int8_t kIq3XxsLevels[16] = {8, 24, 40, 56, 72, 88, 104, 124, -8, -24, -40, -56, -72, -88, -104, -124};
 constexpr std::int8_t kIq3SLevels[16] = {8, 24, 40, 56, 72, 88, 104, 120, -8, -24, -40, -56, -72, -88, -104, -120};
 

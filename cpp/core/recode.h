@@ -27,7 +27,7 @@ struct LevelsLayout {
 };
 inline constexpr LevelsLayout kThreeBitLevels{64, 96, 104}, kFourBitLevels{0, 128, 132};
 
-// The levels of such a type, 8 or 16 of them; null of any other one.
+// The levels of such a type by code, sixteen numbers of which three bits take eight; null of any other one.
 const std::int8_t* levels_of(DType dtype);
 constexpr bool has_four_bit_levels(DType dtype) { return dtype == DType::Iq3XxsLevels || dtype == DType::Iq3SLevels; }
 

@@ -26,19 +26,6 @@ std::uint32_t gather(std::uint32_t v) {
     return r;
 }
 
-// What kernels look up for the codes of a type, null for one that has no levels.
-const std::int8_t* packed_levels(DType dtype) {
-    static const auto centred = [](DType of) {
-        std::array<std::int8_t, 16> table{};
-        for (std::size_t i = 0; i < 8; ++i) table[i] = static_cast<std::int8_t>(levels_of(of)[i] + kLevelsCentre);
-        return table;
-    };
-    static const std::array<std::int8_t, 16> iq1 = centred(DType::Iq1Levels), iq2 = centred(DType::Iq2Levels);
-    if (dtype == DType::Iq1Levels) return iq1.data();
-    if (dtype == DType::Iq2Levels) return iq2.data();
-    return levels_of(dtype);
-}
-
 // The planes of a weight, as fields of its blocks.
 class Source {
   public:
@@ -116,7 +103,7 @@ GroupLayout::GroupLayout(const PackFormat& format, std::size_t blocks, std::size
         scale_type = info.scale_type;
         runs = static_cast<unsigned>(std::countr_zero(info.block_elems / 32));
     }
-    levels = packed_levels(format.dtype);
+    levels = levels_of(format.dtype);
     bytes = pack_align(blocks * format.record_bytes(lanes));
     for (std::size_t i = 0; i < format.n_fields; ++i) {
         if (format.in_record(i)) {

@@ -89,9 +89,6 @@ inline constexpr auto kPackFormats = [] {
 
 const PackFormat& pack_format(DType dtype);
 
-// Added to levels of three bits (core/recode.h), so that none is negative.
-inline constexpr int kLevelsCentre = 43;
-
 constexpr std::size_t pack_align(std::size_t n) { return (n + 63) & ~std::size_t{63}; }
 
 // Where the fields of a group lie, for rows of `blocks` blocks: the first block's, and how far the next one's is.

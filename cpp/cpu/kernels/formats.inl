@@ -382,18 +382,20 @@ struct FormatQ2_K : BlockOf16x16 {
     }
 };
 
-// Levels whose numbers have three bits; all types of them are packed so, and a weight says which levels it has. They
-// have no sign. Scales are d/8 times odd integers.
+// Levels that a weight's type says; all types with as many are packed so. Scales are d/8 times odd integers.
+template <int kSubs>
+static inline void odd_scales(const Fields& g, vf half, vf* d) {
+    const vf eighth = half * set1(0.125f);
+    unroll<kSubs>([&]<int i>() {
+        const vi s = load_u8(g.single_bytes<0>(i / 2));
+        d[i] = eighth * to_float(((s >> (4 * (i % 2))) & 15) * 2 + 1);
+    });
+}
+
 struct FormatThreeBitLevels : BlockOf16x16 {
     static constexpr DType kType = DType::Iq2Levels;  // stands for all
-    static constexpr int kMax = 2 * kLevelsCentre, kOffset = kLevelsCentre;
-    static vf common(const Fields& g) { return g.halves<3>() * set1(0.125f); }
-    template <int kS>
-    static vi scale(const Fields& g) {
-        const vi s = load_u8(g.single_bytes<0>(kS / 2));
-        return ((s >> (kS % 2 * 4)) & 15) * 2 + 1;
-    }
-    static void scales(const Fields& g, vf* d, vf*) { scales_in_common<FormatThreeBitLevels>(g, d); }
+    static constexpr bool kSigned = true;
+    static void scales(const Fields& g, vf* d, vf*) { odd_scales<16>(g, g.halves<3>(), d); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         using S = SubOf16<kS>;
@@ -402,17 +404,10 @@ struct FormatThreeBitLevels : BlockOf16x16 {
     }
 };
 
-// The same with four bits, with their sign.
 struct FormatFourBitLevels : BlockOf256 {
     static constexpr DType kType = DType::Iq3SLevels;  // stands for all
     static constexpr bool kSigned = true;
-    static void scales(const Fields& g, vf* d, vf*) {
-        const vf eighth = g.halves<2>() * set1(0.125f);
-        unroll<8>([&]<int i>() {
-            const vi s = load_u8(g.single_bytes<0>(i / 2));
-            d[i] = eighth * to_float(((s >> (4 * (i % 2))) & 15) * 2 + 1);
-        });
-    }
+    static void scales(const Fields& g, vf* d, vf*) { odd_scales<8>(g, g.halves<2>(), d); }
     template <int kS, int kJ>
     static vb quants(const Fields& g) {
         return lookup16(g.levels, nibble<kJ / 4>(g.bytes<1>(kS * 4 + kJ % 4)));

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from akunu.base.errors import UnsupportedError
 from akunu.describe.filetypes import block_of
 from akunu.loading.synthetic import SyntheticModel, SyntheticTensor
 
@@ -66,6 +67,7 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "iq4_xs": BlockLayout((("d", "<f2"), ("bits", "134u1")), 1340.0),
         "mxfp4": BlockLayout((("e", "u1"), ("qs", "16u1")), 2.93),
         "iq1_s": BlockLayout((("d", "<f2"), ("bits", "48u1")), 7.21),
+        "iq1_m": BlockLayout((("bits", "48u1"), ("scales", "4<u2")), 7.21),
         "iq2_xxs": BlockLayout((("d", "<f2"), ("bits", "64u1")), 53.2),
         "iq2_xs": BlockLayout((("d", "<f2"), ("bits", "72u1")), 56.0),
         "iq2_s": BlockLayout((("d", "<f2"), ("bits", "80u1")), 56.4),
@@ -77,7 +79,8 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "q2_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.12),
     }
 )
-"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127)."""
+"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m` has a quarter of
+it in front of each four small scales."""
 
 
 def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
@@ -98,6 +101,10 @@ def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator)
     blocks = np.frombuffer(bytearray(rng.bytes(n_blocks * structure.itemsize)), structure)
     if dtype == "mxfp4":
         blocks["e"] = 127 + round(math.log2(sigma / layout.sigma))
+    elif dtype == "iq1_m":
+        half = int(np.float16(sigma / layout.sigma).view(np.uint16))
+        for i in range(4):
+            blocks["scales"][:, i] = blocks["scales"][:, i] & 0xFFF | (half >> 4 * i & 15) << 12
     else:
         scale = np.float16(sigma / layout.sigma)
         blocks["d"] = scale
@@ -129,6 +136,13 @@ def write_gguf(
 
     """
     gguf: Any = importlib.import_module("gguf")  # it has no type hints that mypy --strict accepts
+    unknown = {t.dtype for t in model.tensors} - {
+        name.lower() for name in gguf.GGMLQuantizationType.__members__
+    }
+    if unknown:
+        raise UnsupportedError(
+            f"the package gguf does not know weights of type {', '.join(sorted(unknown))} yet; install a newer one"
+        )
     writer = gguf.GGUFWriter(None, model.shape.arch)
     _add_metadata(writer, gguf, model)
     for tensor in model.tensors:
