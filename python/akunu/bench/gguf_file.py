@@ -79,8 +79,8 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "q2_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.12),
     }
 )
-"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m` has a quarter of
-it in front of each four small scales."""
+"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m` has a
+quarter of it in front of each four small scales."""
 
 
 def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
@@ -136,12 +136,11 @@ def write_gguf(
 
     """
     gguf: Any = importlib.import_module("gguf")  # it has no type hints that mypy --strict accepts
-    unknown = {t.dtype for t in model.tensors} - {
-        name.lower() for name in gguf.GGMLQuantizationType.__members__
-    }
+    known = {name.lower() for name in gguf.GGMLQuantizationType.__members__}
+    unknown = {tensor.dtype for tensor in model.tensors} - known
     if unknown:
         raise UnsupportedError(
-            f"the package gguf does not know weights of type {', '.join(sorted(unknown))} yet; install a newer one"
+            f"the package gguf does not know the type {', '.join(sorted(unknown))} yet; install a newer one"
         )
     writer = gguf.GGUFWriter(None, model.shape.arch)
     _add_metadata(writer, gguf, model)
