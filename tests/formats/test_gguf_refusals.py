@@ -136,11 +136,11 @@ WRONG_FILES: dict[str, tuple[bytes, type[Exception], str]] = {
         "rows of 33 elements, not whole q8_0 blocks of 32",
     ),
     "unsupported_type": (
-        raw.gguf([], [Tensor("w", (256,), type=16)]),
+        raw.gguf([], [Tensor("w", (256,), type=15)]),
         UnsupportedError,
-        "'w' has type IQ2_XXS",
+        "'w' has type Q8_K",
     ),
-    "ternary_type": (raw.gguf([], [Tensor("w", (256,), type=34)]), UnsupportedError, "'w' has type TQ1_0"),
+    "activation_type": (raw.gguf([], [Tensor("w", (32,), type=9)]), UnsupportedError, "'w' has type Q8_1"),
     "retired_type": (raw.gguf([], [Tensor("w", (256,), type=4)]), UnsupportedError, "'w' has type Q4_2"),
     "unknown_type": (
         raw.gguf([], [Tensor("w", type=77)]),

@@ -69,7 +69,7 @@ BIAS = raw.SAMPLE[0]
         (raw.file([raw.Tensor(b"t", (4, 0), 0, b"")]), ModelFileError, '"?t"?.* a dimension of 0'),
         (raw.file([raw.Tensor(b"t", (33,), 2, bytes(36))]), ModelFileError, "33 elements, not whole q4_0"),
         (raw.file([raw.Tensor(b"t", (2**32 - 1,) * 4, 0, b"")]), ModelFileError, "than 64 bits can count"),
-        (raw.file([raw.Tensor(b"t", (256,), 16, bytes(66))]), UnsupportedError, "IQ2_XXS.* not supported"),
+        (raw.file([raw.Tensor(b"t", (256,), 15, bytes(292))]), UnsupportedError, "Q8_K.* not supported"),
         (raw.file([raw.Tensor(b"t", (4,), 99, bytes(66))]), UnsupportedError, "number 99, which is unknown"),
     ],
 )
