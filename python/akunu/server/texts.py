@@ -182,7 +182,7 @@ async def texts(
     options["cache_salt"] = asked.holder.salt
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, len(starts), server.settings.max_queue):
+        with queue_place(entry, len(starts), server.settings, asked.holder):
 
             def streams() -> list[AsyncStream]:
                 return [start(entry.loaded, _seeded(options, i)) for i, start in enumerate(starts)]
