@@ -33,6 +33,7 @@ async def messages(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, MessagesRequest)
     turn, warnings = fields.turn()
+    warnings = [*asked.ignored, *warnings]
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",

@@ -73,7 +73,7 @@ async def apply_template(request: Request) -> Response:
     """The prompt of a conversation, as a text and as token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TemplateRequest)
-    messages = prepared(plain_messages(fields.messages))
+    messages = prepared(plain_messages(fields.messages)[0])
     tools, _ = chat_tools(fields.tools)
     async with server.models.use(fields.model, TEXT) as entry:
         template = entry.loaded.chat_template
