@@ -199,6 +199,11 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
         raise UnsupportedError(
             f"task: {found.name} scores documents and makes no vectors; expected rerank, or none"
         )
+    if asked.task == "rerank" and encoder is not None and spec.config.bidirectional and encoder.n_labels > 1:
+        raise UnsupportedError(
+            f"task: {found.name} is a classifier with {encoder.n_labels} labels, expected a reranker, which "
+            "has one; load it without a task and use classify"
+        )
     if asked.task == "rerank" and encoder is not None and encoder.task == "embed":
         raise UnsupportedError(
             f"task: {found.name} makes vectors and has no head that scores documents; expected embed, or none"

@@ -10,6 +10,11 @@ from typing import Any, ClassVar, Final, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
+<<<<<<< HEAD
+=======
+from akunu.api.options import MAX_PRIORITY
+from akunu.server.beside import Beside
+>>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
 from akunu.server.errors import ApiError
 
 __all__ = [
@@ -62,6 +67,11 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         body = await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
+    beside: Beside = request.app.state.server.beside
+    return await beside.sized(len(body), _decoded, body, kind)
+
+
+def _decoded(body: bytes, kind: type[F]) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     lenient = request.app.state.server.settings.lenient

@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from akunu.api.model import Model
@@ -17,7 +18,11 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
+<<<<<<< HEAD
 from akunu.server.foreign_fields import IGNORE_EOS
+=======
+from akunu.server.beside import Beside
+>>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
@@ -41,6 +46,7 @@ class Server:
     models: Registry
     meters: Meters
     stored: ResponseStore
+    beside: Beside
     started_at: float
 
 
@@ -52,6 +58,10 @@ class Asked:
     at: float
     holder: Holder = ANYONE
     """Whose key it brought."""
+    bytes: int = 0
+    """Of its body, as far as it has arrived."""
+    files: list[FormData] = field(default_factory=list)
+    """Forms whose files are closed when it has been answered."""
     model: str = "-"
     stream: bool = False
     prompt_tokens: int = 0
@@ -187,7 +197,8 @@ async def texts(
                 given = _endless(entry.loaded, options) if endless else options
                 return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
-            yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+            begun = await server.beside.prompt(asked.bytes, streams)
+            yield [Text(server, entry, stream, asked) for stream in begun]
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:
