@@ -31,12 +31,8 @@ async def messages(request: Request) -> Response:
     server: Server = request.app.state.server
     asked = Asked.of(request)
     fields = await read_fields(request, MessagesRequest)
-<<<<<<< HEAD
-    turn, warnings = fields.turn()
-    warnings = [*asked.ignored, *warnings]
-=======
     turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
->>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
+    warnings = [*asked.ignored, *warnings]
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",

@@ -124,14 +124,9 @@ def _settled(template: ChatTemplate, turn: Turn, options: dict[str, Any]) -> dic
 def prompt_ids(model: Model, turn: Turn) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
-<<<<<<< HEAD
     known = {name: value for name, value in turn.options.items() if name != IGNORE_EOS}
     options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
-    return prepare(template, prepared(turn.messages), options)[0]
-=======
-    options: ChatOptions = _settled(template, turn, turn.options)  # type: ignore[assignment]
     return prepare(template, prepared(turn.messages), options, model.context)[0]
->>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
 
 
 async def answers(

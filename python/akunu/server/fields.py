@@ -10,11 +10,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-<<<<<<< HEAD
-=======
-from akunu.api.options import MAX_PRIORITY
 from akunu.server.beside import Beside
->>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
 from akunu.server.errors import ApiError
 
 __all__ = [
@@ -67,23 +63,23 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         body = await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
-    beside: Beside = request.app.state.server.beside
-    return await beside.sized(len(body), _decoded, body, kind)
+    server = request.app.state.server
+    beside: Beside = server.beside
+    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
+    return await beside.sized(len(body), _decoded, body, kind, ignored)
 
 
-def _decoded(body: bytes, kind: type[F]) -> F:
+def _decoded(body: bytes, kind: type[F], ignored: list[str] | None) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
-    lenient = request.app.state.server.settings.lenient
-    ignored: list[str] = request.scope["akunu.asked"].ignored
     try:
         try:
             fields = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
-            fields = without_nulls(msgspec.json.decode(body), kind, error, ignored if lenient else None)
+            fields = without_nulls(msgspec.json.decode(body), kind, error, ignored)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
-    refuse_others(fields, ignored=ignored if lenient else None)
+    refuse_others(fields, ignored=ignored)
     return fields
 
 

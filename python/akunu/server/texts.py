@@ -18,11 +18,8 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
-<<<<<<< HEAD
-from akunu.server.foreign_fields import IGNORE_EOS
-=======
 from akunu.server.beside import Beside
->>>>>>> d8a6006faedc4fc91f2135648f92e717fa0caa52
+from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
