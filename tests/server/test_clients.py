@@ -17,9 +17,9 @@ from akunu.tokenizer import Segment
 from .conftest import EMBER, serving
 
 LONG = [{"role": "user", "content": "cat dog " * 4000}]
-ANTHROPIC_WORDS = r"prompt is too long: 80\d\d tokens > 2048 maximum"
+ANTHROPIC_WORDS = r"prompt is too long: \d{4} tokens > 2048 maximum"
 OPENAI_WORDS = (
-    r"This model's maximum context length is 2048 tokens\. However, your messages resulted in 80\d\d tokens\."
+    r"This model's maximum context length is 2048 tokens\. However, your messages resulted in \d{4} tokens\."
 )
 
 
