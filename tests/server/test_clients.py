@@ -118,6 +118,8 @@ def test_a_gap_is_filled_by_models_that_have_tokens_for_it(served, openai_client
 class FimModel:
     """Tokens are texts; those for a gap are these."""
 
+    context = 99
+
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self.tokenizer = SimpleNamespace(template=SimpleNamespace(before=()))
         self._tokens = tokens
