@@ -118,6 +118,11 @@ class EncoderConfig:
     head: tuple[tuple[int, str], ...] = ()
     task: Literal["embed", "rank"] = "embed"
 
+    @property
+    def n_labels(self) -> int:
+        """How many scores there are for an input; 0 for a model that makes vectors."""
+        return self.head[-1][0] if self.task == "rank" and self.head else 0
+
 
 @dataclass(frozen=True, eq=False)
 class ModelConfig:
@@ -220,8 +225,8 @@ class ModelConfig:
 
     @property
     def bidirectional(self) -> bool:
-        """A query also sees the keys after it."""
-        return bool(self._shared(Attention, "bidirectional"))
+        """A query also sees the keys after it; True of a model without attention."""
+        return not self.mixers(Attention) or bool(self._shared(Attention, "bidirectional"))
 
     @property
     def ffn_dim(self) -> int:
