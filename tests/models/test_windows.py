@@ -408,6 +408,6 @@ def test_a_text_is_what_it_is_in_any_mix(
     path: Path, tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixes = Mixes(path, tmp_path / "pages" if kept == "files" else None, Windowed(20))
-    mixed = [mixes.run(seed, monkeypatch) for seed in range(4)]
-    assert any(stats.hits for stats in mixed)
+    mixed = [mixes.run(seed, monkeypatch) for seed in range(8)]
+    assert any(stats.hits or stats.hits_disk or stats.misses_evicted for stats in mixed)
     assert any(stats.accepted_tokens for stats in mixed)
