@@ -56,7 +56,7 @@ def test_what_is_repeated_counts_as_often():
 
 def test_a_form_whose_text_is_too_long_is_refused_before_it_is_compiled(compiler, monkeypatch):
     monkeypatch.setattr(Compiler, "_compile", lambda *_: pytest.fail("it was compiled"))
-    with pytest.raises(InvalidArgumentError, match=r"regex: it has \d+ bytes, the most is 1048576"):
+    with pytest.raises(InvalidArgumentError, match=r"regex: it has \d+ bytes, at most 1048576"):
         compiler.constraint(words(60_000, 1))
 
 
