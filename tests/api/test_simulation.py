@@ -77,13 +77,14 @@ class CountingEngine:
     max_logits = 32
 
     @property
-    def pages(self) -> dict[str, int]:
+    def pages(self) -> dict[str, Any]:
         return {
             "pages": PAGES,
             "held": PAGES - self.free,
             "pinned": self.pinned,
             "cached": 0,
             "page_bytes": 1,
+            "windows": [],
         }
 
     def pin(self, pages: int) -> None:

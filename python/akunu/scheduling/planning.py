@@ -324,8 +324,12 @@ class Planner:
     def _has_free(self, tokens: int) -> bool:
         """Whether a slot and so many tokens' pages are free."""
         pages = self._engine.pages
-        free = pages["pages"] - pages["held"]
-        return len(self.running) < self._engine.parallel and free * PAGE >= tokens
+        wanted = -(-tokens // PAGE)
+        return (
+            len(self.running) < self._engine.parallel
+            and wanted <= pages["pages"] - pages["held"]
+            and all(min(wanted, w["most_held"]) <= w["pages"] - w["held"] for w in pages["windows"])
+        )
 
     def _has_room(self, sequence: Sequence) -> bool:
         """Whether there are pages for all of a text, and one more for each that runs."""
@@ -333,8 +337,11 @@ class Planner:
             return True
         text = sequence.prefix()
         shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
-        pledged = sum(other.left // PAGE + 1 for other in self.running)
-        return sequence.known // PAGE + 1 - shared + pledged <= self._pages["pages"] - self._pages["held"]
+        own, pledged = sequence.known // PAGE + 1, [other.left // PAGE + 1 for other in self.running]
+        return own - shared + sum(pledged) <= self._pages["pages"] - self._pages["held"] and all(
+            sum(min(n, w["most_held"]) for n in (own, *pledged)) <= w["pages"] - w["held"]
+            for w in self._pages["windows"]
+        )
 
     def count_prompt(self, sequence: Sequence) -> None:
         """Count the prompt of a text that has a slot, once it is known which pages of it are kept."""
@@ -364,7 +371,7 @@ class Planner:
 
     def _keep(self, sequence: Sequence) -> None:
         if self._disk is not None:
-            self._disk.keep(sequence.prefix(sequence.length))
+            self._disk.keep(sequence.prefix(sequence.length), len(sequence.prompt))
 
 
 def _slot(sequence: Sequence) -> int:
