@@ -188,7 +188,7 @@ async def texts(
     endless = options.pop(IGNORE_EOS, False)
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, len(starts), server.settings.max_queue):
+        with queue_place(entry, len(starts), server.settings, asked.holder):
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
