@@ -98,6 +98,16 @@ def test_other_algorithms_are_refused(tmp_path: Path) -> None:
         open_folder(path)
 
 
+def in_blocks(planes: mlx_planes.FloatPlanes) -> npt.NDArray[np.uint8]:
+    """As GGUF has them: four scales, then for each 16 codes the first eight in the low nibbles."""
+    rows = len(planes.codes)
+    pairs = planes.codes.view(np.uint8).reshape(rows, -1, 4, 8)
+    codes = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(rows, -1, 4, 16)
+    nibbles = codes[..., :8] | codes[..., 8:] << 4
+    blocks = np.concatenate([planes.scales.reshape(rows, -1, 4), nibbles.reshape(rows, -1, 32)], axis=-1)
+    return blocks.reshape(rows, -1)
+
+
 def write_gguf(path: Path, values: bool, scaled: bool) -> Path:
     """The matrices of layers in NVFP4, with a scale of their own or none; or their values."""
     model = tiny.EVERY["llama_256"]
@@ -111,9 +121,11 @@ def write_gguf(path: Path, values: bool, scaled: bool) -> Path:
             writer.add_tensor(name, array)
             continue
         factor = factor_of(array) if scaled else np.float32(1)
-        blocks = gguf.quants.quantize(array / factor, kind)
+        planes = mlx_planes.quantize_floats(array / factor, "nvfp4")
+        blocks = in_blocks(planes)
+        np.testing.assert_array_equal(gguf.quants.dequantize(blocks, kind), planes.values)
         if values:
-            writer.add_tensor(name, gguf.quants.dequantize(blocks, kind) * factor)
+            writer.add_tensor(name, planes.values * factor)
             continue
         writer.add_tensor(name, blocks, raw_dtype=kind)
         if scaled:
@@ -141,7 +153,8 @@ def test_an_embedding_with_a_scale_is_refused(tmp_path: Path) -> None:
     kind = gguf.GGMLQuantizationType.NVFP4
     for name, array in convert.tensors(model, tiny.weights(model)).items():
         if name == "token_embd.weight":
-            writer.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+            blocks = in_blocks(mlx_planes.quantize_floats(array, "nvfp4"))
+            writer.add_tensor(name, blocks, raw_dtype=kind)
             writer.add_tensor("token_embd.scale", np.ones(1, np.float32))
         else:
             writer.add_tensor(name, array)
