@@ -158,8 +158,9 @@ def command(
 ) -> int:
     """Write down what is said in recordings.
 
-    FILE is a recording (WAV, FLAC, OGG, MP3, AIFF, ...), a folder of them, or "-" for one from standard
-    input. Text comes as it is found. On a terminal, what the model is not sure of is yellow or red.
+    FILE is a recording (WAV, FLAC, OGG, MP3, AIFF, ...; with akunu[av] or ffmpeg also MP4, M4A, WebM, MKV and
+    others), a folder of them, or "-" for one from standard input. Text comes as it is found. On a terminal,
+    what the model is not sure of is yellow or red.
 
     Ctrl-C keeps what was found. A file that cannot be read does not keep the others waiting; the exit status
     tells.
@@ -171,7 +172,7 @@ def command(
       akunu transcribe recordings/ --format vtt --format json --output-dir texts --word-timestamps
       akunu transcribe lecture.wav --batch-size 8 --model openai/whisper-small
       akunu transcribe order.wav --choice "lights on" --choice "lights off"
-      ffmpeg -i film.mp4 -f wav - | akunu transcribe -
+      akunu transcribe film.mp4 --format srt
       arecord -f S16_LE -r 16000 -t raw | akunu transcribe - --live
     """
     if not live:
@@ -180,7 +181,7 @@ def command(
         raise click.UsageError('--live hears standard input: name the file "-"')
     else:
         refuse_others(_LIVE, "--live writes text as it is said")
-    names = audio_files(files)
+    names = audio_files(files, quiet)
     outputs = Outputs(output_dir, forms, names)
     not_given = _MEANINGLESS_LIVE if live else ()
     options |= form_arguments(options)
