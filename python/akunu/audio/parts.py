@@ -38,7 +38,8 @@ class Bytes:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.size = file.seek(0, 2)
+        file.seek(0, 2)
+        self.size = file.tell()
         self._block, self._first = b"", 0
 
     def at(self, offset: int, count: int) -> bytes:

@@ -19,7 +19,7 @@ from akunu.hub.cache import (
     remove_cached,
     repository_files,
 )
-from akunu.hub.files import choose
+from akunu.hub.files import TRANSFORMER, choose
 
 if TYPE_CHECKING:
     from typing import Self
@@ -198,7 +198,9 @@ def _download(
 
 def _model_path(first: Path) -> Path:
     """The file to load, or the folder, given the first of the files that `choose` gave."""
-    return first.parent if first.name == "config.json" else first
+    if first.name not in ("config.json", "modules.json"):
+        return first
+    return first.parent.parent if first.parent.name == TRANSFORMER else first.parent
 
 
 def _bar_class(report: Report, before: int, total: int) -> type:

@@ -108,6 +108,8 @@ def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError |
 class _LibraryEncoder:
     """The `tokenizers` library on text without added tokens, but for those of normalised text."""
 
+    keeps_bytes = False
+
     def __init__(self, data: Mapping[str, Any], vocabulary: Vocabulary) -> None:
         user_defined = frozenset(vocabulary.ids_of_types(frozenset({int(TokenType.USER_DEFINED)})))
         left = {
