@@ -175,7 +175,7 @@ def test_the_folder_may_say_what_the_model_was_trained_for(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"condition_on_prev_tokens": 3}, "condition_on_previous_text: found 3, expected True or False"),
+        ({"condition_on_prev_tokens": 3}, "condition_on_prev_tokens: found 3, expected true or false"),
         ({"notice": 3}, "notice: found 3, expected a text"),
         ({"suppress_tokens": [-1]}, r"suppress_tokens: found \[-1\], expected a list of ids below"),
         ({"begin_suppress_tokens": "x"}, "begin_suppress_tokens: found 'x', expected a list of ids"),

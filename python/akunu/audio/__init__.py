@@ -2,7 +2,7 @@
 
 ``source`` reads what a caller has (``files`` a file, ``pcm`` an array), ``resample`` brings it to 16 kHz,
 ``mel`` makes the spectrum, ``activity`` finds speech, ``silero`` by a model of the user's. In files whose
-head does not tell the truth, ``parts`` finds what there is (``mpeg``, ``flac``, ``ogg``); ``foreign`` asks
+head does not tell the truth, ``containers`` finds what there is; ``foreign`` asks
 FFmpeg for what libsndfile does not read. ``soundfile``, ``soxr``, ``av`` and ``onnxruntime`` are imported
 when they are needed.
 """

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from akunu.audio.containers import recordings
 from akunu.audio.foreign import Foreign, foreign_recording, remedy
-from akunu.audio.parts import Bytes, Part, recordings
+from akunu.audio.parts import Bytes, Part
 from akunu.audio.pcm import Samples, check_rate, from_array
 from akunu.audio.quiet import quiet
 from akunu.base.errors import AudioError, InvalidArgumentError

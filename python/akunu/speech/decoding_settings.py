@@ -16,7 +16,6 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedE
 from akunu.base.json_file import read_optional
 from akunu.describe.config_numbers import shown
 from akunu.speech.languages import language_code
-from akunu.speech.options import TranscriptionOptions
 
 __all__ = ["DecodingSettings", "check_preprocessor"]
 
@@ -24,13 +23,13 @@ _HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
 """Of `preprocessor_config.json`: how sound becomes the input of every Whisper model."""
 
 
-_OPTIONS: Final = {
-    "condition_on_prev_tokens": "condition_on_previous_text",
-    "logprob_threshold": "log_prob_threshold",
-    "no_speech_threshold": "no_speech_threshold",
-    "compression_ratio_threshold": "compression_ratio_threshold",
+_OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {
+    "condition_on_prev_tokens": ("condition_on_previous_text", (bool,), "true or false"),
+    "logprob_threshold": ("log_prob_threshold", (int, float), "a number"),
+    "no_speech_threshold": ("no_speech_threshold", (int, float), "a number"),
+    "compression_ratio_threshold": ("compression_ratio_threshold", (int, float), "a number"),
 }
-"""Transformers' names of options of `akunu.speech.options.TranscriptionOptions`."""
+"""Transformers' names of options of `akunu.speech.options.TranscriptionOptions`, and what they may be."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +136,14 @@ def _ids(said: Mapping[str, object], name: str, vocab_size: int) -> tuple[int, .
 
 def _options(said: Mapping[str, object]) -> dict[str, Any]:
     """Those of the caller's options for which the model's files name a value."""
-    found: dict[str, Any] = {name: said[key] for key, name in _OPTIONS.items() if said.get(key) is not None}
-    TranscriptionOptions(**found)  # refuses what is none of their values
+    found: dict[str, Any] = {}
+    for key, (name, kinds, expected) in _OPTIONS.items():
+        value = said.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ModelFileError(f"{key}: found {shown(value)}, expected {expected}")
+        found[name] = value
     return found
 
 
