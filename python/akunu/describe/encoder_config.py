@@ -350,6 +350,7 @@ def _hf_encoder(
     row = ENCODERS[kind.arch]
     refuse_unknown_features(config, _NEUTRAL)
     config = {key: value for key, value in config.items() if key not in kind.foreign}
+    config |= {usual: config[own] for usual, own in kind.numbers.items() if own in config}
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
     found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
@@ -359,7 +360,10 @@ def _hf_encoder(
     first_names = f"{prefixes[0]}embeddings.LayerNorm.gamma" in found  # TensorFlow's, of the first years
 
     def named(rule: TensorRule) -> str:
-        name = prefixes[0] + rule.hf
+        name = rule.hf
+        for pattern, own in kind.names:
+            name = re.sub(pattern, own, name)
+        name = prefixes[0] + name
         return _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name) if first_names else name
 
     head = kind.head or row.head

@@ -9,6 +9,7 @@ from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
+from akunu.tokenizer.older_files import FILES as OLDER_FILES
 
 __all__ = ["TRANSFORMER", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
 
@@ -144,6 +145,8 @@ def folder_files(files: Sequence[str]) -> list[str]:
     if not weights or not {"config.json", "modules.json"} & set(top):
         return []
     more = sorted(file for file in files if _TEMPLATE.fullmatch(file) or _MODULE.fullmatch(file))
+    if "tokenizer.json" in top:  # which says what older files say
+        top = [file for file in top if file not in OLDER_FILES and file != "merges.txt"]
     first = next(file for file in ("config.json", "modules.json") if file in top)
     return list(dict.fromkeys([first, *(file for file in MODEL_FILES if file in top), *more, *weights]))
 

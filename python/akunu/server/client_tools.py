@@ -8,11 +8,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from akunu.server.errors import ApiError
-from akunu.server.fields import Fields, refuse_others
+from akunu.server.fields import Fields, refuse_others, without_nulls
 
 __all__ = ["client_tools"]
 
 F = TypeVar("F", bound=Fields)
+
+
+def _converted(tool: dict[str, Any], kind: type[F]) -> F:
+    try:
+        return msgspec.convert(tool, kind)
+    except msgspec.ValidationError as error:
+        try:
+            return without_nulls(tool, kind, error)
+        except ApiError:
+            raise error from None
 
 
 def client_tools(
@@ -45,7 +55,7 @@ def client_tools(
             warnings.append(f"tools[{n}]: the type {found!r} is not supported; it was left out")
             continue
         try:
-            checked = msgspec.convert(tool, kind)
+            checked = _converted(tool, kind)
         except msgspec.ValidationError as error:
             message = f"tools[{n}]: {error}".replace("`", "")
             raise ApiError(400, message, param=f"tools[{n}]", code="invalid_type") from error

@@ -97,6 +97,7 @@ class _Answer:
         self._previous = _previous(server, asked, fields)
         self._earlier = _conversation(self._previous)
         self._turn, warnings = fields.turn(self._earlier)
+        warnings = [*asked.ignored, *warnings]
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}

@@ -78,7 +78,10 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/v1/messages", messages, "Anthropic's messages", MessagesRequest),
     Endpoint("POST", "/v1/messages/count_tokens", count_tokens, "Tokens of a request", CountRequest),
     Endpoint("POST", "/v1/embeddings", embeddings, "Vectors of texts", EmbeddingRequest),
-    Endpoint("POST", "/v1/rerank", rerank, "Documents by their relevance for a query", RerankRequest),
+    *(
+        Endpoint("POST", path, rerank, "Documents by their relevance for a query", RerankRequest)
+        for path in ("/v1/rerank", "/v2/rerank", "/rerank")
+    ),
     Endpoint(
         "POST",
         "/v1/audio/transcriptions",
