@@ -100,7 +100,8 @@ def _by_av(file: IO[bytes], name: str, stack: ExitStack) -> Foreign | None:
     options = {"format_whitelist": _FORMATS, "protocol_whitelist": "file,pipe"}
     container: Any
     try:
-        container = stack.enter_context(av.open(file, options=options, metadata_errors="ignore"))
+        # A temporary file's own mode is "w+b".
+        container = stack.enter_context(av.open(file, "r", options=options, metadata_errors="ignore"))
     except av.FFmpegError:
         return None
     streams = container.streams.audio
