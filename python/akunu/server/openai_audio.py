@@ -219,7 +219,8 @@ async def _segments(
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
-            stream = await asyncio.to_thread(opened)  # a grammar takes time to compile
+            forms = fields.grammar or fields.regex or fields.choice
+            stream = await (server.beside.form(opened) if forms else asyncio.to_thread(opened))
             async with stream:
                 while (segment := await _next(server, asked, entry, stream)) is not None:
                     yield segment
