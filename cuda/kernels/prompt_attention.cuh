@@ -358,6 +358,9 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         sum += shuffle_xor(sum, 2);
         const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
         if (m >= n) continue;
+        // Scores are those of base 2.
+        const float* sinks = b.buffer<float>(5);
+        if (sinks) sum += power_of_two(sinks[run.kv * group + m % group] * kLog2E - tile.top[r]);
         float* to = b.buffer<float>(2) + row_at(m) + 2 * (lane_id() % 4);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) {
@@ -390,7 +393,9 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
         attend<kType, kGroup>(
             b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first, range.end,
-            [&](u32 g, u32 d, float v, const HeadState& head) { to[g * p.head_dim + d] = v / head.sum; });
+            [&](u32 g, u32 d, float v, const HeadState& head) {
+                to[g * p.head_dim + d] = v / (head.sum + sink_weight(b.buffer<float>(5), kv * group + g, head.top));
+            });
     }
 }
 
