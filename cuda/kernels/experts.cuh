@@ -149,40 +149,61 @@ struct ChosenTiles {
           choices(reinterpret_cast<u16*>(tiles + kMostTiles)) {}
     static_assert(kAt + (kMostExperts + kMostTiles) * 4 + kMostTileChoices * 2 <= kManyRowsBytes, "there is room");
 
-    // Returns how many tiles there are, of up to `rows` choices.
-    AKUNU_DEVICE u32 sort(const u32* ids, u32 n, u32 experts, u32 rows) const {
+    // Returns how many tiles there are, of up to `rows` choices. All blocks find the same order, that of the choices:
+    // each takes other parts of it. A warp sorts a part of the choices; how many of each expert the warps before it have
+    // is where the stages will be.
+    AKUNU_DEVICE u32 sort(Block b, const u32* ids, u32 n, u32 experts, u32 rows) const {
+        static_assert(kWarps * kMostExperts * 4 <= kAt, "there is room");
+        u32* const cursors = reinterpret_cast<u32*>(b.shared());  // [warp][expert]
+        u32* const mine = cursors + warp_id() * experts;
         u32& all = tiles[kMostTiles - 1];
+        const u32 each = rounded_up((n + kWarps - 1) / kWarps, 32), begin = smaller(warp_id() * each, n),
+                  end = smaller(begin + each, n);
         sync_block();
-        for (u32 e = thread_id(); e < experts; e += kThreads) ends[e] = 0;
+        for (u32 i = thread_id(); i < kWarps * experts; i += kThreads) cursors[i] = 0;
         sync_block();
-        for (u32 i = thread_id(); i < n; i += kThreads) atomic_add(ends + smaller(ids[i], experts - 1), 1u);
+        for (u32 i = begin + lane_id(); i < end; i += 32) atomic_add(mine + smaller(ids[i], experts - 1), 1u);
         sync_block();
-        if (warp_id() == 0) {
-            // Sums of the experts before, 32 at a time.
-            u32 begin = 0, n_tiles = 0;
-            for (u32 first = 0; first < experts; first += 32) {
-                const u32 e = first + lane_id(), count = e < experts ? ends[e] : 0, mine = (count + rows - 1) / rows;
-                u32 before = 0, tiles_before = 0, total = 0, all_tiles = 0;
-                const u64 both = sum_before(u64(mine) << 32 | count);
-                before = u32(both);
-                tiles_before = u32(both >> 32);
-                const u64 sum = reduce_warp(u64(mine) << 32 | count, Add());
-                total = u32(sum);
-                all_tiles = u32(sum >> 32);
-                if (e < experts) ends[e] = begin + before;  // until its choices are there
-                for (u32 i = 0; i < mine; ++i) tiles[n_tiles + tiles_before + i] = e | i << 16;
-                begin += total;
-                n_tiles += all_tiles;
+        if (warp_id() == 0) place(cursors, experts, rows, all);
+        sync_block();
+        for (u32 first = begin; first < end; first += 32) {
+            const u32 i = first + lane_id(), id = i < end ? smaller(ids[i], experts - 1) : u32(kMostExperts);
+            // Lanes with the same expert.
+            u32 peers = ~0u;
+            for (u32 bit = 1; bit <= kMostExperts; bit *= 2) {
+                const u32 have = vote((id & bit) != 0);
+                peers &= id & bit ? have : ~have;
             }
-            if (lane_id() == 0) all = n_tiles;
+            const u32 before = ones_in(peers & ((1u << lane_id()) - 1));
+            if (i < end) choices[mine[id] + before] = u16(i);
+            sync_warp();
+            if (i < end && before == 0) mine[id] += ones_in(peers);
+            sync_warp();
         }
         sync_block();
-        const u32 found = all;
-        for (u32 i = thread_id(); i < n; i += kThreads) {
-            choices[atomic_add(ends + smaller(ids[i], experts - 1), 1u)] = u16(i);
+        return all;
+    }
+    // By a warp, from how many choices of each expert the warps have: where these go, and the tiles; 32 experts at a time.
+    AKUNU_DEVICE void place(u32* cursors, u32 experts, u32 rows, u32& all) const {
+        u32 begin = 0, n_tiles = 0;
+        for (u32 first = 0; first < experts; first += 32) {
+            const u32 e = first + lane_id();
+            u32 count = 0;
+            for (u32 w = 0; e < experts && w < kWarps; ++w) count += cursors[w * experts + e];
+            const u32 parts = (count + rows - 1) / rows;
+            const u64 both = u64(parts) << 32 | count, before = sum_before(both), sum = reduce_warp(both, Add());
+            u32 at = begin + u32(before);
+            for (u32 w = 0; e < experts && w < kWarps; ++w) {
+                const u32 of_warp = cursors[w * experts + e];
+                cursors[w * experts + e] = at;
+                at += of_warp;
+            }
+            if (e < experts) ends[e] = at;
+            for (u32 i = 0; i < parts; ++i) tiles[n_tiles + u32(before >> 32) + i] = e | i << 16;
+            begin += u32(sum);
+            n_tiles += u32(sum >> 32);
         }
-        sync_block();
-        return found;
+        if (lane_id() == 0) all = n_tiles;
     }
     // Of lanes before this one.
     AKUNU_DEVICE static u64 sum_before(u64 v) {
@@ -319,7 +340,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_tiles(Block b) {
     const u32 columns = (2 * p.n + T::kN - 1) / T::kN;
     each_pass(p.rows, p.chosen, [&](u32 first_row, u32 rows) {
         const u32 first = first_row * p.chosen;
-        const u32 tiles = sorted.sort(b.buffer<u32>(5) + first, rows * p.chosen, p.experts, T::kM);
+        const u32 tiles = sorted.sort(b, b.buffer<u32>(5) + first, rows * p.chosen, p.experts, T::kM);
         for (u32 u = b.first(); u < tiles * columns; u += b.blocks()) {
             const ExpertPart part(sorted, u % tiles, T::kM);
             const u32 n0 = u / tiles * (T::kN / 2);
@@ -357,7 +378,7 @@ AKUNU_DEVICE_CALL void experts_down_tiles(Block b) {
     u32 ticket = 0;
     each_pass(p.rows, p.chosen, [&](u32 first_row, u32 rows) {
         const u32 first = first_row * p.chosen;
-        const u32 tiles = sorted.sort(ids + first, rows * p.chosen, p.experts, T::kM);
+        const u32 tiles = sorted.sort(b, ids + first, rows * p.chosen, p.experts, T::kM);
         for (u32 u = b.first(); u < tiles * columns; u += b.blocks()) {
             const ExpertPart part(sorted, u % tiles, T::kM);
             const u32 column = u / tiles, n0 = column * T::kN;

@@ -18,20 +18,15 @@ struct Texts {
         const u32 i = from + lane_id();
         return vote(i < rows && (i == 0 || all[i].slot != all[i - 1].slot));
     }
-    AKUNU_DEVICE static u32 ones(u32 bits) {
-        u32 n = 0;
-        for (; bits; bits &= bits - 1) ++n;
-        return n;
-    }
     AKUNU_DEVICE u32 count() const {
         u32 n = 0;
-        for (u32 from = 0; from < rows; from += 32) n += ones(begins(from));
+        for (u32 from = 0; from < rows; from += 32) n += ones_in(begins(from));
         return n;
     }
     // The rows of text i.
     AKUNU_DEVICE TextRows at(u32 i) const {
         u32 from = 0, bits = begins(0);
-        for (u32 n = ones(bits); n <= i; n = ones(bits)) {
+        for (u32 n = ones_in(bits); n <= i; n = ones_in(bits)) {
             i -= n;
             from += 32;
             bits = begins(from);
