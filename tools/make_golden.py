@@ -12,11 +12,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import folders, hf, qwen35, tiny  # noqa: E402
+from models import families, folders, hf, qwen35, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -25,9 +27,13 @@ MIN_DISTINCT = 10
 END_ID = 2
 
 
-def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
+def make(row: tiny.Tiny | qwen35.Qwen35 | families.Family) -> None:
     """Write the golden file of one model."""
-    if isinstance(row, qwen35.Qwen35):
+    if isinstance(row, families.Family):
+        with tempfile.TemporaryDirectory() as folder:
+            model = hf.family_model(row, Path(folder))
+        weights = families.weights(row)
+    elif isinstance(row, qwen35.Qwen35):
         model, weights = hf.qwen35_model(row), qwen35.weights(row)
     else:
         model, weights = hf.model(row), tiny.weights(row)
@@ -40,13 +46,29 @@ def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
     else:
         raise SystemExit(f"{row.name}: no prompt without a near tie; change the seed")
     with tempfile.TemporaryDirectory() as folder:
+        if isinstance(row, families.Family):
+            write(row.name, model, prompt, ids, gaps, weights, attempt)
+            return
         model.save_pretrained(folder)
         (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
         for name in ("config.json", "generation_config.json"):
             shutil.copy(Path(folder) / name, folders.HF_DIR / row.name)
+    write(row.name, model, prompt, ids, gaps, weights, attempt)
+
+
+def write(
+    name: str,
+    model: Any,
+    prompt: list[int],
+    ids: list[int],
+    gaps: npt.NDArray[np.float32],
+    weights: tiny.Weights,
+    attempt: int,
+) -> None:
+    """Write what the model computes."""
     logits = hf.logits(model, prompt)
     np.savez_compressed(
-        tiny.GOLDEN_DIR / f"{row.name}.npz",
+        tiny.GOLDEN_DIR / f"{name}.npz",
         prompt=np.asarray(prompt, np.int32),
         logits=logits.astype(np.float32),
         ids=np.asarray(ids, np.int32),
@@ -54,7 +76,7 @@ def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
         fingerprint=np.asarray(tiny.fingerprint(weights)),
     )
     print(
-        f"{row.name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
+        f"{name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
         f"distinct ids {len(set(ids))}/{NEW_TOKENS}  logit spread {logits.std():.2f}"
     )
 
@@ -62,7 +84,9 @@ def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, tiny.Tiny | qwen35.Qwen35] = {**tiny.EVERY, **qwen35.ALL}
+    rows: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family] = {
+        **tiny.EVERY, **qwen35.ALL, **families.ALL,
+    }  # fmt: skip
     for name in names or list(rows):
         make(rows[name])
 

@@ -12,21 +12,29 @@ Hugging Face Transformers, against which tests/models checks every row.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from akunu.describe.config_keys import SOFT_CAPS
+from akunu.describe.expert_rules import (
+    BIASED_EXPERTS,
+    DELTA_NET,
+    expert_layers,
+    expert_rules,
+    shared_rules,
+)
 from akunu.describe.tensor_rules import (
     Architecture,
     Gate,
     LayerKind,
     LayerNumbers,
+    MixerKind,
     Router,
     TensorRule,
 )
 
-__all__ = ["ARCHITECTURES", "with_expert_form", "with_fused_qkv"]
+__all__ = ["ARCHITECTURES", "with_fused_qkv"]
 
 
 def _one_kind(*tensors: TensorRule) -> Mapping[str, LayerKind]:
@@ -114,155 +122,34 @@ def _qkv_bias(*, optional: bool) -> tuple[TensorRule, ...]:
     )
 
 
-_EXPERT_PARTS = (("gate", "expert_dim", "dim"), ("up", "expert_dim", "dim"), ("down", "dim", "expert_dim"))
-
-
-def _experts_form(
-    source: str = "", hf: str = "", parts: Sequence[str] = ("gate", "up", "down")
-) -> tuple[TensorRule, ...]:
-    """The matrices of the experts; `{part}` in a checkpoint's name stands for one of `parts`."""
-    return tuple(
-        TensorRule(
-            source.replace("{part}", own),
-            hf.replace("{part}", part),
-            ((f"experts_{own}", rows),),
-            cols,
-            count="n_experts",
-        )
-        for part, (own, rows, cols) in zip(parts, _EXPERT_PARTS, strict=True)
-    )
-
-
-def _fused_form(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -> tuple[TensorRule, ...]:
-    """The same where gate and up are one matrix of each expert."""
-    return (
-        TensorRule(
-            source[0],
-            hf[0],
-            (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
-            "dim",
-            count="n_experts",
-        ),
-        TensorRule(source[1], hf[1], (("experts_down", "dim"),), "expert_dim", count="n_experts"),
-    )
-
-
-_GGUF_EXPERTS = _B + "ffn_{part}_exps.weight"
-_EXPERTS = (
-    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.gate.weight", (("router", "n_experts"),), "dim"),
-    *_experts_form(_GGUF_EXPERTS, _H + "mlp.experts.{e}.{part}_proj.weight"),
-)
-_MIXTRAL_EXPERTS = (
-    TensorRule(
-        _B + "ffn_gate_inp.weight", _H + "block_sparse_moe.gate.weight", (("router", "n_experts"),), "dim"
-    ),
-    *_experts_form(_GGUF_EXPERTS, _H + "block_sparse_moe.experts.{e}.{part}.weight", ("w1", "w3", "w2")),
-)
-_SHARED_EXPERT = (
-    _matrix(
-        _B + "ffn_gate_inp_shexp.weight", _H + "mlp.shared_expert_gate.weight", "shared_router", "one", "dim"
-    ),
-    *(
-        _matrix(
-            f"{_B}ffn_{part}_shexp.weight",
-            f"{_H}mlp.shared_expert.{part}_proj.weight",
-            f"shared_{part}",
-            rows,
-            cols,
-        )
-        for part, rows, cols in (
-            ("gate", "shared_dim", "dim"),
-            ("up", "shared_dim", "dim"),
-            ("down", "dim", "shared_dim"),
-        )
-    ),
-)
-_BIASED_ROUTER = (
-    TensorRule(_B + "ffn_gate_inp.weight", _H + "mlp.router.weight", (("router", "n_experts"),), "dim"),
-    TensorRule(_B + "ffn_gate_inp.bias", _H + "mlp.router.bias", (("router_bias", "n_experts"),)),
-)
-# In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.
-_BIASED_EXPERTS = (
-    *_experts_form(_GGUF_EXPERTS),
-    *(
-        TensorRule(f"{_B}ffn_{part}_exps.bias", "", ((f"experts_{part}_bias", rows),), count="n_experts")
-        for part, rows, _ in _EXPERT_PARTS
-    ),
-    TensorRule(
-        "",
-        _H + "mlp.experts.gate_up_proj",
-        (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
-        "dim",
-        count="n_experts",
-        interleaved=True,
-    ),
-    TensorRule(
-        "",
-        _H + "mlp.experts.gate_up_proj_bias",
-        (("experts_gate_bias", "expert_dim"), ("experts_up_bias", "expert_dim")),
-        count="n_experts",
-        interleaved=True,
-    ),
-    TensorRule("", _H + "mlp.experts.down_proj", (("experts_down", "dim"),), "expert_dim", count="n_experts"),
-    TensorRule("", _H + "mlp.experts.down_proj_bias", (("experts_down_bias", "dim"),), count="n_experts"),
-)
 _SINKS = (_vector(_B + "attn_sinks.weight", _H + "self_attn.sinks", "attn_sinks", "n_heads"),)
-# Other ways to store the experts: gate and up in one, each expert a tensor of its own in files before 2024;
-# Transformers' own since its version 5, MLX.
-_GGUF_FORMS = (
-    _fused_form(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
-    _experts_form(source=_B + "ffn_{part}.{e}.weight"),
-)
-_HF_FORMS = (
-    _fused_form(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
-    _fused_form(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
-    _experts_form(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
-    _experts_form(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
-)
+_ForwardKind = Literal["feed_forward", "experts"]
 
 
-def with_expert_form(
-    rules: Iterable[TensorRule], has: Callable[[str], bool], layer: int, *, hf: bool = False
-) -> tuple[TensorRule, ...]:
-    """The rules of a layer, with those of its experts as the file stores them.
-
-    `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
-    """
-    found = tuple(rules)
-
-    def present(form: tuple[TensorRule, ...]) -> bool:
-        name = form[0].hf if hf else form[0].source
-        return has(name.replace("{n}", str(layer)).replace("{e}", "0"))
-
-    found = tuple(rule for rule in found if (rule.hf if hf else rule.source))
-    own = tuple(rule for rule in found if rule.parts[0][0] in ("experts_gate", "experts_up", "experts_down"))
-    if not own or present(own):
-        return found
-    for form in _HF_FORMS if hf else _GGUF_FORMS:
-        if present(form):
-            return (*(rule for rule in found if rule not in own), *form)
-    return found
-
-
-def _sparse_layers(numbers: LayerNumbers, n_layers: int) -> list[str]:
-    """Layers with experts and, where the configuration of a checkpoint names such, without."""
-    if numbers.integer("n_experts") == 0:
-        return ["dense"] * n_layers
-    dense, step = numbers.get("mlp_only_layers"), numbers.get("decoder_sparse_step")
-    skipped = dense if isinstance(dense, list) else []
-    every = step if isinstance(step, int) and step > 0 else 1
-    return ["experts" if n not in skipped and (n + 1) % every == 0 else "dense" for n in range(n_layers)]
-
-
-def _dense_or_experts(
-    attention: tuple[TensorRule, ...], dense: tuple[TensorRule, ...], experts: tuple[TensorRule, ...]
+def _mixed_layers(
+    mixers: Mapping[MixerKind, Sequence[TensorRule]], forwards: Mapping[_ForwardKind, Sequence[TensorRule]]
 ) -> Mapping[str, LayerKind]:
+    """Layers of any of the `mixers` and any of the `forwards`, which `_named_layers` tells apart."""
     return MappingProxyType(
         {
-            "dense": LayerKind((*attention, *dense)),
-            "experts": LayerKind((*attention, *experts), ("attention", "experts")),
+            f"{mixer}, {forward}": LayerKind((*own, *rules), (mixer, forward))
+            for mixer, own in mixers.items()
+            for forward, rules in forwards.items()
         }
     )
+
+
+def _named_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
+    """The kind of each layer of attention and a feed-forward, or experts."""
+    experts = expert_layers(numbers, n_layers)
+    return [f"attention, {'experts' if sparse else 'feed_forward'}" for sparse in experts]
+
+
+def _delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
+    """The same where most layers have a delta net in attention's place."""
+    mixers = ["delta_net" if recurrent else "attention" for recurrent in numbers.recurrent_layers()]
+    named = _named_layers(numbers, n_layers)
+    return [name.replace("attention", mixer) for name, mixer in zip(named, mixers, strict=False)]
 
 
 def with_fused_qkv(
@@ -296,30 +183,6 @@ _FOLDER_BIAS = tuple(
 _PROJECTIONS = (*_QKV, *_ATTN_OUTPUT, *_GATE_UP, *_DOWN)
 _PLAIN_LAYER = (*_NORMS, *_PROJECTIONS)
 
-_DELTA_NET = (
-    _matrix(
-        _B + "attn_qkv.weight", _H + "linear_attn.in_proj_qkv.weight", "delta_qkv", "delta_channels", "dim"
-    ),
-    _matrix(_B + "attn_gate.weight", _H + "linear_attn.in_proj_z.weight", "delta_z", "delta_values", "dim"),
-    _matrix(
-        _B + "ssm_beta.weight", _H + "linear_attn.in_proj_b.weight", "delta_b", "delta_value_heads", "dim"
-    ),
-    _matrix(
-        _B + "ssm_alpha.weight", _H + "linear_attn.in_proj_a.weight", "delta_a", "delta_value_heads", "dim"
-    ),
-    _matrix(
-        _B + "ssm_conv1d.weight",
-        _H + "linear_attn.conv1d.weight",
-        "delta_conv",
-        "delta_channels",
-        "delta_taps",
-    ),
-    # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
-    _vector(_B + "ssm_a", _H + "linear_attn.A_log", "delta_decay", "delta_value_heads"),
-    _vector(_B + "ssm_dt.bias", _H + "linear_attn.dt_bias", "delta_dt_bias", "delta_value_heads"),
-    _vector(_B + "ssm_norm.weight", _H + "linear_attn.norm.weight", "delta_norm", "delta_value_dim"),
-    _matrix(_B + "ssm_out.weight", _H + "linear_attn.out_proj.weight", "delta_output", "dim", "delta_values"),
-)
 _GATED_Q = TensorRule(
     _B + "attn_q.weight",
     _H + "self_attn.q_proj.weight",
@@ -335,9 +198,22 @@ _SHIFTED_NORMS = (
 )
 
 
-def _delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
-    """The kind of each layer of a model with delta nets and attention."""
-    return ["delta_net" if recurrent else "attention" for recurrent in numbers.recurrent_layers()[:n_layers]]
+_DELTA_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
+    "delta_net": (*_SHIFTED_NORMS, *DELTA_NET),
+    "attention": (*_SHIFTED_NORMS, _GATED_Q, *_QKV[1:], *_ATTN_OUTPUT, *_QK_NORM),
+}
+_GATED_SHARED = (*expert_rules(), *shared_rules("mlp.shared_expert.", "mlp.shared_expert_gate.weight"))
+_QWEN3_MOE = _mixed_layers(
+    {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS)},
+    {"feed_forward": (*_GATE_UP, *_DOWN), "experts": expert_rules()},
+)
+_WHOLE_QK_NORM = (
+    _vector(_B + "attn_q_norm.weight", _H + "self_attn.q_norm.weight", "attn_q_norm", "q_dim"),
+    _vector(_B + "attn_k_norm.weight", _H + "self_attn.k_norm.weight", "attn_k_norm", "kv_dim"),
+)
+# Ollama's files have all parts of a model in one.
+_PREDICTION = {"mtp.*": "multi-token prediction", "blk.*.nextn.*": "multi-token prediction"}
+_TOWERS = {"v.*": "images", "mm.*": "images"}
 
 
 # Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
@@ -350,12 +226,14 @@ _ROWS = (
         rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
         activation="silu",
         tensors=_GLOBAL,
-        layers=_dense_or_experts(
-            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
-            (*_GATE_UP, *_DOWN, *_FFN_BIAS),
-            _MIXTRAL_EXPERTS,
+        layers=_mixed_layers(
+            {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=True), *_OUTPUT_BIAS)},
+            {
+                "feed_forward": (*_GATE_UP, *_DOWN, *_FFN_BIAS),
+                "experts": expert_rules("block_sparse_moe.", parts=("w1", "w3", "w2")),
+            },
         ),
-        layer_kinds=_sparse_layers,
+        layer_kinds=_named_layers,
         router=Router(),
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
@@ -381,12 +259,11 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=_GLOBAL,
-        layers=_dense_or_experts(
-            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=False)),
-            (*_GATE_UP, *_DOWN),
-            (*_EXPERTS, *_SHARED_EXPERT),
+        layers=_mixed_layers(
+            {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=False))},
+            {"feed_forward": (*_GATE_UP, *_DOWN), "experts": _GATED_SHARED},
         ),
-        layer_kinds=_sparse_layers,
+        layer_kinds=_named_layers,
         router=Router(renormalise=False),
     ),
     Architecture(
@@ -395,13 +272,68 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=_GLOBAL,
-        layers=_dense_or_experts(
-            (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_QK_NORM, *_qkv_bias(optional=True), *_OUTPUT_BIAS),
-            (*_GATE_UP, *_DOWN),
-            _EXPERTS,
-        ),
-        layer_kinds=_sparse_layers,
+        layers=_QWEN3_MOE,
+        layer_kinds=_named_layers,
         router=Router(),
+    ),
+    Architecture(
+        name="qwen3vlmoe",
+        summary="Qwen 3 VL with experts, as a model of text",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_QWEN3_MOE,
+        layer_kinds=_named_layers,
+        router=Router(),
+        left_out=_TOWERS,
+    ),
+    Architecture(
+        name="glm4moe",
+        summary="GLM 4.5, 4.6 and 4.7 with experts",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_mixed_layers(
+            {
+                "attention": (
+                    *_SHIFTED_NORMS,
+                    *_QKV,
+                    *_qkv_bias(optional=True),
+                    *_ATTN_OUTPUT,
+                    *(dataclasses.replace(rule, optional=True) for rule in _QK_NORM),
+                )
+            },
+            {
+                "feed_forward": (*_GATE_UP, *_DOWN),
+                "experts": (
+                    *expert_rules(choice_bias="gate.e_score_correction_bias"),
+                    *shared_rules(),
+                ),
+            },
+        ),
+        layer_kinds=_named_layers,
+        router=Router("sigmoid", sum_eps=1e-20),
+        left_out=_PREDICTION,
+    ),
+    Architecture(
+        name="minimax-m2",
+        summary="MiniMax M2, M2.1 and M2.5",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_mixed_layers(
+            {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_WHOLE_QK_NORM)},
+            {
+                "experts": expert_rules(
+                    "block_sparse_moe.",
+                    parts=("w1", "w3", "w2"),
+                    choice_bias="e_score_correction_bias",
+                ),
+            },
+        ),
+        layer_kinds=_named_layers,
+        router=Router("sigmoid"),
+        norms_whole_rows=True,
     ),
     Architecture(
         name="gpt-oss",
@@ -425,8 +357,7 @@ _ROWS = (
                         *_ATTN_OUTPUT,
                         *(dataclasses.replace(rule, optional=False) for rule in _OUTPUT_BIAS),
                         *_SINKS,
-                        *_BIASED_ROUTER,
-                        *_BIASED_EXPERTS,
+                        *BIASED_EXPERTS,
                     ),
                     ("attention", "experts"),
                 )
@@ -500,28 +431,36 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=_GLOBAL,
-        layers=MappingProxyType(
-            {
-                "delta_net": LayerKind(
-                    (*_SHIFTED_NORMS, *_DELTA_NET, *_GATE_UP, *_DOWN), ("delta_net", "feed_forward")
-                ),
-                "attention": LayerKind(
-                    (*_SHIFTED_NORMS, _GATED_Q, *_QKV[1:], *_ATTN_OUTPUT, *_QK_NORM, *_GATE_UP, *_DOWN)
-                ),
-            }
-        ),
+        layers=_mixed_layers(_DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN)}),
         layer_kinds=_delta_layers,
         features=("ssm.",),
-        # Ollama's files have all parts of the model in one.
-        left_out=MappingProxyType(
-            {
-                "mtp.*": "multi-token prediction",
-                "blk.*.nextn.*": "multi-token prediction",
-                "v.*": "images",
-                "mm.*": "images",
-            }
-        ),
+        left_out=_PREDICTION | _TOWERS,
         value_heads_grouped=False,  # the converter reorders them
+    ),
+    Architecture(
+        name="qwen35moe",
+        summary="Qwen 3.5, 3.6 and 3.8 with experts: 35B-A3B, 122B-A10B, 397B-A17B",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_mixed_layers(_DELTA_MIXERS, {"experts": _GATED_SHARED}),
+        layer_kinds=_delta_layers,
+        features=("ssm.",),
+        left_out=_PREDICTION | _TOWERS,
+        value_heads_grouped=False,
+        router=Router(),
+    ),
+    Architecture(
+        name="qwen3next",
+        summary="Qwen 3 Next and Qwen 3 Coder Next",
+        rope_style="half",
+        activation="silu",
+        tensors=_GLOBAL,
+        layers=_mixed_layers(_DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN), "experts": _GATED_SHARED}),
+        layer_kinds=_delta_layers,
+        features=("ssm.",),
+        left_out=_PREDICTION | _TOWERS,
+        router=Router(),
     ),
 )
 

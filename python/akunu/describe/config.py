@@ -12,13 +12,13 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES, with_expert_form, with_fused_qkv
+from akunu.describe.architectures import ARCHITECTURES, with_fused_qkv
 from akunu.describe.blocks import (
     Attention,
     Block,
@@ -48,7 +48,9 @@ from akunu.describe.config_numbers import (
     delta_sizes,
     shown,
 )
+from akunu.describe.expert_rules import stored_rules
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
+from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
     LayerTensors,
     TensorInfo,
@@ -62,7 +64,6 @@ from akunu.describe.tensor_rules import (
     Activation,
     Architecture,
     Gate,
-    Gating,
     LayerKind,
     MixerKind,
     Pooling,
@@ -117,6 +118,11 @@ class EncoderConfig:
     pooling: Pooling
     head: tuple[tuple[int, str], ...] = ()
     task: Literal["embed", "rank"] = "embed"
+
+    @property
+    def n_labels(self) -> int:
+        """How many scores there are for an input; 0 for a model that makes vectors."""
+        return self.head[-1][0] if self.task == "rank" and self.head else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +226,8 @@ class ModelConfig:
 
     @property
     def bidirectional(self) -> bool:
-        """A query also sees the keys after it."""
-        return bool(self._shared(Attention, "bidirectional"))
+        """A query also sees the keys after it; True of a model without attention."""
+        return not self.mixers(Attention) or bool(self._shared(Attention, "bidirectional"))
 
     @property
     def ffn_dim(self) -> int:
@@ -294,6 +300,7 @@ def model_config(
     delta_net: DeltaNet | None = None,
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
+    norms_whole_rows: bool = False,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -317,6 +324,7 @@ def model_config(
             rope=rope,
             softcap=softcap,
             bidirectional=bidirectional,
+            norms_whole_rows=norms_whole_rows,
         )
 
     def feed_forward(n: int) -> FeedForward:
@@ -331,7 +339,7 @@ def model_config(
             own.dim,
             activation,
             router,
-            shared_dim=own.shared_dim,
+            shared_dim=own.shared_dim if kinds[n].has("shared_gate") else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -388,7 +396,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     """
     arch = _architecture(gguf.metadata)
     meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
-    known = (("attention.causal",) if arch.bidirectional else ()) + (_EXPERT_KEYS if arch.router else ())
+    known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
     meta.refuse_unknown_features(*known, prefixes=arch.features)
@@ -415,7 +423,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         sizes.symbols(vocab_size),
         [
             LayerTensors(
-                with_expert_form(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
+                stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
                 sizes.layer_symbols(n) | (delta.symbols() if delta else {}),
             )
             for n, kind in enumerate(kinds)
@@ -441,7 +449,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
         kinds=kinds,
-        router=_router(arch, meta),
+        router=gguf_router(arch, meta, meta.suffixes),
+        norms_whole_rows=arch.norms_whole_rows,
         gate=arch.gate,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
         delta_net=delta_net_of(delta, grouped=arch.value_heads_grouped),
@@ -457,31 +466,6 @@ def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes |
 def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
     """The mixer of those sizes."""
     return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
-
-
-_EXPERT_KEYS: Final = ("expert_count", "expert_used_count")
-
-_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
-"""By `expert_gating_func`, which counts from 1."""
-
-
-def _router(arch: Architecture, meta: GgufNumbers) -> ExpertRouter | None:
-    """How the model of a GGUF file chooses experts; as the architecture does where it does not say it."""
-    if arch.router is None:
-        return None
-    gating, renormalise = arch.router.gating, arch.router.renormalise
-    code = meta.suffixed("expert_gating_func")
-    if code is not None and code != 0:
-        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
-            raise UnsupportedError(
-                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
-                f"{', '.join(_GATINGS)}"
-            )
-        gating = _GATINGS[code - 1]
-    flag = meta.suffixed("expert_weights_norm")
-    if isinstance(flag, bool):
-        renormalise = flag
-    return ExpertRouter(gating, renormalise, scale=meta.real("expert_scale"))
 
 
 class GgufNumbers(Numbers):
@@ -509,6 +493,12 @@ class GgufNumbers(Numbers):
 
     def keys(self, key: ConfigKey) -> tuple[str, ...]:
         return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
+
+    @property
+    def suffixes(self) -> dict[str, object]:
+        """The values of all keys of the architecture, by what follows its prefix."""
+        prefix = f"{self.owner}."
+        return {name[len(prefix) :]: self.get(name) for name in self.values if name.startswith(prefix)}
 
     def suffixed(self, suffix: str) -> object:
         """The raw value of `<architecture>.<suffix>`, or None."""

@@ -98,10 +98,14 @@ class Router:
         See the type.
     renormalise
         The weights of the chosen experts are divided by their sum.
+    sum_eps, sum_min
+        This sum is increased by the one, and is at least the other.
     """
 
     gating: Gating = "softmax"
     renormalise: bool = True
+    sum_eps: float = 0.0
+    sum_min: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,10 @@ class LayerKind:
 
     tensors: tuple[TensorRule, ...]
     mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+
+    def has(self, name: str) -> bool:
+        """Whether such a layer may have a canonical tensor of this name."""
+        return any(name == part for rule in self.tensors for part, _ in rule.parts)
 
 
 @dataclass(frozen=True)
@@ -175,6 +183,8 @@ class Architecture:
     value_heads_grouped
         In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
         far apart as there are key heads. In a folder they are neighbours.
+    norms_whole_rows
+        The norms of q and k are over all heads together.
     """
 
     name: str
@@ -195,6 +205,7 @@ class Architecture:
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     value_heads_grouped: bool = True
+    norms_whole_rows: bool = False
     router: Router | None = None
     gate: Gate = field(default_factory=lambda: Gate())
 
@@ -204,6 +215,11 @@ class Architecture:
         return tuple(
             dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
         )
+
+    @property
+    def shares_expert(self) -> bool:
+        """Whether layers with experts have one that all rows share."""
+        return any(kind.has("shared_gate") for kind in self.layers.values())
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
         """The kind of each layer of a model."""

@@ -17,7 +17,14 @@ from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, erro
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_object, read_optional, read_text
 from akunu.describe.config_numbers import shown
-from akunu.describe.encoder_modules import DENSE, makes_vectors, read_modules
+from akunu.describe.encoder_modules import (
+    DENSE,
+    STATIC,
+    is_static,
+    makes_vectors,
+    read_modules,
+    transformer_folder,
+)
 from akunu.describe.quantized import weights_of
 from akunu.describe.sampling import SAMPLING
 
@@ -39,6 +46,7 @@ _VOCABULARIES: Final = ("vocabulary.", "shared_vocabulary.", "source_vocabulary.
 """How files of vocabularies begin that lie beside CTranslate2's `model.bin`."""
 _OPENAI_WHISPER: Final = re.compile(r"((?:tiny|base|small|medium|large)(?:-v\d(?:-turbo)?)?(?:\.en)?)\.pt")
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
+_SERIES = re.compile(r"(?P<stem>.+)-(?P<part>\d{2,6})-of-(?P<of>\d{2,6})\.safetensors")
 
 MODEL_FILES: Final = (
     "config.json",
@@ -48,6 +56,12 @@ MODEL_FILES: Final = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "spiece.model",
     "chat_template.jinja",
     "chat_template.json",
     "modules.json",
@@ -81,9 +95,9 @@ _OTHER_SAMPLING: Final[Mapping[str, object]] = {
 """Keys of `generation_config.json` for what Akunu does not have, with the values that ask for nothing."""
 
 
-def is_model_folder(names: Sequence[str]) -> bool:
-    """Whether a folder with these files holds SafeTensors."""
-    return INDEX in names or any(name.endswith(".safetensors") for name in names)
+def is_model_folder(names: Collection[str]) -> bool:
+    """Whether a folder with these files holds SafeTensors, or Sentence Transformers' modules."""
+    return "modules.json" in names or INDEX in names or any(name.endswith(".safetensors") for name in names)
 
 
 def pickle_error(where: object, names: Iterable[str], model_type: object = None) -> UnsupportedError | None:
@@ -138,7 +152,8 @@ class ModelFolder:
     Parameters
     ----------
     path
-        The folder.
+        The folder. In one of Sentence Transformers the model may lie in a folder of its own, such as
+        `0_Transformer` (`modules.json`).
 
     Attributes
     ----------
@@ -167,25 +182,28 @@ class ModelFolder:
         from akunu import _core
 
         self.path = path
-        shards = _shards(path)
-        if not os.path.lexists(path / "config.json"):
+        self.inside = transformer_folder(path)
+        shards = _shards(self.inside)
+        static = is_static(path)
+        if not os.path.lexists(self.inside / "config.json") and not static:
             raise adapter_error(path, [file.name for file in path.iterdir()]) or ModelFileError(
-                f"{path} has no config.json, without which its weights mean nothing; "
+                f"{self.inside} has no config.json, without which its weights mean nothing; "
                 "fetch the whole repository"
             )
-        self.config = read_object(path / "config.json")
-        self._generation = read_optional(path / "generation_config.json")
+        self.config: dict[str, Any] = (
+            {"model_type": STATIC} if static else read_object(self.inside / "config.json")
+        )
+        self._generation = read_optional(self.inside / "generation_config.json")
         self.modules = read_modules(path, self.config)
         dense = [_dense_weights(layer.path) for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
-            [str(file) for file in [*(path / name for name in shards), *dense]],
+            [str(file) for file in [*(self.inside / name for name in shards), *dense]],
             [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
         )
-        _check_index(path, shards, self.files)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
             "general.name": model_name(path),
-            **_templates(path),
+            **_templates(self.inside),
             # What a speech model's file says of decoding is read with its tokenizer.
             **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
@@ -232,7 +250,7 @@ class ModelFolder:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
         from akunu.tokenizer.hf import tokenizer_from_folder
 
-        return tokenizer_from_folder(self.path, n_tokens, self._end_ids())
+        return tokenizer_from_folder(self.inside, n_tokens, self._end_ids())
 
     def _end_ids(self) -> list[int]:
         """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
@@ -249,7 +267,7 @@ class ModelFolder:
             ids = found if isinstance(found, list) else [found]
             if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
                 raise ModelFileError(
-                    f"{self.path / name}: eos_token_id: found {found!r}, expected one token id or a list"
+                    f"{self.inside / name}: eos_token_id: found {found!r}, expected one token id or a list"
                 )
             return ids
         return []
@@ -266,7 +284,7 @@ class ModelFolder:
         samples = self._generation.get("do_sample")
         if samples is not None and not isinstance(samples, bool):
             raise ModelFileError(
-                f"{self.path / 'generation_config.json'}: do_sample: found {shown(samples)}, "
+                f"{self.inside / 'generation_config.json'}: do_sample: found {shown(samples)}, "
                 "expected true or false"
             )
         if samples is False:
@@ -275,7 +293,7 @@ class ModelFolder:
             value = self._generation.get(key)
             if value is not None and value != neutral:
                 warnings.warn(
-                    f"{self.path / 'generation_config.json'} recommends {key} = {shown(value)}, "
+                    f"{self.inside / 'generation_config.json'} recommends {key} = {shown(value)}, "
                     "which Akunu does not have",
                     RuntimeWarning,
                     stacklevel=4,
@@ -284,26 +302,34 @@ class ModelFolder:
 
 
 def _shards(folder: Path) -> list[str]:
-    """Names of the files with the weights."""
+    """Return the names of the files with the weights.
+
+    The index says which files belong together, and only that: uploads of quantized models often keep the
+    index of the model that they were made of, so a tensor is where the files' own headers say.
+    """
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
         raise ModelFileError(f"{folder}: cannot be read: {error.strerror or error}") from error
     if "model.safetensors" in names:
         return ["model.safetensors"]
-    if INDEX in names:
-        shards = sorted(set(_weight_map(folder).values()))
-        missing = [name for name in shards if name not in names]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise ModelFileError(
-                f"{folder}: of the {len(shards)} shards that {INDEX} names, {missing[0]}{more} is missing; "
-                "fetch it again"
-            )
-        return shards
     found = [name for name in names if name.endswith(".safetensors")]
+    listed = sorted(set(_weight_map(folder).values())) if INDEX in names else []
+    if present := [name for name in listed if name in names]:
+        _refuse_missing(folder, [name for name in listed if name not in present], f"that {INDEX} names")
+        return present
+    series = [match for name in found if (match := _SERIES.fullmatch(name))]
+    if series and len(series) == len(found):
+        first, count = series[0], int(series[0]["of"])
+        digits = len(first["part"])
+        whole = [f"{first['stem']}-{i + 1:0{digits}}-of-{first['of']}.safetensors" for i in range(count)]
+        if count == len(found) or set(found) < set(whole):
+            _refuse_missing(folder, [name for name in whole if name not in names], "of its name")
+            return found
     if len(found) == 1:
         return found
+    if listed:
+        _refuse_missing(folder, listed, f"that {INDEX} names")
     if found:
         raise ModelFileError(
             f"{folder} has {len(found)} SafeTensors files ({found[0]}, …), but neither model.safetensors "
@@ -311,6 +337,13 @@ def _shards(folder: Path) -> list[str]:
         )
     model_type = read_optional(folder / "config.json").get("model_type")
     raise pickle_error(folder, names, model_type) or ModelFileError(f"{folder} holds no SafeTensors files")
+
+
+def _refuse_missing(folder: Path, missing: Sequence[str], which: str) -> None:
+    """Raise ModelFileError if there are missing shards."""
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise ModelFileError(f"{folder}: of the shards {which}, {missing[0]}{more} missing; fetch it again")
 
 
 def _dense_weights(folder: Path) -> Path:
@@ -338,19 +371,6 @@ def _weight_map(folder: Path) -> Mapping[str, str]:
                 "expected a .safetensors file of the same folder"
             )
     return found
-
-
-def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> None:
-    """Raise unless every tensor of the index is in its shard."""
-    if shards == ["model.safetensors"] or not (folder / INDEX).exists():
-        return
-    places = {tensor.name: shards[tensor.file] for tensor in files.tensors if tensor.file < len(shards)}
-    for name, shard in _weight_map(folder).items():
-        if places.get(name) != shard:
-            there = f"is in {places[name]}" if name in places else "is in none of the shards"
-            raise ModelFileError(
-                f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
-            )
 
 
 def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from starlette.types import Message, Receive
-
+from akunu.server.auth import Holder
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
-__all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long", "too_slow"]
+__all__ = ["Guesses", "RateLimit", "queue_place", "too_long"]
 
+_WRONG_KEYS: Final = 30
+"""From one address: so many at once, and so many a minute."""
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
 
@@ -46,8 +47,7 @@ class RateLimit:
         if not self._capacity:
             return
         now, rate = self._clock(), self._capacity / 60
-        tokens, then = self._buckets.get(client, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - then) * rate)
+        tokens = self._tokens(client, now)
         if tokens < 1:
             raise ApiError(
                 429, f"more than {self._capacity:g} requests a minute", code="rate_limit_exceeded",
@@ -61,17 +61,53 @@ class RateLimit:
                 if left + (now - at) * rate < self._capacity
             }
 
+    def room(self, client: str) -> bool:
+        """Whether a request may come now."""
+        return not self._capacity or self._tokens(client, self._clock()) >= 1
 
-def too_large(most: int) -> ApiError:
-    """A body has more than `most` bytes."""
-    return ApiError(413, f"the body has more than {most} bytes, the limit of this server")
+    def _tokens(self, client: str, now: float) -> float:
+        tokens, then = self._buckets.get(client, (self._capacity, now))
+        return min(self._capacity, tokens + (now - then) * self._capacity / 60)
 
 
-def too_slow(seconds: float) -> ApiError:
-    """A body takes more than `seconds` to arrive."""
-    return ApiError(
-        408, f"the body did not arrive within {seconds:g} s, the limit of this server", code="timeout"
-    )
+class Guesses:
+    """Slows those who try keys: from an address that sent many wrong ones, only keys known there are tried.
+
+    So whoever shares an address with one who guesses, behind a proxy, goes on.
+
+    Parameters
+    ----------
+    clock
+        Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._wrong = RateLimit(_WRONG_KEYS, clock)
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def check(self, address: str, digest: str) -> None:
+        """A key is about to be looked at.
+
+        Raises
+        ------
+        ApiError
+            429: too many wrong ones came from this address.
+        """
+        if (address, digest) not in self._known and not self._wrong.room(address):
+            raise ApiError(
+                429, "authorization: too many wrong keys from this address", code="rate_limit_exceeded",
+                retry_after=60 / _WRONG_KEYS,
+            )  # fmt: skip
+
+    def note(self, address: str, holder: Holder | None) -> None:
+        """A key was looked at; whose it is, if anybody's."""
+        if holder is None:
+            self._wrong.take(address)
+            return
+        self._known[address, holder.id] = None
+        self._known.move_to_end((address, holder.id))
+        if len(self._known) > _FORGET:
+            self._known.popitem(last=False)
 
 
 def too_long(seconds: float) -> ApiError:
@@ -79,28 +115,6 @@ def too_long(seconds: float) -> ApiError:
     return ApiError(
         504, f"the request takes longer than {seconds:g} s, the limit of this server", code="timeout"
     )
-
-
-def limited(receive: Receive, most: int, seconds: float) -> Receive:
-    """`receive` that takes at most so many bytes of a body, and waits at most so long for its end."""
-    size = 0
-    deadline: float | None = time.monotonic() + seconds
-
-    async def receive_some() -> Message:
-        nonlocal size, deadline
-        try:
-            async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
-                message = await receive()
-        except TimeoutError:
-            raise too_slow(seconds) from None
-        size += len(message.get("body", b""))
-        if size > most:
-            raise too_large(most)
-        if not message.get("more_body"):
-            deadline = None  # what comes now is that the client goes away
-        return message
-
-    return receive_some
 
 
 @contextmanager

@@ -9,12 +9,15 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from akunu.api.model import Model
 from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
+from akunu.server.auth import ANYONE, Holder
+from akunu.server.beside import Beside
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
@@ -38,6 +41,7 @@ class Server:
     models: Registry
     meters: Meters
     stored: ResponseStore
+    beside: Beside
     started_at: float
 
 
@@ -47,8 +51,12 @@ class Asked:
 
     id: str
     at: float
-    holder: str = "-"
-    """The name of the key."""
+    holder: Holder = ANYONE
+    """Whose key it brought."""
+    bytes: int = 0
+    """Of its body, as far as it has arrived."""
+    files: list[FormData] = field(default_factory=list)
+    """Forms whose files are closed when it has been answered."""
     model: str = "-"
     stream: bool = False
     prompt_tokens: int = 0
@@ -171,6 +179,7 @@ async def texts(
         There is no such model, no room in its queue, or an argument is wrong.
     """
     options = {**options, "priority": _priority(server, asked, options.get("priority"))}
+    options["cache_salt"] = asked.holder.salt
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings.max_queue):
@@ -178,7 +187,8 @@ async def texts(
             def streams() -> list[AsyncStream]:
                 return [start(entry.loaded, _seeded(options, i)) for i, start in enumerate(starts)]
 
-            yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+            begun = await server.beside.prompt(asked.bytes, streams)
+            yield [Text(server, entry, stream, asked) for stream in begun]
 
 
 def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
@@ -189,10 +199,10 @@ def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
 
 def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
     """What a request gets of what it wants: not more than its key has."""
-    most = server.settings.keys.priority(asked.holder)
-    if most is None or wanted is None:
-        return wanted if most is None else most
-    return min(wanted, most)
+    if not server.settings.keys:
+        return wanted
+    most = asked.holder.priority
+    return most if wanted is None else min(wanted, most)
 
 
 async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
