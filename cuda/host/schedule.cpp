@@ -124,8 +124,7 @@ class Check {
             const Binding* b = nullptr;
             if (!joined && i < from.n_buffers) b = &from.buffers[i];
             if (joined && i < std::size(kDecodeAttentionBuffers)) {
-                const bool split_sinks =
-                    i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
+                const bool split_sinks = i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
                 const Place p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
             }

@@ -378,7 +378,9 @@ AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const float* q, u32 
 
 // What is added to the sum of a head's weights, each e^(score - top), where the head has a sink: a score that has no
 // value.
-AKUNU_DEVICE float sink_weight(const float* sinks, u32 head, float top) { return sinks ? expf(sinks[head] - top) : 0.0f; }
+AKUNU_DEVICE float sink_weight(const float* sinks, u32 head, float top) {
+    return sinks ? expf(sinks[head] - top) : 0.0f;
+}
 
 // The keys that a row sees.
 struct KeyRange {

@@ -133,8 +133,8 @@ struct Partials {
 };
 
 // The splits of some heads of a row, by the block that came last: several are asked for at once.
-AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out, const float* sinks, u32 n_heads, u32 head,
-                              u32 heads, u32 splits) {
+AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out, const float* sinks, u32 n_heads,
+                              u32 head, u32 heads, u32 splits) {
     for (u32 i = 2 * thread_id(); i < heads * partials.hd; i += 2 * kThreads) {
         const u32 h = head + i / partials.hd, d = i % partials.hd;
         Joined all;
@@ -292,7 +292,8 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (at.splits == 1) continue;
         // The team is the block.
         if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
-        join_splits(partials(), out(), b.buffer<float>(11), p.n_heads, pair * group + at.first_head, at.end_head - at.first_head, at.splits);
+        join_splits(partials(), out(), b.buffer<float>(11), p.n_heads, pair * group + at.first_head,
+                    at.end_head - at.first_head, at.splits);
     }
     if (waits) b.wait();
 }

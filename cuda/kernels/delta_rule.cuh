@@ -69,8 +69,8 @@ AKUNU_DEVICE_CALL void short_conv(Block b) {
 // Decays below this count as none: their products would be subnormal.
 constexpr float kNoDecay = 1e-30f;
 
-// A value head of a text, and 32 of its values, by a block; a lane of each warp has one of them. Sums over a head's keys
-// go through kWarps parts of them, each in order, and then through the parts: so do all rows, whoever takes them.
+// A value head of a text, and 32 of its values, by a block; a lane of each warp has one of them. Sums over a head's
+// keys go through kWarps parts of them, each in order, and then through the parts: so do all rows, whoever takes them.
 //
 // `qkv` gives its place to results that are not normalised yet: those of a head are complete only when the block that
 // comes last of the head's blocks has come.
@@ -133,9 +133,7 @@ struct DeltaHead {
     AKUNU_DEVICE float* kept_written(u32 chunk) const {
         return record + at.written + u64(2 * head + chunk % 2) * kRows * at.width + col();
     }
-    AKUNU_DEVICE float* kept_decays(u32 chunk) const {
-        return record + at.decays + (2 * head + chunk % 2) * kRows;
-    }
+    AKUNU_DEVICE float* kept_decays(u32 chunk) const { return record + at.decays + (2 * head + chunk % 2) * kRows; }
     AKUNU_DEVICE float* kept_keys(u32 chunk) const {
         return record + at.keys + u64(2 * key_head + chunk % 2) * p.key_dim * kRows;
     }
@@ -442,7 +440,8 @@ struct DeltaHead {
     AKUNU_DEVICE void run() const {
         u32 chunk = from / kRows;
         const u32 first = position % kRows, now = position / kRows;
-        // Where a step goes beyond the chunk that it begins in, other blocks may still read what its rows would overwrite.
+        // Where a step goes beyond the chunk that it begins in, other blocks may still read what its rows would
+        // overwrite.
         const bool crosses = first + n > kRows;
         if (!crosses) {
             if (column == 0) keep_decays(0, head);
@@ -467,7 +466,9 @@ struct DeltaHead {
     // Value heads of a key head, and which of them this is.
     AKUNU_DEVICE u32 group() const { return p.value_heads / p.key_heads; }
     AKUNU_DEVICE bool first_of_key_head() const { return p.grouped ? head % group() == 0 : head < p.key_heads; }
-    AKUNU_DEVICE u32 head_of_group(u32 i) const { return p.grouped ? key_head * group() + i : i * p.key_heads + key_head; }
+    AKUNU_DEVICE u32 head_of_group(u32 i) const {
+        return p.grouped ? key_head * group() + i : i * p.key_heads + key_head;
+    }
 };
 
 AKUNU_DEVICE_CALL void delta_rule(Block b) {

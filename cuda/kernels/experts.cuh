@@ -1,9 +1,9 @@
 // Products with the weights of the experts that rows were sent to. Which they are the router has written: a block looks
 // them up where it needs them, and no host knows of them.
 //
-// One row reads the weights of its experts, each warp some rows of them. More rows are sorted by expert in every block's
-// shared memory, and tiles of an expert's rows and columns are multiplied on the tensor cores, so that weights are read
-// once for all rows of a tile. A row's result is the same whatever rows its tile has besides.
+// One row reads the weights of its experts, each warp some rows of them. More rows are sorted by expert in every
+// block's shared memory, and tiles of an expert's rows and columns are multiplied on the tensor cores, so that weights
+// are read once for all rows of a tile. A row's result is the same whatever rows its tile has besides.
 #pragma once
 
 #include "halves.cuh"
@@ -64,8 +64,8 @@ AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
     }
 }
 
-// Of one row at a time: a warp takes two neighbouring columns of the output and the groups of all choices' inputs, dealt
-// to its lanes; as many choices at once as shared memory has room for.
+// Of one row at a time: a warp takes two neighbouring columns of the output and the groups of all choices' inputs,
+// dealt to its lanes; as many choices at once as shared memory has room for.
 template <typename F>
 AKUNU_DEVICE_CALL void experts_down_one(Block b) {
     const auto& p = b.params<ExpertsDownParams>();
@@ -89,8 +89,7 @@ AKUNU_DEVICE_CALL void experts_down_one(Block b) {
                 float* to = reinterpret_cast<float*>(b.shared());
                 for (u32 i = thread_id(); i < choices * groups * 32; i += kThreads) {
                     const u32 c = i / (groups * 32), at = i % (groups * 32);
-                    to[i / 32 * kGroupStride + i % 32] =
-                        at < p.k ? input_at(b, u64(staged + c) * p.k + at) : 0.0f;
+                    to[i / 32 * kGroupStride + i % 32] = at < p.k ? input_at(b, u64(staged + c) * p.k + at) : 0.0f;
                 }
                 sync_block();
             }
@@ -150,8 +149,8 @@ struct ChosenTiles {
     static_assert(kAt + (kMostExperts + kMostTiles) * 4 + kMostTileChoices * 2 <= kManyRowsBytes, "there is room");
 
     // Returns how many tiles there are, of up to `rows` choices. All blocks find the same order, that of the choices:
-    // each takes other parts of it. A warp sorts a part of the choices; how many of each expert the warps before it have
-    // is where the stages will be.
+    // each takes other parts of it. A warp sorts a part of the choices; how many of each expert the warps before it
+    // have is where the stages will be.
     AKUNU_DEVICE u32 sort(Block b, const u32* ids, u32 n, u32 experts, u32 rows) const {
         static_assert(kWarps * kMostExperts * 4 <= kAt, "there is room");
         u32* const cursors = reinterpret_cast<u32*>(b.shared());  // [warp][expert]
@@ -183,7 +182,8 @@ struct ChosenTiles {
         sync_block();
         return all;
     }
-    // By a warp, from how many choices of each expert the warps have: where these go, and the tiles; 32 experts at a time.
+    // By a warp, from how many choices of each expert the warps have: where these go, and the tiles; 32 experts at a
+    // time.
     AKUNU_DEVICE void place(u32* cursors, u32 experts, u32 rows, u32& all) const {
         u32 begin = 0, n_tiles = 0;
         for (u32 first = 0; first < experts; first += 32) {
@@ -230,8 +230,8 @@ struct ExpertPart {
     }
 };
 
-// `input(m)` is where row m of the tile is; `weight_row(r, w, row)` says what row r of the tile's weights is, false where
-// there is none; `store(m, r, a, b)` takes those of row m and the weights' rows r and r + 1.
+// `input(m)` is where row m of the tile is; `weight_row(r, w, row)` says what row r of the tile's weights is, false
+// where there is none; `store(m, r, a, b)` takes those of row m and the weights' rows r and r + 1.
 template <typename F, typename T, typename Input, typename WeightRow, typename Store>
 AKUNU_DEVICE void expert_tile(u32 k, Input&& input, WeightRow&& weight_row, Store&& store) {
     const u32 lane = lane_id(), warp = warp_id(), g = lane / 4, t = lane % 4;
@@ -271,8 +271,8 @@ AKUNU_DEVICE void expert_tile(u32 k, Input&& input, WeightRow&& weight_row, Stor
         u8* to = shared_memory() + at + T::kInputBytes + r * T::kStride * 2 + group * 64;
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
-            *reinterpret_cast<uint4*>(to + 16 * i) = uint4{held[4 * i], held[4 * i + 1], held[4 * i + 2],
-                                                           held[4 * i + 3]};
+            *reinterpret_cast<uint4*>(to + 16 * i) =
+                uint4{held[4 * i], held[4 * i + 1], held[4 * i + 2], held[4 * i + 3]};
         }
     };
     float all[T::kFragmentsM][T::kFragmentsN][4] = {};

@@ -1,5 +1,5 @@
-// Norms, RoPE tables, activation formats, gates, positions, pooling, states, routers and copies of pages: a threadgroup per
-// row, or rows cut into pieces.
+// Norms, RoPE tables, activation formats, gates, positions, pooling, states, routers and copies of pages: a threadgroup
+// per row, or rows cut into pieces.
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
