@@ -340,8 +340,13 @@ def function(case: Case | Rope) -> str:
 
 def constants(case: Case | Rope) -> dict[str | int, Any]:
     group, one = case.heads // case.kv_heads, isinstance(case, Rope)
-    return {0: case.head_dim, 1: group, 2: not one and case.batched, 3: 1 if one else case.most_splits,
-            4: not one and case.sinks}
+    return {
+        0: case.head_dim,
+        1: group,
+        2: not one and case.batched,
+        3: 1 if one else case.most_splits,
+        4: not one and case.sinks,
+    }
 
 
 def nmse(found: npt.NDArray[Any], expected: F64) -> float:

@@ -230,7 +230,8 @@ kernel void delta_rule(
                     u = fma(shared.key[d], at, u);
                     o = fma(shared.query[d], at, o);
                 }
-                const float v = c < p.value_dim ? qkv[ulong(r) * channels + 2 * keys_all + head * p.value_dim + c] : 0.0f;
+                const ulong value_at = ulong(r) * channels + 2 * keys_all + head * p.value_dim + c;
+                const float v = c < p.value_dim ? qkv[value_at] : 0.0f;
                 u = fma(-all, u, v);
                 o = all * o;
                 for (uint j = 0; j < row; ++j) {
