@@ -156,3 +156,19 @@ print("spread")
 def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
     done = run(NOT_FINITE)
     assert done.stdout == "spread\n", done.stderr or done.stdout
+
+
+DIVIDED = """
+from kernels.devices import Target
+from kernels.test_delta_rule import DIVISIONS, test_a_division_into_steps_changes_no_bit
+
+for op in ("delta_rule", "short_conv"):
+    for division in DIVISIONS:
+        test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
+print("equal")
+"""
+
+
+def test_delta_nets_give_the_same_bits_whatever_the_step(run: Run) -> None:
+    done = run(DIVIDED)
+    assert done.stdout == "equal\n", done.stderr or done.stdout
