@@ -11,8 +11,8 @@ from akunu.tokenizer.core import Tokenizer
 __all__ = ["check_fits"]
 
 _USUAL_BYTES: Final = 16
-"""A text with more bytes than that for each token of the context is not usual, and is looked at closely. Others
-are put into tokens: how many they are says by how much a conversation is too long."""
+"""A text with more bytes than that for each token of the context is not usual, and is looked at closely.
+Others are put into tokens: how many they are says by how much a conversation is too long."""
 
 _CHUNK: Final = 1 << 14
 """Characters that are put into tokens at a time."""
