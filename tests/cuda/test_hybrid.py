@@ -44,3 +44,4 @@ def test_delta_nets_whatever_the_step(passes: Passes) -> None:
 
 def test_experts_are_those_of_transformers(passes: Passes) -> None:
     passes("models/test_experts.py", "the_engine_equals_transformers")
+    passes("models/test_families.py", "a_gguf_file_computes_what_transformers_does")
