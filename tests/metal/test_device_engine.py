@@ -153,14 +153,14 @@ class TestRealTinyLlama(test_engine.TestRealTinyLlama):
         super().test_story_ids(files, dtype)
 
 
-@pytest.mark.parametrize("dtype", [*quant.CODEBOOKS, "NVFP4"])
+@pytest.mark.parametrize("dtype", quant.CODEBOOKS)
 def test_types_without_kernels_are_refused_by_name(dtype: str, folder: Path) -> None:
     written = tiny.write("llama_256", dtype, folder / f"llama_256-{dtype}.gguf")
-    with pytest.raises(UnsupportedError, match=rf"type 'm?l?x?_?{dtype.lower()}'"):
+    with pytest.raises(UnsupportedError, match=f"weights of type '{dtype.lower()}'"):
         open_engine(written.path)
 
 
-@pytest.mark.parametrize("dtype", [d for d in quant.DTYPES if d not in (*quant.CODEBOOKS, "NVFP4")])
+@pytest.mark.parametrize("dtype", [d for d in quant.DTYPES if d not in quant.CODEBOOKS])
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     """Activations are F16 but for F32 weights, and the weights as stored: so the bound is one for all."""
     written = tiny.write("llama_256", dtype, folder / f"llama_256-{dtype}.gguf")
