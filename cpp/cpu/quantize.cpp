@@ -76,7 +76,8 @@ void check_job(const QuantizeJob& job) {
     check("the source's biases", job.biases.size(), blocks * from.planes.biases);
     check("the result's bytes", job.out.size(), job.rows * row_bytes(job.to, job.columns));
     if (!can_quantize(job.to)) {
-        throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) + " is not a type that weights are quantised to");
+        throw InvalidArgumentError("quantize: " + std::string(dtype_info(job.to).name) +
+                                   " is not a type that weights are quantised to");
     }
     if (job.importance.empty()) return;
     check("the importance's columns", job.importance.size(), job.columns);
