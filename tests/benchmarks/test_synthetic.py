@@ -61,7 +61,7 @@ def test_every_shape_is_a_model_that_akunu_accepts(name):
     assert ("output" in spec.tensors) is not shape.tied
 
 
-@pytest.mark.parametrize("file_type", FILE_TYPES)
+@pytest.mark.parametrize("file_type", [name for name in FILE_TYPES if name != "q2_0"])  # gguf lacks it
 @pytest.mark.parametrize("name", ["smollm-135m", "qwen2.5-0.5b", "llama3.2-1b", "gemma3-1b"])
 def test_every_row_is_whole_blocks(name, file_type):
     for tensor in SyntheticModel(f"{name}:{file_type}").tensors:
@@ -132,7 +132,7 @@ def test_llama3_divisors_keep_high_frequencies_and_stretch_low_ones():
     assert np.all(np.diff(divisors) >= 0)
 
 
-@pytest.mark.parametrize("dtype", [*LAYOUTS, "f32", "f16", "bf16"])
+@pytest.mark.parametrize("dtype", [*sorted(set(LAYOUTS) - {"q1_0", "q2_0", "tq2_0"}), "f32", "f16", "bf16"])
 def test_random_blocks_are_finite_with_the_spread_of_a_fresh_network(dtype):
     rows, cols = 64, 1024
     blocks = random_blocks(dtype, rows * cols, cols, np.random.default_rng(0))

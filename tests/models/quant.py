@@ -40,7 +40,6 @@ _QUANTIZED = (
     "MXFP4",
     "TQ1_0",
     "TQ2_0",
-    "NVFP4",
 )
 _RANDOM = {
     "Q2_K": _Blocks(80, 82, 1.5),
