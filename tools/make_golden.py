@@ -8,6 +8,7 @@ prompt is random, and drawn again until no step of the greedy continuation is a 
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import folders, hf, qwen35, tiny  # noqa: E402
+from models import folders, hf, qwen35, rows, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -25,9 +26,14 @@ MIN_DISTINCT = 10
 END_ID = 2
 
 
-def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
+def make(row: tiny.Tiny | qwen35.Qwen35 | rows.Row) -> None:
     """Write the golden file of one model."""
-    if isinstance(row, qwen35.Qwen35):
+    (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
+    if isinstance(row, rows.Row):
+        shapes = json.dumps(hf.row_shapes(row), indent=0)
+        (folders.HF_DIR / row.name / "shapes.json").write_text(shapes + "\n")
+        model, weights = hf.row_model(row), rows.weights(row)
+    elif isinstance(row, qwen35.Qwen35):
         model, weights = hf.qwen35_model(row), qwen35.weights(row)
     else:
         model, weights = hf.model(row), tiny.weights(row)
@@ -41,7 +47,6 @@ def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
         raise SystemExit(f"{row.name}: no prompt without a near tie; change the seed")
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
         for name in ("config.json", "generation_config.json"):
             shutil.copy(Path(folder) / name, folders.HF_DIR / row.name)
     logits = hf.logits(model, prompt)
@@ -62,9 +67,9 @@ def make(row: tiny.Tiny | qwen35.Qwen35) -> None:
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, tiny.Tiny | qwen35.Qwen35] = {**tiny.EVERY, **qwen35.ALL}
-    for name in names or list(rows):
-        make(rows[name])
+    every: dict[str, tiny.Tiny | qwen35.Qwen35 | rows.Row] = {**tiny.EVERY, **qwen35.ALL, **rows.ALL}
+    for name in names or list(every):
+        make(every[name])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape
 from akunu.describe.hf_config import resolve_hf
-from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HfModel
+from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS
+from akunu.describe.hf_row import HfModel
 from akunu.describe.rotary import inverse_frequencies, longrope_scale, yarn_scale
 from akunu.describe.sampling import SAMPLING
 from akunu.files.model_files import GgufModel
