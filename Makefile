@@ -5,6 +5,7 @@
 # make test-real   trained models, which it fetches (2.3 GB, once), against what other programs say with them
 # make coverage    make test, and which lines of the package it reached
 # make check       formatters, linters and type checker
+# make docs        the documentation as a site in build/site; every link is checked
 # make dev         build the compiled module into the source tree (for work on the code)
 # make wheel       a wheel of this machine's kind, checked as PyPI's users get it
 # make clean       remove what these made
@@ -27,7 +28,7 @@ export CCACHE_MAXSIZE := 2G
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 endif
 
-.PHONY: demo test test-long test-all test-real real-models coverage check format dev wheel clean
+.PHONY: demo test test-long test-all test-real real-models coverage check format docs dev wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
@@ -67,6 +68,9 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CPP)
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from akunu.describe.sampling import Sampling
     from akunu.encoders.model import EmbeddingModel
     from akunu.files.importance import ImportanceMatrix
-    from akunu.loading.load import load
+    from akunu.loading.load import from_pretrained, load
     from akunu.scheduling import ModelStats
     from akunu.speech.segments import Segment
     from akunu.speech.transcript import Transcription
@@ -85,6 +85,7 @@ __all__ = [
     "__version__",
     "convert",
     "devices",
+    "from_pretrained",
     "load",
 ]
 
@@ -114,6 +115,7 @@ _HOME: Final = {
     "WhisperModel": "akunu.speech.whisper_model",
     "convert": "akunu.conversion",
     "devices": "akunu._core",
+    "from_pretrained": "akunu.loading.load",
     "load": "akunu.loading.load",
 }
 """The module of each name that is imported on first use."""

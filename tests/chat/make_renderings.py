@@ -44,11 +44,11 @@ def _rendered(
 ) -> str | None:
     messages, arguments = CONVERSATIONS[title]
     try:
-        found.render(messages, **arguments)
+        found.render(messages, **arguments, generic_tools=False)
     except AkunuError:
         return None
     with mock.patch.object(found, "_rendered", wraps=found._rendered) as rendered:
-        found.render(messages, **arguments)
+        found.render(messages, **arguments, generic_tools=False)
     values = rendered.call_args_list[0].args[1]  # the first is that without marks
     return render(source, {**found._variables, **values})
 

@@ -101,7 +101,7 @@ def test_a_role_that_the_template_leaves_out_is_refused() -> None:
     for role in ("tool", "usre", "narrator"):
         message = f"leaves out messages of the role {role!r}; it knows system, user, assistant$"
         with pytest.raises(InvalidArgumentError, match=message):
-            rendered(KNOWS_THREE, [{"role": role, "content": "x"}])
+            rendered(KNOWS_THREE, [{"role": role, "content": "x"}], generic_tools=False)
 
 
 def test_a_misspelt_role_is_refused_where_the_template_takes_any() -> None:
@@ -118,7 +118,7 @@ def test_a_role_that_the_template_refuses_itself_keeps_its_own_message() -> None
         "{{ m.content }}{% endfor %}"
     )
     with pytest.raises(TemplateError, match="refuses the messages: no tool"):
-        rendered(source, [{"role": "tool", "content": "x"}])
+        rendered(source, [{"role": "tool", "content": "x"}], generic_tools=False)
 
 
 NO_SYSTEM = (
@@ -351,10 +351,10 @@ def test_a_call_without_content_does_not_say_none() -> None:
 
 def test_calls_and_tools_that_the_template_leaves_out_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"messages\[1\]\.tool_calls: .* leaves calls out"):
-        rendered(KNOWS_ALL, [USER, calling({})])
+        rendered(KNOWS_ALL, [USER, calling({})], generic_tools=False)
     tools = [{"type": "function", "function": {"name": "f"}}]
     with pytest.raises(InvalidArgumentError, match="tools: the chat template of this model leaves them out"):
-        ChatTemplate(KNOWS_ALL, tokenizer()).render([USER], tools=tools)
+        ChatTemplate(KNOWS_ALL, tokenizer()).render([USER], tools=tools, generic_tools=False)
 
 
 @pytest.mark.parametrize("given", ["reasoning_content", "reasoning", "thinking"])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from akunu.base.errors import InvalidArgumentError
 from akunu.chat.deltas import message_of
 from akunu.chat.families import FAMILIES, PLAIN
 from akunu.chat.family import Family
@@ -17,7 +16,7 @@ from .answers import TOOLS
 from .parsers import parser_of
 
 WEATHER = TOOLS[0]["function"]["parameters"]
-JSON = [family for family in FAMILIES if family.form and family.form.arguments is None]
+JSON = [family for family in (*FAMILIES, PLAIN) if family.form.arguments is None]
 HERMES = next(family for family in FAMILIES if family.name == "hermes")
 
 
@@ -25,7 +24,7 @@ def strict(tool: dict[str, Any]) -> dict[str, Any]:
     return {**tool, "function": {**tool["function"], "strict": True}}
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*FAMILIES, PLAIN], ids=lambda family: family.name)
 def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
     tag = family.tool_tag(TOOLS, "required")
     assert tag is not None and tag.required and len(tag.tags) == len(TOOLS)
@@ -44,7 +43,7 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
 
 
 @pytest.mark.parametrize("space", ["", " ", "\n"])
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*FAMILIES, PLAIN], ids=lambda family: family.name)
 def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str) -> None:
     tag = family.tool_tag(TOOLS, "required")
     assert tag is not None and tag.parallel
@@ -81,12 +80,6 @@ def test_a_choice_of_the_models_own_is_bound_only_by_strict_tools_and_to_one_cal
     assert one is not None and not one.parallel and not one.required
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*FAMILIES, PLAIN], ids=lambda family: family.name)
 def test_every_tag_begins_with_its_trigger(family: Family) -> None:
     assert family.tool_tag([strict(tool) for tool in TOOLS]) is not None  # `StructuralTag` checks it
-
-
-def test_a_call_cannot_be_asked_of_a_model_whose_calls_are_not_known() -> None:
-    assert PLAIN.tool_tag(TOOLS) is None
-    with pytest.raises(InvalidArgumentError, match="tool_choice: it is not known"):
-        PLAIN.tool_tag(TOOLS, "required")

@@ -66,6 +66,20 @@ def test_every_command_has_an_example_and_help_for_each_option(name, akunu_cli):
     assert all(option.help for option in command.params if isinstance(option, click.Option))
 
 
+@pytest.mark.parametrize("name", ["run", "chat", "complete"])
+def test_help_of_a_command_with_many_options_fits_a_screen(name, akunu_cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    short, whole = akunu_cli(name, "--help"), akunu_cli(name, "--help-all")
+    assert short.status == whole.status == 0
+    assert len(short.out.splitlines()) <= 45 < len(whole.out.splitlines())
+    assert "--help-all" in short.out
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert all(option.opts[-1] in whole.out for option in options)
+    assert "--typical-p" not in short.out
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_summaries_match_the_commands(name):
     command = group.get_command(click.Context(group), name)

@@ -240,7 +240,7 @@ def test_a_format_that_is_none_is_refused_with_the_choices(capsys):
 def test_the_help_names_every_format(capsys):
     from akunu.chat import FORMATS
 
-    main(["run", "--help"])
+    main(["run", "--help-all"])
     text = " ".join(capsys.readouterr().out.split())
     assert ", ".join(FORMATS) in text
 

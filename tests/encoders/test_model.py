@@ -82,8 +82,15 @@ def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
         model.embed(TEXTS, prompt="query"), model.embed([f"query: {text}" for text in TEXTS])
     )
     np.testing.assert_array_equal(model.embed(TEXTS, prompt="document"), model.embed(TEXTS))
-    with pytest.raises(InvalidArgumentError, match="prompt: no 'passage'; there is query, document"):
-        model.embed(TEXTS, prompt="passage")
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt_name="query"), model.embed(TEXTS, prompt="query"))
+    other = model.embed([f"passage: {text}" for text in TEXTS])
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt="passage: "), other)
+    with pytest.raises(InvalidArgumentError, match="prompt_name: no 'passage'; there is query, document"):
+        model.embed(TEXTS, prompt_name="passage")
+    with pytest.raises(InvalidArgumentError, match="prompt_name: there is a prompt, too"):
+        model.embed(TEXTS, prompt_name="query", prompt="x")
+    with pytest.raises(InvalidArgumentError, match="prompt: expected a text, got 3"):
+        model.embed(TEXTS, prompt=3)  # type: ignore[arg-type]
 
 
 def test_an_empty_prompt_takes_the_place_of_the_default(model: EmbeddingModel, tmp_path: Path) -> None:
@@ -93,6 +100,7 @@ def test_an_empty_prompt_takes_the_place_of_the_default(model: EmbeddingModel, t
     with opened(folder) as prompted:
         np.testing.assert_array_equal(prompted.embed(TEXTS), model.embed(TEXTS, prompt="query"))
         np.testing.assert_array_equal(prompted.embed(TEXTS, prompt="document"), model.embed(TEXTS))
+        np.testing.assert_array_equal(prompted.embed(TEXTS, prompt=""), model.embed(TEXTS))
 
 
 def test_fewer_dimensions_are_the_first_ones_and_normalised_again(model: EmbeddingModel) -> None:
@@ -101,6 +109,60 @@ def test_fewer_dimensions_are_the_first_ones_and_normalised_again(model: Embeddi
     np.testing.assert_allclose(few, plain[:, :7] / np.linalg.norm(plain[:, :7], axis=1, keepdims=True), 1e-6)
     with pytest.raises(InvalidArgumentError, match="dimensions"):
         model.embed(TEXTS, dimensions=model.dimensions + 1)
+
+
+@pytest.mark.parametrize(("similarity", "counts"), [("dot", True), ("euclidean", True), ("cosine", False)])
+def test_lengths_count_where_the_model_says_so(
+    similarity: str, counts: bool, model: EmbeddingModel, tmp_path: Path
+) -> None:
+    said = {"similarity_fn_name": similarity}
+    with opened(wordpiece.with_files("bert", tmp_path, config_sentence_transformers=said)) as other:
+        np.testing.assert_array_equal(other.embed(TEXTS), model.embed(TEXTS, normalize=not counts))
+        np.testing.assert_array_equal(other.embed(TEXTS, normalize=True), model.embed(TEXTS))
+        np.testing.assert_array_equal(other.embed(TEXTS, normalize_embeddings=True), model.embed(TEXTS))
+    with pytest.raises(InvalidArgumentError, match="normalize_embeddings: is another name of normalize"):
+        model.embed(TEXTS, normalize=True, normalize_embeddings=True)
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"},
+    ]
+    folder = wordpiece.with_files("bert", tmp_path / "normal", config_sentence_transformers=said)
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    with opened(folder) as other:
+        np.testing.assert_allclose(np.linalg.norm(other.embed(TEXTS), axis=1), 1, rtol=1e-6)
+
+
+def test_precisions_are_those_of_sentence_transformers(model: EmbeddingModel) -> None:
+    """By its arithmetic without calibration: the range of each dimension in these vectors."""
+    plain = model.embed(TEXTS)
+    low, high = plain.min(axis=0), plain.max(axis=0)
+    codes = (plain - low) / ((high - low) / 255)
+    np.testing.assert_allclose(model.embed(TEXTS, precision="uint8"), codes, atol=1.001)
+    np.testing.assert_allclose(model.embed(TEXTS, precision="int8"), codes - 128, atol=1.001)
+    bits = model.embed(TEXTS, precision="ubinary")
+    np.testing.assert_array_equal(bits, np.packbits(plain > 0, axis=1))
+    np.testing.assert_array_equal(model.embed(TEXTS, precision="binary"), bits.astype(int) - 128)
+    assert [model.embed(TEXTS, precision=p).dtype.name for p in ("int8", "uint8", "binary", "ubinary")] == [
+        "int8", "uint8", "int8", "uint8",
+    ]  # fmt: skip
+    assert model.embed([], precision="int8").shape == (0, model.dimensions)
+    with pytest.raises(InvalidArgumentError, match="precision: found 'int4'"):
+        model.embed(TEXTS, precision="int4")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="precision: is another way to say output"):
+        model.embed(TEXTS, precision="int8", output="int8")
+
+
+def test_a_separator_in_a_text_is_one(model: EmbeddingModel) -> None:
+    """As for Transformers; models such as SPECTER are given a title, [SEP], and an abstract."""
+    text = "the cat [SEP] hello world"
+    ids = wordpiece.library().encode(text).ids
+    assert ids.count(3) == 2
+    np.testing.assert_array_equal(model.embed(text), model.embed([ids]))
+    np.testing.assert_array_equal(model.embed(text, parse_special=False), model.embed([model.tokenize(text)]))
+    assert not np.array_equal(model.embed(text, parse_special=False), model.embed(text))
 
 
 def test_small_outputs(model: EmbeddingModel) -> None:
@@ -196,7 +258,7 @@ def test_what_is_no_text_is_named(texts: Any, message: str, model: EmbeddingMode
 
 def test_what_is_no_prompt_and_no_function_is_named(model: EmbeddingModel) -> None:
     prompt: Any = ["query"]
-    with pytest.raises(InvalidArgumentError, match=r"prompt: no \['query'\]"):
+    with pytest.raises(InvalidArgumentError, match=r"prompt: expected a text, got \['query'\]"):
         model.embed("x", prompt=prompt)
     progress: Any = True
     with pytest.raises(InvalidArgumentError, match="progress: expected a function or None, got True"):
@@ -316,11 +378,58 @@ def test_a_classifier_is_no_reranker(tmp_path: Path) -> None:
     golden.weights.update(
         {name: golden.weights[name].repeat(3, 0) for name in ("classifier.weight", "classifier.bias")}
     )
-    with (
-        opened(tiny.write_folder(golden, tmp_path), task="rerank") as model,
-        pytest.raises(UnsupportedError, match=r"gives 3 scores for a pair of texts.*needs a model with one"),
+    folder = tiny.write_folder(golden, tmp_path)
+    wordpiece.library().save(str(folder / "tokenizer.json"))
+    with pytest.raises(UnsupportedError, match="is a classifier with 3 labels, expected a reranker"):
+        opened(folder, task="rerank")
+    with opened(folder) as model:
+        with pytest.raises(UnsupportedError, match=r"is a classifier with 3 labels: use classify\(pairs\)"):
+            model.rerank("x", ["y"])
+        with pytest.raises(UnsupportedError, match=r"is a classifier: use classify\(texts\)"):
+            model.embed("x")
+
+
+def test_a_classifier_gives_the_scores_of_all_classes(reranker: EmbeddingModel, tmp_path: Path) -> None:
+    golden = tiny.golden("bert_rank")
+    weights = golden.weights
+    scale = np.array([1.0, -2.0, 0.5], np.float32)
+    golden.weights.update(
+        {
+            "classifier.weight": weights["classifier.weight"] * scale[:, None],
+            "classifier.bias": weights["classifier.bias"] * scale,
+        }
+    )
+    folder = tiny.write_folder(golden, tmp_path)
+    wordpiece.library().save(str(folder / "tokenizer.json"))
+    config = json.loads((folder / "config.json").read_text())
+    named = {"id2label": {"0": "no", "1": "yes", "2": "perhaps"}}
+    expected = np.asarray(reranker.rerank("what do cats eat", TEXTS, raw=True))[:, None] * scale
+    pairs = [("what do cats eat", text) for text in TEXTS]
+
+    def softmax(scores: np.ndarray) -> np.ndarray:
+        powers = np.exp(scores)
+        return powers / powers.sum(axis=1, keepdims=True)
+
+    for changes, function in (
+        (named, softmax),
+        (named | {"problem_type": "multi_label_classification"}, lambda scores: 1 / (1 + np.exp(-scores))),
     ):
-        model.rerank("x", ["y"])
+        (folder / "config.json").write_text(json.dumps(config | changes))
+        with opened(folder) as model:
+            assert model.labels == ("no", "yes", "perhaps")
+            found = model.classify(pairs)
+            assert found.shape == (4, 3)
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(model.classify(pairs, raw=True), expected, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(found, function(expected), rtol=1e-3, atol=1e-4)
+            alone = model.classify(TEXTS, raw=True)
+            ids = [np.asarray(model.tokenize(text), np.uint32) for text in TEXTS]
+            np.testing.assert_array_equal(alone, model._encoder.encode([(one, 0) for one in ids]))
+            assert model.classify([]).shape == (0, 3)
+            with pytest.raises(InvalidArgumentError, match="texts: number 1: expected a text or a pair"):
+                model.classify(["x", ("a", "b", "c")])  # type: ignore[list-item]
+    with pytest.raises(UnsupportedError, match="is a reranker: use rerank"):
+        reranker.classify(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +537,7 @@ def test_what_a_model_cannot_do_is_said(model: EmbeddingModel, reranker: Embeddi
     ):
         with pytest.raises(InvalidArgumentError, match="progress: expected a function or None, got True"):
             use()
-    with pytest.raises(InvalidArgumentError, match=r"prompt: no \['query'\]"):
+    with pytest.raises(InvalidArgumentError, match=r"prompt: expected a text, got \['query'\]"):
         model.embed(["x"], prompt=["query"])  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="instruction"):
         reranker.rerank("x", ["y"], instruction="find")

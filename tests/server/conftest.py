@@ -16,6 +16,7 @@ import uvicorn
 from akunu.server import ModelSpec, Settings, create_app
 from akunu.server.ahead import Ahead
 from akunu.server.listening import listen
+from akunu.server.run import uvicorn_config
 from akunu.server.texts import Server
 from encoders import wordpiece
 
@@ -25,8 +26,9 @@ EMBER = ModelSpec(name="ember", path="ember", aliases=("gpt-*",), preload=True, 
 class Served:
     """A server that runs."""
 
-    def __init__(self, app, port: int) -> None:
+    def __init__(self, app, port: int, config) -> None:
         self.app = app
+        self.config = config
         self.url = f"http://127.0.0.1:{port}"
         self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 
@@ -56,10 +58,11 @@ def serving(
     with listen("127.0.0.1", 0) as sock:
         if send_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
+        config = uvicorn_config(app)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[sock])), daemon=True)
         thread.start()
-        served = Served(app, sock.getsockname()[1])
+        served = Served(app, sock.getsockname()[1], config)
         try:
             wait_until(lambda: server.started or not thread.is_alive())
             assert server.started

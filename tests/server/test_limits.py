@@ -19,6 +19,7 @@ import pytest
 
 from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.server import Keys, ModelSpec, Settings
+from akunu.server.auth import Holder, key_digest
 from akunu.server.errors import ApiError
 from akunu.server.limits import RateLimit
 
@@ -28,7 +29,7 @@ BEARER = "authorization"
 
 
 def keys(*names: str) -> Keys:
-    return Keys({hashlib.sha256(name.encode()).hexdigest(): name for name in names})
+    return Keys(Holder(name, key_digest(name)) for name in names)
 
 
 def test_a_key_opens_the_server_and_nothing_else_does():
@@ -83,8 +84,8 @@ def test_key_files_hold_keys_and_hashes(tmp_path):
     file.write_text(f"# comment\n\nplain-key tom\nsha256:{digest} eve\n")
     found = Keys.from_file(file)
     known = [found.holder(key) for key in ("plain-key", "hashed-key", digest, None)]
-    assert known == ["tom", "eve", None, None]
-    for wrong in ("short\n", "", "sha256:12\n"):
+    assert [holder and holder.name for holder in known] == ["tom", "eve", None, None]
+    for wrong in ("short\n", "", "sha256:12\n", f"hashed-key\nsha256:{digest}\n"):
         file.write_text(wrong)
         with pytest.raises(InvalidArgumentError):
             Keys.from_file(file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from akunu.server import Settings
-from akunu.server.auth import Keys
+from akunu.server.auth import Holder, Keys, key_digest
 from missing import missing
 
 from .conftest import serving
@@ -22,7 +21,7 @@ FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 KEY = "secret-key-of-the-test"
-KEYS = Keys({hashlib.sha256(KEY.encode()).hexdigest(): "me"})
+KEYS = Keys([Holder("me", key_digest(KEY))])
 DONE = ".message.assistant:last-of-type .facts"
 TOOLS = """[{"type": "function", "function": {"name": "get_weather", "description": "The weather of a city",
 "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]"""

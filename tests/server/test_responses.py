@@ -7,6 +7,8 @@ import json
 import openai
 import pytest
 
+from akunu.server.auth import Holder
+from akunu.server.errors import ApiError
 from akunu.server.stored import ResponseStore
 
 WEATHER = {
@@ -201,16 +203,46 @@ def test_what_is_not_supported_is_a_400_that_names_the_field(served, fields, par
 
 
 def test_the_store_forgets_the_oldest_and_keeps_each_holders_own():
+    tom, eve = Holder("tom", "1"), Holder("eve", "2")
     store = ResponseStore(2)
     for n in range(3):
-        store.put("tom", {"id": f"r{n}"}, [], 0)
-    assert store.get("r2", "tom").response == {"id": "r2"}
-    for name, holder in (("r0", "tom"), ("r2", "eve")):
-        with pytest.raises(Exception, match="no response"):
+        store.put(tom, {"id": f"r{n}", "output": []}, [])
+    assert store.get("r2", tom).response == {"id": "r2", "output": []}
+    for name, holder in (("r0", tom), ("r2", eve)):
+        with pytest.raises(ApiError, match="no response"):
             store.get(name, holder)
-    store.put("tom", {"id": "big", "text": "x" * (65 << 20)}, [], 0)
-    with pytest.raises(Exception, match="no response"):
-        store.get("r2", "tom")
+    store.put(tom, {"id": "big", "text": "x" * (65 << 20), "output": []}, [])
+    with pytest.raises(ApiError, match="no response"):
+        store.get("r2", tom)
+    assert store.bytes == 0
+
+
+def test_one_key_does_not_push_out_what_another_stored():
+    store = ResponseStore(10, max_bytes=100_000)
+    tom, eve = Holder("tom", "1"), Holder("tom", "2")
+    store.put(eve, {"id": "kept", "output": []}, [])
+    for n in range(50):
+        store.put(tom, {"id": f"r{n}", "output": [{"text": "x" * 20_000}]}, [])
+    assert store.get("kept", eve).items == []
+    assert store.get("r49", tom).response["id"] == "r49"
+    assert store.bytes <= 100_000
+
+
+def test_what_responses_share_is_counted_while_one_of_them_is_there():
+    store, tom = ResponseStore(100), Holder("tom", "1")
+    empty, previous = store.bytes, None
+    for n in range(20):
+        item = {"id": f"i{n}", "text": "x" * 10_000}
+        store.put(tom, {"id": f"r{n}", "output": [{"id": f"o{n}"}]}, [item], previous)
+        previous = store.get(f"r{n}", tom)
+    assert 200_000 < store.bytes < 230_000
+    assert [item["id"] for item in previous.conversation][:4] == ["i0", "o0", "i1", "o1"]
+    for n in range(19):
+        store.delete(f"r{n}", tom)
+    assert 200_000 < store.bytes < 210_000
+    assert len(store.get("r19", tom).items) == 39
+    store.delete("r19", tom)
+    assert store.bytes == empty == 0
 
 
 def test_what_a_client_repeats_of_an_answer_may_have_fields_that_are_null(served):

@@ -8,6 +8,7 @@ import openai
 import pydantic
 import pytest
 
+from akunu.api import chat_options
 from akunu.server.anthropic_fields import MessagesRequest
 from akunu.server.openai_chat import ChatRequest
 from akunu.server.openai_responses_fields import ResponsesRequest
@@ -44,13 +45,17 @@ ASKED = {
 def answering(served, monkeypatch):
     """The body of the answer over an API, of a model that writes this text."""
 
-    def answer(path: str, text: str, **more):
+    def text_of(path: str, text: str, **more) -> str:
         for kind in (ChatRequest, ResponsesRequest, MessagesRequest):
             monkeypatch.setattr(kind, "options", lambda fields: {"choice": [text]} | more)
         response = served.post(path, model="ember", **ASKED[path])
         assert response.status_code == 200, response.text
-        return json.loads(response.text)
+        return response.text
 
+    def answer(path: str, text: str, **more):
+        return json.loads(text_of(path, text, **more))
+
+    answer.stream = text_of
     return answer
 
 
@@ -286,3 +291,21 @@ def test_what_is_strict_says_nothing_to_the_model(served):
         for each in (tool, plain)
     ]
     assert prompts[0] == prompts[1] and "Rome" in prompts[0]
+
+
+FENCED = '```json\n{\n  "name": "now",\n  "arguments": {}\n}\n```'
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_call_in_a_fence_is_a_call_unless_a_field_says_otherwise(answering, monkeypatch, path):
+    """As models write it that were not trained on calls."""
+    monkeypatch.setattr(chat_options, "ARGUMENTS", ())  # what makes ember write it is no form of the answer
+    ((name, arguments),) = calls_of(answering(path, FENCED))
+    assert name == "now" and arguments in ("{}", {})
+    monkeypatch.setitem(ASKED[path], "stream", True)
+    streamed = answering.stream(path, FENCED)
+    assert '"now"' in streamed and "```" not in streamed
+    monkeypatch.setitem(ASKED[path], "lenient_tool_calls", False)
+    assert "```" in answering.stream(path, FENCED)
+    monkeypatch.delitem(ASKED[path], "stream")
+    assert calls_of(answering(path, FENCED)) == []

@@ -123,7 +123,7 @@ def test_models_say_what_they_are_when_they_are_loaded(served):
     assert cards["vectors"]["kind"] == "an embedding model"
     shown = {each["id"]: each for each in served.http.get("/admin/engine").json()["models"]}
     assert shown["vectors"]["kind"] == "an embedding model"
-    assert served.http.get("/admin/table?model=vectors").status_code == 400
+    assert served.post("/admin/table", model="vectors").status_code == 400
     assert served.post("/tokenize", model="vectors", text="hello world").json()["count"] == 4
 
 

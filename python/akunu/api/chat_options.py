@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from akunu.api.options import GenerationOptions, check_names
+from akunu.api.options import GenerationOptions, own_names
 from akunu.api.reading import Reading
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
 from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
@@ -29,12 +30,19 @@ class ChatOptions(GenerationOptions, total=False):
     Attributes
     ----------
     tools : Sequence[Mapping[str, Any]] | None
-        Functions that the model may call, as in OpenAI's API, for templates that know them.
+        Functions that the model may call, as in OpenAI's API.
     tool_choice : str | None
         "auto": the model decides; "none": as if there were no tools; "required": it calls at least one; a
         function's name: it calls that one, once. What it has to call fits the function's schema.
     parallel_tool_calls : bool | None
         False: at most one call. By default, as many as the model likes.
+    lenient_tool_calls : bool | None
+        Whether an answer that is nothing but calls of the tools is read as calls when the model has written
+        them in another form than its template's (JSON in a fence, in `<tools>`, or bare), and has arguments
+        that fit their schemas once it has begun so. True by default; False: the template's form only.
+    generic_tools : bool | None
+        Whether tools, calls and results that the model's chat template leaves out are written in a generic
+        format, with a warning. True by default; False: they are an error.
     thinking : bool | None
         Let a model that can think before it answers do so, or not; None: as its template has it.
     reasoning_effort : str | None
@@ -48,16 +56,21 @@ class ChatOptions(GenerationOptions, total=False):
     continue_final_message : bool | None
         Go on with the last message, which is the assistant's; the answer is what comes after it. None: if it
         is a text of the assistant's; False: that message is closed, and another one begins.
+    chat_template_kwargs : Mapping[str, Any] | None
+        vLLM's and llama.cpp's name of `template_variables`.
     """
 
     tools: Sequence[Mapping[str, Any]] | None
     tool_choice: str | None
     parallel_tool_calls: bool | None
+    lenient_tool_calls: bool | None
+    generic_tools: bool | None
     thinking: bool | None
     reasoning_effort: str | None
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
     continue_final_message: bool | None
+    chat_template_kwargs: Mapping[str, Any] | None
 
 
 def prepare(
@@ -70,12 +83,13 @@ def prepare(
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
     """
-    check_names(options, ChatOptions)
-    rest: dict[str, Any] = dict(options)
+    rest = own_names(options, ChatOptions)
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
     choice = "auto" if choice is None else choice
     parallel = flag("parallel_tool_calls", rest.pop("parallel_tool_calls", None), default=True)
+    lenient = flag("lenient_tool_calls", rest.pop("lenient_tool_calls", None), default=True)
+    generic = flag("generic_tools", rest.pop("generic_tools", None), default=True)
     sources, effort = template.sources.values(), rest.pop("reasoning_effort", None)
     variables: Any = thinking_variables(sources, rest.pop("thinking", None), effort, template.reasons)
     tokens = rest.pop("thinking_budget", None)
@@ -94,11 +108,14 @@ def prepare(
         messages,
         tools=tools,
         continue_final_message=rest.pop("continue_final_message", None),
+        generic_tools=generic,
         variables=variables,
     )
     if choice != "auto":
         _check_choice(choice, tools)
-    family = template.family
+    # Where the answer has a form of its own, an object is what was asked for.
+    loose = tools and lenient and choice == "auto" and not any(rest.get(name) for name in ARGUMENTS)
+    family = template.family_for(tools, generic=generic)
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
     calls = family.tool_tag(tools, choice, parallel) if tools else None
     if calls is not None and rest.get("structural_tag") is not None:
@@ -106,11 +123,11 @@ def prepare(
             "structural_tag: what is asked of the calls of tools makes one of its own; give one of them"
         )
     tag = calls or rest.get("structural_tag")
-    if choice == "auto" and (thinks or family.opening or (tools and family.form)):
+    if choice == "auto" and (thinks or family.opening or tools):
         # The answer's form holds where its content begins, or the answer is a call.
         content = _content_tag(rest, family.opening)
         if content is not None:
-            called = calls or (family.tool_tag(tools, parallel=False) if tools and family.form else None)
+            called = calls or (family.tool_tag(tools, parallel=False) if tools else None)
             tag = StructuralTag((*(called.tags if called else ()), content), required=True, parallel=False)
     if isinstance(tag, StructuralTag) and thinks and tag.after is None:
         tag = replace(tag, after=family.reasoning[1])
@@ -121,6 +138,9 @@ def prepare(
         tokens = None
     budget = None if tokens is None else family.thinking_budget(tokens, thinks)
     reading = Reading(family, tools, thinks, template.visible_ids, budget)
+    if loose:
+        reading.loose = MOST_LOOSE if parallel else 1
+        reading.late = late_arguments(Tools(tools), family.reasoning, thinks)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     return template.encode_segments(segments), generation, reading
 

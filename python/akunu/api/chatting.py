@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from akunu.api.chat_options import ChatOptions, prepare
 from akunu.api.options import GenerationOptions
@@ -50,6 +50,10 @@ class Chatting(Tokenizing):
     @overload
     def chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...
     @overload
+    def chat(  # type: ignore[overload-overlap]  # 1 is an int, too
+        self, messages: Messages, *, n: Literal[1], **options: Unpack[ChatOptions]
+    ) -> Completion: ...
+    @overload
     def chat(self, messages: Messages, *, n: int, **options: Unpack[ChatOptions]) -> list[Completion]: ...
     @_spelled_out
     def chat(
@@ -72,7 +76,7 @@ class Chatting(Tokenizing):
         -------
         Completion
             Its `message` is the next one of the conversation, with content, reasoning and calls of tools
-            apart; its `text` is all that the model wrote. With `n`, a list of `n` of them.
+            apart; its `text` is all that the model wrote. With `n` > 1, a list of `n` of them.
 
         Raises
         ------
@@ -93,7 +97,8 @@ class Chatting(Tokenizing):
         """
         if n is None:
             return completed(self.stream_chat(messages, **options))
-        return self._completed_all(self._answers(messages, n, options))
+        results = self._completed_all(self._answers(messages, n, options))
+        return results[0] if n == 1 else results
 
     @_spelled_out
     def stream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Stream:
@@ -123,6 +128,10 @@ class Chatting(Tokenizing):
     @overload
     async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...
     @overload
+    async def achat(  # type: ignore[overload-overlap]  # 1 is an int, too
+        self, messages: Messages, *, n: Literal[1], **options: Unpack[ChatOptions]
+    ) -> Completion: ...
+    @overload
     async def achat(
         self, messages: Messages, *, n: int, **options: Unpack[ChatOptions]
     ) -> list[Completion]: ...
@@ -143,7 +152,8 @@ class Chatting(Tokenizing):
         """
         if n is None:
             return await acompleted(self.astream_chat(messages, **options))
-        return await acompleted_all([AsyncStream(one) for one in self._answers(messages, n, options)])
+        results = await acompleted_all([AsyncStream(one) for one in self._answers(messages, n, options)])
+        return results[0] if n == 1 else results
 
     @_spelled_out
     def astream_chat(self, messages: Messages, **options: Unpack[ChatOptions]) -> AsyncStream:

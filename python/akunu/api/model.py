@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, ClassVar, Final, Unpack, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +105,10 @@ class Model(Chatting, Measuring):
     @overload
     def generate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
     @overload
+    def generate(  # type: ignore[overload-overlap]  # 1 is an int, too
+        self, prompt: Prompt, *, n: Literal[1], **options: Unpack[GenerationOptions]
+    ) -> Completion: ...
+    @overload
     def generate(
         self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
     ) -> list[Completion]: ...
@@ -120,15 +124,15 @@ class Model(Chatting, Measuring):
             Text, to which the tokenizer adds what the model expects (such as a BOS token), or token ids,
             which are taken as they are. Text that looks like a control token is not one.
         n
-            Texts to write, at most 256, as a list; the prompt is run once. Text i has the seed `seed + i`
-            (modulo 2**64), so it is that of a call of its own with that seed.
+            The number of outputs, at most 256; the prompt is prefilled once. Output i has the seed `seed + i`
+            (modulo 2**64), so it equals that of a separate call with that seed.
         **options
             See `akunu.GenerationOptions`. What is not given comes from `sampling`.
 
         Returns
         -------
         Completion
-            Text, ids, log-probabilities, the reason to end, and statistics. With `n`, a list of `n` of them.
+            Text, ids, log-probabilities, the reason to end, and statistics. With `n` > 1, a list of `n`.
 
         Raises
         ------
@@ -148,7 +152,8 @@ class Model(Chatting, Measuring):
         """
         if n is None:
             return completed(self.stream(prompt, **options))
-        return self._completed_all([self.stream(prompt, **one) for one in self._seeded(n, options)])
+        results = self._completed_all([self.stream(prompt, **one) for one in self._seeded(n, options)])
+        return results[0] if n == 1 else results
 
     @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
@@ -173,6 +178,10 @@ class Model(Chatting, Measuring):
 
     @overload
     async def agenerate(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Completion: ...
+    @overload
+    async def agenerate(  # type: ignore[overload-overlap]  # 1 is an int, too
+        self, prompt: Prompt, *, n: Literal[1], **options: Unpack[GenerationOptions]
+    ) -> Completion: ...
     @overload
     async def agenerate(
         self, prompt: Prompt, *, n: int, **options: Unpack[GenerationOptions]
@@ -200,7 +209,8 @@ class Model(Chatting, Measuring):
         """
         if n is None:
             return await acompleted(self.astream(prompt, **options))
-        return await acompleted_all([self.astream(prompt, **one) for one in self._seeded(n, options)])
+        results = await acompleted_all([self.astream(prompt, **one) for one in self._seeded(n, options)])
+        return results[0] if n == 1 else results
 
     @spelled_out
     def astream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> AsyncStream:
@@ -386,6 +396,8 @@ class Model(Chatting, Measuring):
         constraint = None if request.structure is None else self._forms.constraint(request.structure)
         if reading is not None and reading.budget is not None:
             constraint = self._forms.thinking(reading.budget, constraint)
+        if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:
+            constraint = self._forms.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
         generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
         stream = Stream(self, generation, reading)

@@ -14,13 +14,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, TypedDict, cast
 
 from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
+from akunu.api.aliases import translated
 from akunu.base.arguments import FLOAT32_MAX, Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.sampling import SAMPLING_LIMITS, Sampling
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag
 
-__all__ = ["MAX_PRIORITY", "GenerationOptions", "Request", "check_names", "resolve"]
+__all__ = ["MAX_PRIORITY", "GenerationOptions", "Request", "own_names", "resolve"]
 
 MAX_PRIORITY: Final = 8
 _MAX_U64: Final = (1 << 64) - 1
@@ -56,9 +57,9 @@ class GenerationOptions(TypedDict, total=False):
     logit_bias : Mapping[int, float] | None
         Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries.
     seed : int | None
-        Seed of the random numbers, 0 <= seed < 2**64; None or -1 draws one, reported in `Completion.seed`.
+        Seed of the random numbers, 0 <= seed < 2**64; None or -1: a random one (`Completion.seed`).
     stop : str | Sequence[str] | None
-        Texts that end the generation; they are not part of the result. Control tokens may be among them.
+        Strings that end the generation; they are not part of the result. Control tokens may be among them.
     stop_token_ids : Sequence[int] | None
         Tokens that end the generation, as an end-of-generation token does; they are not part of the result.
     logprobs : int | None
@@ -66,28 +67,36 @@ class GenerationOptions(TypedDict, total=False):
     wait_timeout : float | None
         Most seconds to wait for the generations before this one; None: as long as it takes.
     priority : int | None
-        Of those that wait, a text with a higher one goes first, ahead of up to 64 a step of it that came
-        before. From -8 to 8; None: 0.
+        Waiting requests with a higher priority go first. Each step of priority is a head start of 64
+        requests. From -8 to 8; None: 0.
     speculative : bool | None
-        Whether tokens that followed the same tokens before, in this text or in others that run, are drafted
-        and verified several at a time, where that is faster. The text does not depend on it. None: True.
+        Speculative decoding: tokens that followed the same tokens before, in this sequence or in others that
+        run, or that the draft model proposes, are verified several at a time, where that is faster. The
+        output does not depend on it. None: True.
     cache_salt : str | None
-        Texts share what is in the KV cache, in memory and in `cache_dir`, and drafts, with those of the same
-        salt only. One for each tenant keeps them from telling by a fast answer what others asked. None: with
-        texts that have none.
+        Sequences share pages of the KV cache, in memory and in `cache_dir`, and drafts only with sequences of
+        the same salt. One for each tenant keeps them from telling by a fast answer what others asked. None:
+        shared with sequences that have none.
     schema : Mapping[str, Any] | str | None
-        The text is JSON that this JSON schema, a mapping or JSON text, accepts. Of `schema` and the five that
-        follow, one at most may be given. The text has the form, or the finish reason is not `stop`.
+        The output is JSON that this JSON schema, a mapping or a JSON string, accepts. At most one of `schema`
+        and the five constraints that follow may be given. The output satisfies it, or the finish reason is
+        not `stop`.
     json : bool | None
-        The text is a JSON object.
+        The output is a JSON object.
     regex : str | None
-        The whole text matches this regular expression (of Rust's `regex`: no look-around, no references).
+        The whole output matches this regular expression (Rust's `regex`: no look-around, no references).
     grammar : str | None
-        The text is one of this grammar, in Lark's form or in GBNF (llama.cpp's).
+        The output follows this grammar (Lark or llama.cpp's GBNF).
     choice : Sequence[str] | None
-        The text is one of these.
+        The output is one of these strings.
     structural_tag : StructuralTag | None
-        Stretches of the text have a form: calls of tools, or what follows a reasoning block.
+        Parts of the output are constrained: calls of tools, or what follows a reasoning block.
+    max_new_tokens : int | None
+        Transformers' name of `max_tokens`.
+    repetition_penalty : float | None
+        `repeat_penalty` over the whole sequence, as in Transformers and vLLM, or over `penalty_window`.
+    response_format : Mapping[str, Any] | None
+        OpenAI's `{"type": "json_object"}` or `{"type": "json_schema", "json_schema": {"schema": …}}`.
     """
 
     max_tokens: int | None
@@ -115,6 +124,9 @@ class GenerationOptions(TypedDict, total=False):
     grammar: str | None
     choice: Sequence[str] | None
     structural_tag: StructuralTag | None
+    max_new_tokens: int | None
+    repetition_penalty: float | None
+    response_format: Mapping[str, Any] | None
 
 
 _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
@@ -144,13 +156,13 @@ class Request:
     structure: Structure | None = None
 
 
-def check_names(options: Mapping[str, object], known: type[GenerationOptions]) -> None:
-    """Refuse arguments that there are not.
+def own_names(options: Mapping[str, object], known: type[GenerationOptions]) -> dict[str, Any]:
+    """Return the options by our own names (`akunu.api.aliases`), and refuse unknown ones.
 
     Raises
     ------
     InvalidArgumentError
-        For the first of them, with the one that may be meant.
+        An argument is unknown; the error has the one that may be meant. Or it is given by two names.
     """
     names = known.__annotations__
     for name in options:
@@ -158,6 +170,7 @@ def check_names(options: Mapping[str, object], known: type[GenerationOptions]) -
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(names)}"
             raise InvalidArgumentError(f"unknown argument {name}; {hint}")
+    return translated(options)
 
 
 def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:
@@ -168,7 +181,7 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
     InvalidArgumentError
         For an unknown argument, or a value of the wrong type or out of range.
     """
-    check_names(options, GenerationOptions)
+    options = own_names(options, GenerationOptions)
 
     def number(name: str) -> Any:
         value = options.get(name)

@@ -13,6 +13,7 @@ from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
 
 if TYPE_CHECKING:
+    from akunu.structured.late import LateForms
     from akunu.structured.thinking import ThinkingBudget
 
 __all__ = ["Reading"]
@@ -47,6 +48,10 @@ class Reading:
         self.whole_calls = False
         """Of pieces: a call is given when it is complete; one that breaks off is content."""
         self.budget = budget
+        self.loose = 0
+        """Most calls in another form than the family's that are read as calls (`loose_calls`)."""
+        self.late: LateForms | None = None
+        """What the answer has to be like once it has begun as one."""
         self._family = family
         self._tools = Tools(tools)
         self._thinking = thinking
@@ -72,7 +77,12 @@ class Reading:
 
     def _parser(self, *, whole: bool) -> OutputParser:
         return OutputParser(
-            self._family, self._tools, thinking=self._thinking, whole=whole, call_id=self._call_id
+            self._family,
+            self._tools,
+            thinking=self._thinking,
+            loose=self.loose,
+            whole=whole,
+            call_id=self._call_id,
         )
 
     def _call_id(self, index: int) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, Protocol, Self, Unpack, cast
 
 from akunu.api.chat_options import ChatOptions
-from akunu.api.options import GenerationOptions, check_names
+from akunu.api.options import GenerationOptions, own_names
 from akunu.api.results import Completion
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import Stream
@@ -62,8 +62,7 @@ class Session:
     def __init__(self, model: Answering, messages: Sequence[Message], options: ChatOptions) -> None:
         self._model = model
         self._messages: list[Message] = deepcopy(list(message_list(messages)))
-        check_names(options, ChatOptions)
-        self._options = options
+        self._options = cast(ChatOptions, own_names(options, ChatOptions))
         self._open: tuple[Message, Stream] | None = None
 
     @property
@@ -113,7 +112,7 @@ class Session:
         self._settle()
         said = {"role": "user", "content": message} if isinstance(message, str) else message
         stream = self._model.stream_chat(
-            [*self._messages, said], **cast(ChatOptions, {**self._options, **options})
+            [*self._messages, said], **cast(ChatOptions, {**self._options, **own_names(options, ChatOptions)})
         )
         self._open = (deepcopy(said), stream)  # which was a message, or there is no stream
         return stream
@@ -179,7 +178,7 @@ class Session:
         ModelFileError
             The file cannot be read, or is no session.
         """
-        check_names(options, ChatOptions)
+        given = own_names(options, ChatOptions)
         saved = read_object(as_path("path", path), limit=MAX_BYTES)
         if saved.get("format") != FORMAT:
             raise ModelFileError(
@@ -191,7 +190,7 @@ class Session:
                 raise ModelFileError(f"{path}: {name}: found {value!r:.80}, expected a {kind.__name__}")
         kept = {name: saved.get(name) for name in SAVED_OPTIONS}
         try:
-            return cls(model, saved["messages"], cast(ChatOptions, {**kept, **options}))
+            return cls(model, saved["messages"], cast(ChatOptions, {**kept, **given}))
         except InvalidArgumentError as error:
             raise ModelFileError(f"{path}: {error}") from error
 

@@ -7,11 +7,16 @@
 
 from __future__ import annotations
 
-from akunu.audio.activity import Detector, SpeechSpan, VadOptions, speech_probability, speech_spans
-from akunu.audio.mel import FRAMES_PER_SECOND, LogMelStream, log_mel, normalize_log_mel
-from akunu.audio.pcm import SAMPLE_RATE
-from akunu.audio.silero import silero_detector
-from akunu.audio.source import AudioSource, audio_blocks, load_audio
+from typing import TYPE_CHECKING, Final
+
+from akunu.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from akunu.audio.activity import Detector, SpeechSpan, VadOptions, speech_probability, speech_spans
+    from akunu.audio.mel import FRAMES_PER_SECOND, LogMelStream, log_mel, normalize_log_mel
+    from akunu.audio.pcm import SAMPLE_RATE
+    from akunu.audio.silero import silero_detector
+    from akunu.audio.source import AudioSource, audio_blocks, load_audio
 
 __all__ = [
     "FRAMES_PER_SECOND",
@@ -29,3 +34,22 @@ __all__ = [
     "speech_probability",
     "speech_spans",
 ]
+
+_HOME: Final = {
+    "AudioSource": "akunu.audio.source",
+    "Detector": "akunu.audio.activity",
+    "FRAMES_PER_SECOND": "akunu.audio.mel",
+    "LogMelStream": "akunu.audio.mel",
+    "SAMPLE_RATE": "akunu.audio.pcm",
+    "SpeechSpan": "akunu.audio.activity",
+    "VadOptions": "akunu.audio.activity",
+    "audio_blocks": "akunu.audio.source",
+    "load_audio": "akunu.audio.source",
+    "log_mel": "akunu.audio.mel",
+    "normalize_log_mel": "akunu.audio.mel",
+    "silero_detector": "akunu.audio.silero",
+    "speech_probability": "akunu.audio.activity",
+    "speech_spans": "akunu.audio.activity",
+}
+
+__getattr__ = lazy_names(__name__, _HOME, globals())

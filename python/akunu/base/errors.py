@@ -30,6 +30,10 @@ _ARGUMENTS: Final = re.compile(
     r"(?P<one>[A-Za-z_]\w*)(?P<place>(?:\[\d+\][\w.\[\]]*)?)(?=: )"
     r"|(?P<two>\w+) and (?P<other>\w+)(?= exclude each other)"
 )
+_SIZES: Final = re.compile(
+    r"the prompt has (?:at least )?(?P<tokens>\d+) tokens, the context holds (?P<context>\d+)"
+    r"(?P<remedy>[^\n]*)"
+)
 
 
 class AkunuError(Exception):
@@ -73,6 +77,12 @@ class TemplateError(AkunuError):
 
 class ContextLengthError(AkunuError):
     """A prompt does not fit the context; the message states both numbers."""
+
+    @property
+    def sizes(self) -> tuple[int, int, str] | None:
+        """Tokens of the prompt, tokens that the context holds, and the remedy; None where it is no prompt."""
+        found = _SIZES.search(str(self))
+        return found and (int(found["tokens"]), int(found["context"]), found["remedy"].strip("; "))
 
 
 class InvalidArgumentError(AkunuError, ValueError):

@@ -1,4 +1,9 @@
-"""Names of a package whose modules are imported when the name is first used."""
+"""Names of a package whose modules are imported when the name is first used.
+
+Besides saving time, this lets several threads import. A package whose `__init__` imports its modules waits
+for them, while another thread that imports one of them waits for the package. Python then gives one of the
+two threads a module that is only half there.
+"""
 
 from __future__ import annotations
 

@@ -10,11 +10,16 @@ and calls, ``parser`` reads an answer as it comes, by a layout and the forms in 
 
 from __future__ import annotations
 
-from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
-from akunu.chat.family import Family
-from akunu.chat.formats import FORMATS
-from akunu.chat.parser import OutputParser
-from akunu.chat.template import ChatTemplate
+from typing import TYPE_CHECKING, Final
+
+from akunu.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
+    from akunu.chat.family import Family
+    from akunu.chat.formats import FORMATS
+    from akunu.chat.parser import OutputParser
+    from akunu.chat.template import ChatTemplate
 
 __all__ = [
     "FORMATS",
@@ -27,3 +32,17 @@ __all__ = [
     "ToolArguments",
     "ToolCall",
 ]
+
+_HOME: Final = {
+    "ChatTemplate": "akunu.chat.template",
+    "Content": "akunu.chat.deltas",
+    "Delta": "akunu.chat.deltas",
+    "FORMATS": "akunu.chat.formats",
+    "Family": "akunu.chat.family",
+    "OutputParser": "akunu.chat.parser",
+    "Reasoning": "akunu.chat.deltas",
+    "ToolArguments": "akunu.chat.deltas",
+    "ToolCall": "akunu.chat.deltas",
+}
+
+__getattr__ = lazy_names(__name__, _HOME, globals())

@@ -25,6 +25,7 @@ __all__ = [
     "named_call",
     "objects",
     "python_calls",
+    "read_object",
     "tagged_call",
 ]
 
@@ -147,6 +148,11 @@ def _separated(source: Incoming) -> Steps[bool]:
     """Whether another object follows; nothing need stand between the two, as between calls with marks."""
     yield from source.space()
     return bool((yield from source.one_of((";", ",")))) or (yield from source.peek()) == "{"
+
+
+def read_object(calls: Calls) -> Steps[None]:
+    """An object that names one of the tools."""
+    yield from _object(calls, declared=True)
 
 
 def _object(calls: Calls, declared: bool = False) -> Steps[None]:

@@ -22,7 +22,7 @@ from akunu.chat.calls import (
 from akunu.chat.family import Family
 from akunu.chat.layouts import channels
 
-__all__ = ["FAMILIES", "family_of"]
+__all__ = ["FAMILIES", "GENERIC", "PLAIN", "family_of"]
 
 
 def _mistral_id() -> str:
@@ -31,6 +31,14 @@ def _mistral_id() -> str:
 
 
 _TOOL_CALL: Final = ("<tool_call>", "</tool_call>")
+
+GENERIC: Final = Form(
+    read=objects,
+    marks=("<tool_call>",),
+    end="</tool_call>",
+    pattern='<tool_call>\n{"name": "{name}", "arguments": {arguments}}\n</tool_call>',
+)
+"""What models are told where their template has no words for tools (`generic_tools`)."""
 
 FAMILIES: Final = (
     Family(
@@ -112,12 +120,7 @@ FAMILIES: Final = (
     Family(
         name="hermes",
         signs=("<tool_call>",),
-        form=Form(
-            read=objects,
-            marks=("<tool_call>",),
-            end="</tool_call>",
-            pattern='<tool_call>\n{"name": "{name}", "arguments": {arguments}}\n</tool_call>',
-        ),
+        form=GENERIC,
         tokens=_TOOL_CALL,
     ),
     Family(
@@ -126,6 +129,7 @@ FAMILIES: Final = (
         form=Form(
             read=objects,
             marks=("<|tool_call|>", "<tool_call>"),
+            end="</tool_call>",
             pattern='<|tool_call|>[{"name": "{name}", "arguments": {arguments}}]',
         ),
         tokens=("<|tool_call|>",),
@@ -166,7 +170,7 @@ FAMILIES: Final = (
 )  # fmt: skip
 """From the most particular sign to the most general."""
 
-PLAIN: Final = Family(name="plain")
+PLAIN: Final = Family(name="plain", form=GENERIC, tokens=_TOOL_CALL)
 """Any other: content, after reasoning if there is some."""
 
 

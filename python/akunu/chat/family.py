@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from akunu.base.errors import InvalidArgumentError
 from akunu.chat.calls import (
     Form,
 )
@@ -36,8 +35,8 @@ class Family:
         Its name.
     signs : tuple of str
         Texts of which a template of the family has at least one.
-    form : Form or None
-        How calls of tools are written; None where there is no such thing.
+    form : Form
+        How calls of tools are written.
     reasoning : tuple of (str, str)
         What reasoning begins and ends with.
     closing : str
@@ -54,7 +53,7 @@ class Family:
 
     name: str
     signs: tuple[str, ...] = ()
-    form: Form | None = None
+    form: Form
     reasoning: tuple[str, str] = ("<think>", "</think>")
     closing: str = ""
     opening: str = ""
@@ -87,21 +86,11 @@ class Family:
             there is one at least, and each fits its schema; or the name of the function that is called, once.
         parallel
             Whether more than one call may come.
-
-        Raises
-        ------
-        InvalidArgumentError
-            A call is asked for, and it is not known how models of this family write calls.
         """
         known, form = Tools(tools), self.form
         required = choice != "auto"
         if not (required or known.strict or not parallel):
             return None
-        if form is None:
-            raise InvalidArgumentError(
-                "tool_choice: it is not known from the chat template how this model writes calls of tools; "
-                "only 'auto' and 'none' can be chosen"
-            )
         names = [choice] if choice in known else list(known)
         tags = tuple(
             form.tag(name, (known[name] or NO_PARAMETERS) if required or name in known.strict else {})

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from akunu.chat.calls import Calls, Form, named_call
 from akunu.chat.deltas import Content, Delta, Reasoning
 from akunu.chat.incoming import Malformed, Steps
+from akunu.chat.loose_calls import loose_calls
 
 __all__ = ["Answer", "channels", "in_order"]
 
@@ -17,8 +18,8 @@ class Marking(Protocol):
     """How an answer's parts are marked."""
 
     @property
-    def form(self) -> Form | None:
-        """How calls of tools are written, if there are some."""
+    def form(self) -> Form:
+        """How calls of tools are written."""
 
     @property
     def reasoning(self) -> tuple[str, str]:
@@ -29,6 +30,7 @@ class Answer(Calls, Protocol):
     """Reads an answer, part by part: see `OutputParser`."""
 
     thinking: bool
+    loose: int
 
     @property
     def family(self) -> Marking:
@@ -42,6 +44,9 @@ class Answer(Calls, Protocol):
 
     def give(self, delta: Delta) -> None:
         """Give a delta that stands for no text."""
+
+    def whole(self, reading: Steps[None]) -> Steps[bool]:
+        """Read the rest of the answer; what is none of this is not taken."""
 
     def calls(self, mark: str, reading: Steps[None]) -> Steps[None]:
         """Read what follows the mark of a call; what is none is content."""
@@ -57,14 +62,18 @@ def in_order(answer: Answer) -> Steps[None]:
         yield from source.space()
         yield from answer.text(Reasoning, (end,))
         yield from source.space()
-    form = answer.family.form if answer.tools else None
-    if form is None:
+    if not answer.tools:
         yield from answer.text(Content, ())
         return
+    form = answer.family.form
     if form.bare and (yield from answer.next(form.bare)):
         yield from answer.calls(form.bare, form.read(form, answer, form.bare))
-    while mark := (yield from answer.text(Content, form.marks)):
+    mark = yield from answer.next(*form.marks)
+    if not mark and answer.loose and (yield from answer.whole(loose_calls(answer, answer.loose))):
+        return
+    while mark or (mark := (yield from answer.text(Content, form.marks))):
         yield from answer.calls(mark, form.read(form, answer, mark))
+        mark = ""
 
 
 _MESSAGE: Final = "<|message|>"

@@ -26,6 +26,9 @@ class OutputParser:
         Functions that the answer may call; without any, what looks like a call is content.
     thinking
         Whether the prompt has opened the reasoning.
+    loose
+        An answer that is nothing but calls, so many at most, is read as calls in whatever dress
+        (`loose_calls`).
     whole
         Give each call only when it is complete.
     call_id
@@ -38,6 +41,7 @@ class OutputParser:
         tools: Tools,
         *,
         thinking: bool = False,
+        loose: int = 0,
         whole: bool = False,
         call_id: Callable[[int], str] | None = None,
     ) -> None:
@@ -45,6 +49,7 @@ class OutputParser:
         self.family = family
         self.tools = tools
         self.thinking = thinking
+        self.loose = loose if tools else 0
         self._whole = whole
         self._call_id = call_id or (lambda index: family.call_id())
         self._gap = ""  # white space before the mark that was taken last
@@ -108,6 +113,16 @@ class OutputParser:
     def give(self, delta: Delta) -> None:
         """Give a delta that stands for no text."""
         self._ready.append(delta)
+
+    def whole(self, reading: Steps[None]) -> Steps[bool]:
+        """Read the rest of the answer; what is none of this is not taken."""
+        start = self.source.at
+        try:
+            yield from reading
+        except Malformed:
+            self.source.at = start
+            return False
+        return True
 
     def calls(self, mark: str, reading: Steps[None]) -> Steps[None]:
         """Read what follows the mark of a call; what is none is content."""

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from akunu.base.errors import InvalidArgumentError, TemplateError
+from akunu.chat.generic_tools import described, with_responses, written
 from akunu.chat.marks import ROLES
 
 __all__ = ["Probe"]
@@ -134,19 +135,74 @@ class Probe:
 
     def check_tools(self) -> None:
         """Raises `InvalidArgumentError` if the template leaves tools out."""
-        if self._takes_tools is False and self._writes("user") is True:
+        if self.leaves_tools_out:
             raise InvalidArgumentError(
                 "tools: the chat template of this model leaves them out; describe them in the system message"
             )
 
+    def with_generic_tools(
+        self, messages: list[dict[str, Any]], tools: list[Any] | None
+    ) -> tuple[list[dict[str, Any]], list[Any] | None, str]:
+        """Messages and tools, with what the template leaves out in the generic format, and what that is."""
+        if self._writes("user") is not True:  # it cannot be asked
+            return messages, tools, ""
+        left_out = []
+        if tools and self.leaves_tools_out:
+            messages, tools = described(messages, tools), None
+            left_out.append("tools")
+        past = any(message.get("tool_calls") for message in messages)
+        calls = past and (bool(left_out) or self._call_form is None)
+        results = any(message["role"] == "tool" for message in messages)
+        if results and not calls and self._takes_responses:
+            messages, results = with_responses(messages), False
+        results = results and (calls or not self._takes_results)
+        left_out += ["calls"] * calls + ["results of calls"] * results
+        if calls or results:
+            messages = written(messages, calls=calls, results=results)
+        return messages, tools, " and ".join(left_out)
+
     @cached_property
-    def _takes_tools(self) -> bool | None:
-        """None where the template cannot be asked."""
+    def leaves_tools_out(self) -> bool:
+        """Whether the template leaves tools out, or refuses them."""
+        if self._writes("user") is not True:
+            return False
         try:
-            with_tools, without = self._render([_USER], [_TOOL]), self._render([_USER])
+            without = self._render([_USER])
+        except TemplateError:  # it cannot be asked
+            return False
+        try:
+            with_tools = self._render([_USER], [_TOOL])
         except TemplateError:
-            return None
-        return _WORD in with_tools or with_tools != without
+            return True
+        return _WORD not in with_tools and with_tools == without
+
+    @cached_property
+    def _takes_results(self) -> bool:
+        """Whether results of calls are messages that the template writes."""
+        if self._writes("tool"):
+            return True
+        form = self._call_form
+        if form is None:
+            return False
+        call = {**_CALL, "function": {"name": "f", "arguments": _arguments({}, form)}}
+        calling = {"role": "assistant", "content": form.content, "tool_calls": [call]}
+        for after in ((), (_ANSWER,)):
+            try:
+                return _WORD in self._render([_USER, calling, {**_RESULT, "content": _WORD}, *after])
+            except TemplateError:
+                continue
+        return False
+
+    @cached_property
+    def _takes_responses(self) -> bool:
+        """Whether results are part of the message with the calls, and no messages of their own."""
+        if "tool_responses" not in self._source or self._takes_results:
+            return False
+        responses = [{"name": "f", "response": _WORD}]
+        try:
+            return _WORD in self._render([_USER, {**_CALLING, "tool_responses": responses}])
+        except TemplateError:
+            return False
 
     def _prepare_reasoning(self, message: dict[str, Any]) -> None:
         """Give the reasoning by the name that the template has for it, whichever it came by."""

@@ -8,14 +8,16 @@ template gives the same for both.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final
 
 from akunu.base.arguments import flag
 from akunu.base.errors import InvalidArgumentError, TemplateError
-from akunu.chat.families import family_of
+from akunu.chat.families import GENERIC, family_of
 from akunu.chat.family import Family
 from akunu.chat.formats import FORMATS
 from akunu.chat.limits import RenderLimits
@@ -85,6 +87,7 @@ class ChatTemplate:
         self._marks = Marks(tokenizer.control_texts())
         self._variables = tokenizer.names
         self._adds_bos = tokenizer.chats_begin
+        self._warned = False
         self._probes = {name: Probe(partial(self._probed, name), text) for name, text in self.sources.items()}
 
     @cached_property
@@ -151,6 +154,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | None = None,
+        generic_tools: bool = True,
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[int]:
@@ -158,6 +162,7 @@ class ChatTemplate:
         segments = self.render(
             messages,
             tools=tools,
+            generic_tools=generic_tools,
             add_generation_prompt=add_generation_prompt,
             continue_final_message=continue_final_message,
             template=template,
@@ -176,6 +181,7 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         add_generation_prompt: bool = True,
         continue_final_message: bool | None = None,
+        generic_tools: bool = True,
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[Segment]:
@@ -194,6 +200,9 @@ class ChatTemplate:
         continue_final_message : bool, optional
             End within the last message, so that the model goes on with it. None: if it is the assistant's,
             has no calls, and a generation prompt is asked for; False: that message is closed first.
+        generic_tools : bool
+            Write tools, calls and results that the template leaves out in a format that any model can read
+            (`akunu.chat.generic_tools`), and warn once; False: refuse them.
         template : str, optional
             Which of `sources` to use.
         variables : mapping of str to value, optional
@@ -212,10 +221,16 @@ class ChatTemplate:
         reader = Reader(self._limits)
         given = {"messages": reader.messages(messages), "documents": None, **reader.variables(variables)}
         end = self._opened(given["messages"], add_generation_prompt, continue_final_message, reader.strings)
-        given["messages"] = self._probes[name].prepared(given["messages"])
+        probe = self._probes[name]
         given["tools"] = reader.tools(tools)
+        if generic_tools:
+            given["messages"], given["tools"], left_out = probe.with_generic_tools(
+                given["messages"], given["tools"]
+            )
+            self._warn(left_out)
+        given["messages"] = probe.prepared(given["messages"])
         if given["tools"]:
-            self._probes[name].check_tools()
+            probe.check_tools()
         now = datetime.now()
 
         def rendered(values: Mapping[str, Any]) -> str:
@@ -255,6 +270,22 @@ class ChatTemplate:
         return [
             Segment(part, parse_special=not (cut and len(part) == 1)) for part in text.split(mark) if part
         ]
+
+    def family_for(self, tools: Sequence[Mapping[str, Any]] | None, *, generic: bool = True) -> Family:
+        """How an answer is read: where the template leaves tools out, calls are in the generic format."""
+        if tools and generic and self._probes[self._choose(None, True)].leaves_tools_out:
+            return replace(self.family, form=GENERIC)
+        return self.family
+
+    def _warn(self, left_out: str) -> None:
+        if left_out and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the chat template of this model leaves out {left_out}: they are written in a generic "
+                "format, which the model may not have been trained on (generic_tools=False refuses them)",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _opened(
         self, messages: list[dict[str, Any]], prompts: bool, wanted: bool | None, strings: Sequence[str]

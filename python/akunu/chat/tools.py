@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["NO_PARAMETERS", "Tools"]
+__all__ = ["NO_PARAMETERS", "Schema", "Tools", "kind_of", "named_schema"]
 
 Schema = Mapping[str, Any]
 
@@ -74,11 +74,11 @@ def _kinds(schema: Schema, root: Schema, seen: set[str]) -> set[str]:
         ref = schema.get("$ref")
         if isinstance(ref, str) and ref not in seen:
             seen.add(ref)
-            kinds |= _kinds(_named(ref, root), root, seen)
+            kinds |= _kinds(named_schema(ref, root), root, seen)
     return kinds | {"integer"} if "number" in kinds else kinds
 
 
-def _named(ref: str, root: Schema) -> Schema:
+def named_schema(ref: str, root: Schema) -> Schema:
     """What a reference within a schema names; {} where that is not known."""
     found = root
     for part in ref.removeprefix("#").strip("/").split("/"):

@@ -8,6 +8,7 @@ shows its traceback.
 from __future__ import annotations
 
 import difflib
+import inspect
 import io
 import os
 import re
@@ -133,6 +134,7 @@ def usage_text(error: click.UsageError) -> str:
 
 
 _WORDS = "akunu.words"
+_ALL = "akunu.help_all"
 _NUMBER = re.compile(r"\[Errno -?\d+\] ")  # Python's own, in whatever text holds an error of the system
 _CALLED = {"path": "model", "device": "devices", "json": "json_object", "sampling_rate": "rate"}
 """Arguments of the package's functions that commands may call otherwise."""
@@ -143,11 +145,42 @@ class Command(click.Command):
 
     The package's own errors begin with the name of an argument of its functions ("top_k: …"); where the
     command has an option of that name, that is what the message says ("--top-k: …").
+
+    A command with many options gives the names of its `common` ones: `--help` then shows these, the first
+    paragraph and the examples, and `--help-all` the rest.
     """
+
+    def __init__(self, *args: Any, common: Sequence[str] = (), **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self._common = frozenset(common)
+        if common:
+            self.params.append(_help_all())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_WORDS] = tuple(args)
         return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        whole = self.help
+        if self._is_short(ctx) and whole is not None:
+            paragraphs = inspect.cleandoc(whole).split("\n\n")
+            self.help = "\n\n".join(p for p in paragraphs if p is paragraphs[0] or p.startswith("\b"))
+        try:
+            super().format_help_text(ctx, formatter)
+        finally:
+            self.help = whole
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self._is_short(ctx):
+            return super().format_options(ctx, formatter)
+        shown = [
+            option for option in self.get_params(ctx) if option.name in self._common | {"help", "help_all"}
+        ]
+        with formatter.section("Common options"):
+            formatter.write_dl([record for option in shown if (record := option.get_help_record(ctx))])
+
+    def _is_short(self, ctx: click.Context) -> bool:
+        return bool(self._common) and _ALL not in ctx.meta
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -158,6 +191,19 @@ class Command(click.Command):
             # Others may begin with the name of a file.
             known = self.params if isinstance(error, InvalidArgumentError) else _given(ctx, self.params)
             raise error.renamed(lambda name: _as_typed(ctx, name, known)) from error
+
+
+def _help_all() -> click.Option:
+    def show(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            context.meta[_ALL] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    return click.Option(
+        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
+        help="Show every option and exit.",
+    )  # fmt: skip
 
 
 def _given(context: click.Context, options: Sequence[click.Parameter]) -> list[click.Parameter]:

@@ -1,4 +1,4 @@
-"""Options that give the text a form."""
+"""Options that constrain the output."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = PathName()
 _JSON_OPTIONS = (
-    click.option("--schema", type=_FILE, metavar="FILE", help="Write JSON of the JSON schema in FILE."),
+    click.option(
+        "--schema", type=_FILE, metavar="FILE", help="Write JSON that the JSON schema in FILE accepts."
+    ),
     click.option("--json-object", is_flag=True, help="Write a JSON object."),
 )
 _TEXT_OPTIONS = (
-    click.option("--regex", metavar="REGEX", help="Write what matches REGEX as a whole."),
+    click.option("--regex", metavar="REGEX", help="Write an output that matches REGEX as a whole."),
     click.option(
-        "--grammar", type=_FILE, metavar="FILE", help="Write what is of the grammar in FILE (Lark or GBNF)."
+        "--grammar", type=_FILE, metavar="FILE", help="Write an output of the grammar in FILE (Lark or GBNF)."
     ),
-    click.option("--choice", multiple=True, metavar="TEXT", help="Write one of these texts. Repeatable."),
+    click.option("--choice", multiple=True, metavar="TEXT", help="Write one of these strings. Repeatable."),
 )
 
 
@@ -36,7 +38,7 @@ def form_options(function: F) -> F:
 
 
 def spoken_form_options(function: F) -> F:
-    """Add those of them that have a meaning for speech."""
+    """Add the options that apply to speech."""
     for option in reversed(_TEXT_OPTIONS):
         function = option(function)
     return function
@@ -48,7 +50,7 @@ def form_arguments(values: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     AkunuError
-        A file cannot be read, or more than one form is given: better known before a model is loaded.
+        A file cannot be read, or more than one constraint is given: better known before a model is loaded.
     """
     from akunu.structured.structure import structure_of
 

@@ -45,7 +45,7 @@ MODEL_HELP = (
 
 
 def model_options(function: F) -> F:
-    """Options that say which model to load, and how, to write texts with it."""
+    """Add the options that say which language model to load, and how."""
     model = click.option(
         "-m",
         "--model",
@@ -59,22 +59,22 @@ def model_options(function: F) -> F:
 
 
 def writing_options(function: F) -> F:
-    """Options of models that write texts."""
+    """Add the loading options that only language models have."""
     return _apply(
         function,
         click.option(
             "--draft",
             type=MODEL,
             metavar="MODEL",
-            help="A smaller model with the same vocabulary, that writes ahead where that is faster; the text "
-            "does not depend on it.",
+            help="Draft model for speculative decoding: a smaller model with the same vocabulary. It changes "
+            "the speed, not the output.",
         ),
         click.option(
             "--cache-dir",
             type=PathName(file_okay=False),
             metavar="FOLDER",
-            help="Keep what was computed of texts in this folder, so that a later process that is given the "
-            "same beginning runs only what is new. [default: in memory only]",
+            help="Keep the KV cache in this folder too, so that later runs reuse the prefixes that their "
+            "prompts share. [default: in memory only]",
         ),
         click.option(
             "--cache-size",
@@ -117,7 +117,7 @@ _DEVICE = click.option(
 
 
 def encoder_options(function: F) -> F:
-    """Options that say how to load a model that makes vectors."""
+    """Add the options that say how to load an embedding model."""
     return _apply(
         function,
         _DEVICE,
@@ -126,19 +126,19 @@ def encoder_options(function: F) -> F:
             "--context",
             type=Integer(min=1),
             metavar="TOKENS",
-            help="How many tokens a text may have. [default: what the model was tuned for, at most 4096]",
+            help="Maximum tokens of an input. [default: what the model was tuned for, at most 4096]",
         ),
         threads_option,
     )
 
 
 def device_options(function: F) -> F:
-    """Options that say where a speech model runs."""
+    """Add the options that say where a speech model runs."""
     return _apply(function, _DEVICE, threads_option)
 
 
 def loading_options(function: F) -> F:
-    """Options that say how to load a model."""
+    """Add the options that say how to load a model."""
     return _apply(
         function,
         _DEVICE,
@@ -147,23 +147,23 @@ def loading_options(function: F) -> F:
             "--context",
             type=Integer(min=1),
             metavar="TOKENS",
-            help="How many tokens prompt and answer may have together. [default: the model's own context, at "
-            "most 4096]",
+            help="Maximum tokens of prompt and answer together. [default: the model's own context, at most "
+            "4096]",
         ),
         threads_option,
         click.option(
             "--rope-scaling",
             metavar="TYPE:FACTOR",
             type=FULL,
-            help="Another rotary scaling, for a longer context: yarn:4, or yarn:4:32768 with the context of "
-            "the training; or JSON as in config.json.",
+            help="Rotary scaling for a context longer than the model was trained with: yarn:4, or "
+            "yarn:4:32768 with the training context, or JSON as in config.json.",
         ),
         click.option(
             "--override-kv",
             metavar="KEY=TYPE:VALUE",
             type=FULL,
             multiple=True,
-            help="Another value for a key of the GGUF file; TYPE is int, float, bool or str. Repeatable.",
+            help="Override a metadata key of the GGUF file; TYPE is int, float, bool or str. Repeatable.",
         ),
         click.option(
             "--kv-dtype",
@@ -171,7 +171,7 @@ def loading_options(function: F) -> F:
             default="f16",
             show_default=True,
             metavar="TYPE",
-            help="Type of the cached keys and values: f16, f32, or q8_0 for half the memory.",
+            help="Type of the KV cache: f16, f32, or q8_0, which takes half the memory.",
         ),
     )
 
@@ -189,24 +189,22 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         "--max-tokens",
         type=Integer(min=-1),
         metavar="N",
-        help="Write at most N tokens; -1: until the model ends or the context is full. [default: -1]",
+        help="Generate at most N tokens; -1: until the model ends or the context is full. [default: -1]",
     ),
     _number(
         "--temperature",
         Number,
         "T",
-        "Randomness: 0 takes the likeliest token; 0.7 is lively; above 1 is wild.",
+        "Randomness: 0 always takes the most likely token; 0.7 is lively; above 1 is wild.",
         "--temp",
     ),
-    _number("--top-k", Integer, "K", "Choose among the K likeliest tokens only; 0: off."),
+    _number("--top-k", Integer, "K", "Sample from the K most likely tokens; 0: off."),
     _number(
-        "--top-p", Number, "P", "Choose among the likeliest tokens that have probability P together; 1: off."
+        "--top-p", Number, "P", "Sample from the most likely tokens whose probabilities add up to P; 1: off."
     ),
-    _number("--min-p", Number, "P", "Drop tokens less likely than P times the likeliest; 0: off."),
+    _number("--min-p", Number, "P", "Drop tokens less likely than P times the most likely one; 0: off."),
     _number("--typical-p", Number, "P", "Locally typical sampling with mass P; 1: off."),
-    _number(
-        "--repeat-penalty", Number, "X", "Make recent tokens less likely: divides their logits by X; 1: off."
-    ),
+    _number("--repeat-penalty", Number, "X", "Divide the logits of recent tokens by X; 1: off."),
     _number("--presence-penalty", Number, "X", "Subtract X from the logit of every recent token; 0: off."),
     _number("--frequency-penalty", Number, "X", "Subtract X for each recent occurrence of a token; 0: off."),
     _number("--penalty-window", Integer, "N", "How many of the latest tokens count as recent; -1: all."),
@@ -216,12 +214,14 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         metavar="ID=X",
         help="Add X to the logit of token ID; -inf forbids it. Repeatable.",
     ),
-    _number("--seed", Integer, "N", "Same seed, same text; -1: a new one each time. [default: -1]"),
+    _number(
+        "--seed", Integer, "N", "The same seed gives the same output; -1: a new seed each time. [default: -1]"
+    ),
     click.option(
         "--stop",
         multiple=True,
         metavar="TEXT",
-        help=r"End before this text; \n and \t are understood. Repeatable.",
+        help=r"Stop before this string; \n and \t are understood. Repeatable.",
     ),
     click.option(
         "--stop-token-id",
@@ -229,14 +229,17 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         multiple=True,
         metavar="ID",
         type=Integer(0, 2**32 - 1),
-        help="End before this token. Repeatable.",
+        help="Stop before this token. Repeatable.",
     ),
 ]
-"""Arguments of a generation. What is not given takes what the model file recommends, else Akunu's default."""
+"""The options of a generation.
+
+One that is not given has the value that the model file recommends, else Akunu's default.
+"""
 
 
 def generation_options(function: F) -> F:
-    """Add the arguments of a generation; `generation_arguments` collects them."""
+    """Add the options of a generation; `generation_arguments` collects them."""
     return _apply(function, *GENERATION_OPTIONS)
 
 
@@ -286,7 +289,7 @@ def _bias(text: str) -> tuple[int, float]:
 
 
 def given(names: Sequence[str]) -> list[str]:
-    """Those of the options that the command line has, of the command that runs."""
+    """Return the names among `names` whose options are on the command line."""
     source = click.get_current_context().get_parameter_source
     return [name for name in names if source(name) == click.core.ParameterSource.COMMANDLINE]
 

@@ -60,27 +60,27 @@ def phase_options(function: F) -> F:
             default=0,
             show_default=True,
             metavar="N",
-            help="How many tokens of each text are in the KV cache before the step.",
+            help="Tokens of each sequence in the KV cache before the step.",
         ),
         click.option(
             "--texts",
             type=Integer(min=1),
             metavar="N",
-            help="With --phase encode: how many texts, each of --rows tokens, are one step. [default: 1]",
+            help="With --phase encode: the number of inputs in a step, each of --rows tokens. [default: 1]",
         ),
         click.option(
             "--rows",
             type=Integer(min=1),
             metavar="N",
-            help="How many tokens are run at once. With --phase batch: how many texts; with encode: how many "
-            "tokens each text has. [default: decode 1, batch 8, prefill 512, encode 128]",
+            help="Rows of the step. With --phase batch: sequences; with encode: tokens of each input. "
+            "[default: decode 1, batch 8, prefill 512, encode 128]",
         ),
         click.option(
             "--phase",
             type=click.Choice(list(ROWS)),
-            help="decode: a token of one text; batch: one of each of N texts; prefill: a prompt; encode: "
-            "texts of a model that makes vectors, or a window of speech. [default: encode if the model has "
-            "it, else decode]",
+            help="decode: one token of one sequence; batch: one token of each of N sequences; prefill: a "
+            "prompt; encode: inputs of an embedding model, or a window of speech. [default: encode if the "
+            "model has it, else decode]",
         ),
     ):
         function = option(function)

@@ -31,21 +31,23 @@ _MARKS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def template_options(function: F) -> F:
-    """Options of a chat: system message, template, thinking."""
+    """Add the options of a chat: system message, template, reasoning."""
     for option in (
         click.option(
             "--think/--no-think",
             default=None,
-            help="Let a model that can think before it answers do so, or not. [default: the template's]",
+            help="Have the model reason before it answers, or not. [default: the template's]",
         ),
         click.option(
             "--chat-template",
             type=FULL,
             metavar="NAME|FILE",
-            help="Format of the messages, for a file that has none: chatml, llama2, llama3, mistral, gemma, "
+            help="Chat template for a model file that has none: chatml, llama2, llama3, mistral, gemma, "
             "phi3, zephyr, or a file with a Jinja template.",
         ),
-        click.option("-s", "--system", metavar="TEXT", help="System message: how the model should behave."),
+        click.option(
+            "-s", "--system", metavar="TEXT", help="System message, which says how the model should behave."
+        ),
     ):
         function = option(function)
     return function

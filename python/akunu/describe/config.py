@@ -120,6 +120,11 @@ class EncoderConfig:
     head: tuple[tuple[int, str], ...] = ()
     task: Literal["embed", "rank"] = "embed"
 
+    @property
+    def n_labels(self) -> int:
+        """How many scores there are for an input; 0 for a model that makes vectors."""
+        return self.head[-1][0] if self.task == "rank" and self.head else 0
+
 
 @dataclass(frozen=True, eq=False)
 class ModelConfig:

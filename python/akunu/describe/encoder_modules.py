@@ -43,6 +43,9 @@ _POOLINGS: Final[Mapping[str, Pooling]] = {
 NO_POOLING: Final = (None, 0, -1, 0xFFFFFFFF)
 """Values of `pooling_type` in GGUF files that do not say how to pool; llama.cpp writes -1 without a sign."""
 
+_LENGTHS_COUNT: Final = ("dot", "euclidean", "manhattan")
+"""Similarities of `similarity_fn_name` that depend on the lengths of vectors."""
+
 _ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
 _SCORES: Final = {"Sigmoid": "sigmoid", "Identity": "", "Tanh": "tanh"}
 """What a cross-encoder's score goes through, by the names of classes of torch."""
@@ -92,6 +95,12 @@ class Modules:
         None: not said.
     score
         What a reranker's score goes through unless it is asked for as it is: "sigmoid", "tanh" or "".
+    normalize
+        Vectors have the length 1 unless the caller says otherwise.
+    labels
+        Names of a classifier's classes, by their numbers.
+    multi_label
+        Several of these classes may hold at once.
     files
         Of modules that have a folder of their own: what is read there.
     """
@@ -108,6 +117,9 @@ class Modules:
     answers: tuple[int, int] | None = None
     asks: bool | None = None
     score: str = "sigmoid"
+    normalize: bool = True
+    labels: tuple[str, ...] = ()
+    multi_label: bool = False
     files: tuple[Path, ...] = ()
 
 
@@ -211,8 +223,19 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
         answers=answers,
         asks=_asks(settings),
         score=_score(folder, common if has_modules else {}, model),
+        normalize=normalized or common.get("similarity_fn_name") not in _LENGTHS_COUNT,
+        labels=_labels(model.get("id2label")),
+        multi_label=model.get("problem_type") == "multi_label_classification",
         files=tuple(files),
     )
+
+
+def _labels(found: object) -> tuple[str, ...]:
+    """Read the names of classes from `id2label`; () where they are not numbered from 0."""
+    if not isinstance(found, dict):
+        return ()
+    names = [found.get(str(i)) for i in range(len(found))]
+    return tuple(str(name) for name in names) if all(isinstance(name, str) for name in names) else ()
 
 
 def _score(folder: Path, common: Mapping[str, object], model: Mapping[str, object]) -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from akunu._core import Encoder
 from akunu.api.tokenizing import Prompt, Tokenizing
-from akunu.base.arguments import Limit
+from akunu.base.arguments import Limit, flag
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.base.progress import check_callback
 from akunu.describe.config import EncoderConfig, ModelConfig
@@ -26,11 +26,15 @@ from akunu.encoders.asking import ENDING, question
 from akunu.scheduling import ModelStats
 from akunu.tokenizer import Tokenizer
 
-__all__ = ["EmbeddingModel", "Output"]
+__all__ = ["EmbeddingModel", "Output", "Precision"]
 
 Output = Literal["float32", "int8", "binary"]
-"""Types of vectors."""
+"""Types of vectors, each converted on its own."""
 _OUTPUTS: Final = ("float32", "int8", "binary")
+
+Precision = Literal["float32", "int8", "uint8", "binary", "ubinary"]
+"""Types of vectors as `quantize_embeddings` of Sentence Transformers has them."""
+_PRECISIONS: Final = ("float32", "int8", "uint8", "binary", "ubinary")
 
 Ids = npt.NDArray[np.uint32]
 Scores = npt.NDArray[np.float64]
@@ -108,47 +112,70 @@ class EmbeddingModel(Tokenizing):
 
     @property
     def prompts(self) -> Mapping[str, str]:
-        """Texts that stand before a text to say what it is for, by name."""
+        """Texts that stand before an input to say what it is for, by name."""
         return self._modules.prompts
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the classes of a classifier, in the order of `classify`; () for other models."""
+        if self._settings.task != "rank" or self._encoder.width == 1 or not self.config.bidirectional:
+            return ()
+        named = self._modules.labels
+        if len(named) == self._encoder.width:
+            return named
+        return tuple(f"LABEL_{i}" for i in range(self._encoder.width))
 
     def embed(
         self,
         texts: str | Sequence[Prompt],
         *,
+        prompt_name: str | None = None,
         prompt: str | None = None,
         dimensions: int | None = None,
-        normalize: bool = True,
+        normalize: bool | None = None,
+        normalize_embeddings: bool | None = None,
         truncate: bool = False,
+        precision: Precision | None = None,
         output: Output = "float32",
+        parse_special: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> npt.NDArray[Any]:
-        """Vectors of texts.
+        """Compute the embedding vectors of texts.
 
         Parameters
         ----------
         texts
-            Each a text, to which the tokenizer adds what the model expects, or token ids, which are taken as
-            they are. A lone text is a list of one.
+            Each a string, to which the tokenizer adds what the model expects, or token ids, which are taken
+            as they are. A lone string is a list of one.
+        prompt_name
+            The name of one of `prompts`, which is put before each text.
         prompt
-            The name of one of `prompts`, which is put before each text; None: the model's default, if it has
-            one. Any other text can be put there by the caller.
+            A text that is put before each one; "" puts none there. A name of `prompts` stands for its text.
+            Without it and without `prompt_name`, the model's default prompt is used, if it has one.
         dimensions
             Keep the first so many elements, for models that were trained for it ("Matryoshka"); None: all, or
             as many as the model's files say (`truncate_dim`).
-        normalize
-            Scale each vector to the length 1, after it was shortened.
+        normalize, normalize_embeddings
+            Scale each vector to the length 1, after it was shortened. None: yes, unless the model's files say
+            that lengths count (a `similarity_fn_name` other than cosine without a module Normalize).
         truncate
             Cut texts that are longer than `context`, and warn of them. Without it they are an error.
+        precision
+            "float32"; "int8" or "uint8": each dimension scaled from its range in these vectors to that of the
+            type; "binary" or "ubinary": a bit for each element, whether it is positive, the first in the
+            highest bit of an int8 (from which 128 is subtracted) or uint8. As in Sentence Transformers.
         output
-            "float32"; "int8": each vector scaled so that its greatest element is 127, which keeps cosines;
-            "binary": a bit for each element, whether it is positive, the first in the highest bit of a byte.
+            "float32"; "int8": each vector scaled so that its greatest element is 127, which keeps cosines and
+            does not depend on the other vectors; "binary": as the precision "ubinary".
+        parse_special
+            Read control tokens in texts, such as "[SEP]", as such, as Transformers does.
         progress
             Called as `progress(done, texts)` now and then.
 
         Returns
         -------
         ndarray
-            float32 or int8 [n, dimensions], or uint8 [n, ceil(dimensions / 8)].
+            float32, int8 or uint8 [n, dimensions], or for bits [n, ceil(dimensions / 8)].
 
         Raises
         ------
@@ -157,29 +184,113 @@ class EmbeddingModel(Tokenizing):
         InvalidArgumentError
             An argument is out of range, or a text has no tokens.
         UnsupportedError
-            The model is a reranker.
+            The model is a reranker or a classifier.
 
         Examples
         --------
-        >>> model.embed(["one", "two"], prompt="query", dimensions=256).shape  # doctest: +SKIP
+        >>> model.embed(["one", "two"], prompt_name="query", dimensions=256).shape  # doctest: +SKIP
         (2, 256)
         """
+        if self.labels:
+            raise UnsupportedError(f"{self.name} is a classifier: use classify(texts)")
         if self._settings.task == "rank":
             raise UnsupportedError(f"{self.name} is a reranker: use rerank(query, documents)")
         check_callback(progress)
         if output not in _OUTPUTS:
             raise InvalidArgumentError(f"output: found {output!r}, expected one of {', '.join(_OUTPUTS)}")
+        if precision is not None and precision not in _PRECISIONS:
+            raise InvalidArgumentError(
+                f"precision: found {precision!r}, expected one of {', '.join(_PRECISIONS)}"
+            )
+        if precision is not None and output != "float32":
+            raise InvalidArgumentError("precision: is another way to say output; give one of them")
+        if normalize is not None and normalize_embeddings is not None:
+            raise InvalidArgumentError("normalize_embeddings: is another name of normalize; give one of them")
+        scaled = flag("normalize", normalize, default=self._modules.normalize)
+        scaled = flag("normalize_embeddings", normalize_embeddings, default=scaled)
+        special = flag("parse_special", parse_special, default=True)
         size = self.dimensions
         if dimensions is not None:
             size = Limit(int, 1, self._encoder.width).check("dimensions", dimensions)
-        prefix = self._prompt(prompt)
+        prefix = self._prompt(prompt_name, prompt)
         if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping):
             raise InvalidArgumentError(f"texts: expected a list of texts, got {type(texts).__name__}")
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
-            len(items), lambda i: self._text(i, items[i], prefix), truncate=truncate, progress=progress
+            len(items),
+            lambda i: self._text(i, items[i], prefix, special),
+            truncate=truncate,
+            progress=progress,
         )
-        return _converted(vectors[:, :size], normalize, output)
+        vectors = _normalized(vectors[:, :size]) if scaled else np.ascontiguousarray(vectors[:, :size])
+        return _converted(vectors, output) if precision is None else _quantized(vectors, precision)
+
+    def classify(
+        self,
+        texts: Sequence[str | tuple[str, str]],
+        *,
+        raw: bool = False,
+        truncate: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> npt.NDArray[np.float32]:
+        """Compute the scores of all classes for texts, or for pairs of texts.
+
+        Parameters
+        ----------
+        texts
+            Each a string, or a pair of strings for a model that compares two, such as one for inference.
+        raw
+            Give the model's own scores (logits); else probabilities, by a softmax, or by a sigmoid where
+            `config.json` says `"problem_type": "multi_label_classification"`.
+        truncate
+            Cut inputs that are longer than `context`, and warn of them.
+        progress
+            Called as `progress(done, texts)` now and then.
+
+        Returns
+        -------
+        ndarray
+            float32 [n, classes], by the order of `labels`.
+
+        Raises
+        ------
+        ContextLengthError, InvalidArgumentError
+            As in `embed`.
+        UnsupportedError
+            The model is not a classifier.
+
+        Examples
+        --------
+        >>> model.labels, model.classify([("It rains.", "It is dry.")])  # doctest: +SKIP
+        (('contradiction', 'entailment', 'neutral'), array([[0.98, 0.01, 0.01]], dtype=float32))
+        """
+        if not self.labels:
+            kind = (
+                "a reranker: use rerank" if self._settings.task == "rank" else "an embedding model: use embed"
+            )
+            raise UnsupportedError(f"{self.name} is {kind}")
+        check_callback(progress)
+        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+            raise InvalidArgumentError("texts: expected a list of texts or pairs of texts")
+        items = list(texts)
+
+        def rows(i: int) -> _Rows:
+            item = items[i]
+            if isinstance(item, str):
+                return self._text(i, item, "", True)
+            if isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(t, str) for t in item):
+                return self._pair(self._encode(item[0], add_special=False, parse_special=True), item[1])
+            raise InvalidArgumentError(
+                f"texts: number {i}: expected a text or a pair of texts, got {item!r:.80}"
+            )
+
+        scores = self._vectors(len(items), rows, truncate=truncate, progress=progress)
+        if raw:
+            return scores
+        if self._modules.multi_label:
+            return np.asarray(_SCORES["sigmoid"](scores.astype(np.float64)), np.float32)
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
     def rerank(
         self,
@@ -231,8 +342,8 @@ class EmbeddingModel(Tokenizing):
         width = self._encoder.width
         if width != 1 and not (asked and width == 2):
             raise UnsupportedError(
-                f"{self.name} gives {width} scores for a pair of texts, as a classifier does; "
-                "reranking needs a model with one (one label in its config.json)"
+                f"{self.name} is a classifier with {width} labels: use classify(pairs); "
+                "reranking needs a model with one label"
             )
         if asked and "<|im_start|>" not in self.tokenizer.control_texts():
             raise UnsupportedError(
@@ -249,7 +360,7 @@ class EmbeddingModel(Tokenizing):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
-        first = self._encode(query, add_special=False)
+        first = [] if asked else self._encode(query, add_special=False, parse_special=True)
 
         def rows(document: str) -> _Rows:
             return self._question(query, document, instruction) if asked else self._pair(first, document)
@@ -297,20 +408,27 @@ class EmbeddingModel(Tokenizing):
                 if self._closed:  # meanwhile
                     self._encoder.close()
 
-    def _prompt(self, name: str | None) -> str:
-        if name is None:
+    def _prompt(self, name: str | None, text: str | None) -> str:
+        """Return what is put before each text."""
+        if name is not None:
+            if text is not None:
+                raise InvalidArgumentError("prompt_name: there is a prompt, too; give one of them")
+            if not isinstance(name, str) or name not in self.prompts:
+                known = f"there is {', '.join(self.prompts)}" if self.prompts else "the model has none"
+                raise InvalidArgumentError(
+                    f"prompt_name: no {name!r}; {known}. Any other text can be given as the prompt"
+                )
+            return self.prompts[name]
+        if text is None:
             default = self._modules.default_prompt
             return self.prompts[default] if default is not None else ""
-        if not isinstance(name, str) or name not in self.prompts:
-            known = f"there is {', '.join(self.prompts)}" if self.prompts else "the model has none"
-            raise InvalidArgumentError(
-                f"prompt: no {name!r}; {known}. Another text can be put before each text itself"
-            )
-        return self.prompts[name]
+        if not isinstance(text, str):
+            raise InvalidArgumentError(f"prompt: expected a text, got {text!r:.80} ({type(text).__name__})")
+        return self.prompts.get(text, text)
 
-    def _text(self, i: int, text: Prompt, prefix: str) -> _Rows:
+    def _text(self, i: int, text: Prompt, prefix: str, special: bool) -> _Rows:
         if isinstance(text, str):
-            ids = self._encode(prefix + text)
+            ids = self._encode(prefix + text, parse_special=special)
             around = self.tokenizer.template
             return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):
@@ -322,21 +440,22 @@ class EmbeddingModel(Tokenizing):
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"texts: number {i}: {error}") from None
 
-    def _encode(self, text: str, *, add_special: bool = True) -> list[int]:
+    def _encode(self, text: str, *, add_special: bool = True, parse_special: bool = False) -> list[int]:
         given = text.lower() if self._modules.lowercase else text
-        return self.tokenizer.encode(given, add_special=add_special)
+        return self.tokenizer.encode(given, add_special=add_special, parse_special=parse_special)
 
     def _pair(self, query: list[int], document: str) -> _Rows:
         """Query and document as one text, the second part of another kind where the model knows kinds."""
         pair = self.tokenizer.template.pair
         begin = [*pair.before, *query]
-        ids = [*begin, *pair.between, *self._encode(document, add_special=False), *pair.after]
-        second = 0
+        second = self._encode(document, add_special=False, parse_special=True)
+        ids = [*begin, *pair.between, *second, *pair.after]
+        kind = 0
         if self._config.kinds > 1 and pair.first_kind is not None:
-            second = len(begin) + pair.first_kind
+            kind = len(begin) + pair.first_kind
         return self._ended(
             ids,
-            second,
+            kind,
             len(begin) + len(pair.between),
             pair.after,
         )
@@ -396,13 +515,30 @@ class EmbeddingModel(Tokenizing):
         return np.concatenate(parts)
 
 
-def _converted(vectors: npt.NDArray[np.float32], normalize: bool, output: Output) -> npt.NDArray[Any]:
+def _normalized(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+    return np.asarray(vectors / lengths, np.float32)
+
+
+def _converted(vectors: npt.NDArray[np.float32], output: Output) -> npt.NDArray[Any]:
     if output == "binary":
         return np.asarray(np.packbits(vectors > 0, axis=1))
     if output == "int8":
         top = np.maximum(np.abs(vectors).max(axis=1, keepdims=True, initial=0), np.float32(1e-30))
         return np.asarray(np.rint(vectors * (127 / top)).astype(np.int8))
-    if normalize:
-        lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
-        return np.asarray(vectors / lengths, np.float32)
-    return np.ascontiguousarray(vectors)
+    return vectors
+
+
+def _quantized(vectors: npt.NDArray[np.float32], precision: Precision) -> npt.NDArray[Any]:
+    """Convert vectors as `quantize_embeddings` of Sentence Transformers does without calibration."""
+    if precision == "float32":
+        return vectors
+    if precision in ("binary", "ubinary"):
+        bits = np.packbits(vectors > 0, axis=1)
+        return np.asarray(bits if precision == "ubinary" else (bits.astype(np.int16) - 128).astype(np.int8))
+    if not len(vectors):
+        return np.asarray(vectors.astype(precision))
+    low = vectors.min(axis=0)
+    step = np.maximum((vectors.max(axis=0) - low) / np.float32(255), np.float32(1e-30))
+    codes = np.clip((vectors - low) / step, 0, 255)
+    return np.asarray(codes.astype(np.uint8) if precision == "uint8" else (codes - 128).astype(np.int8))

@@ -39,6 +39,7 @@ _VOCABULARIES: Final = ("vocabulary.", "shared_vocabulary.", "source_vocabulary.
 """How files of vocabularies begin that lie beside CTranslate2's `model.bin`."""
 _OPENAI_WHISPER: Final = re.compile(r"((?:tiny|base|small|medium|large)(?:-v\d(?:-turbo)?)?(?:\.en)?)\.pt")
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
+_SERIES = re.compile(r"(?P<stem>.+)-(?P<part>\d{2,6})-of-(?P<of>\d{2,6})\.safetensors")
 
 MODEL_FILES: Final = (
     "config.json",
@@ -181,7 +182,6 @@ class ModelFolder:
             [str(file) for file in [*(path / name for name in shards), *dense]],
             [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
         )
-        _check_index(path, shards, self.files)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
             "general.name": model_name(path),
@@ -284,26 +284,34 @@ class ModelFolder:
 
 
 def _shards(folder: Path) -> list[str]:
-    """Names of the files with the weights."""
+    """Return the names of the files with the weights.
+
+    The index says which files belong together, and only that: uploads of quantized models often keep the
+    index of the model that they were made of, so a tensor is where the files' own headers say.
+    """
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
         raise ModelFileError(f"{folder}: cannot be read: {error.strerror or error}") from error
     if "model.safetensors" in names:
         return ["model.safetensors"]
-    if INDEX in names:
-        shards = sorted(set(_weight_map(folder).values()))
-        missing = [name for name in shards if name not in names]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise ModelFileError(
-                f"{folder}: of the {len(shards)} shards that {INDEX} names, {missing[0]}{more} is missing; "
-                "fetch it again"
-            )
-        return shards
     found = [name for name in names if name.endswith(".safetensors")]
+    listed = sorted(set(_weight_map(folder).values())) if INDEX in names else []
+    if present := [name for name in listed if name in names]:
+        _refuse_missing(folder, [name for name in listed if name not in present], f"that {INDEX} names")
+        return present
+    series = [match for name in found if (match := _SERIES.fullmatch(name))]
+    if series and len(series) == len(found):
+        first, count = series[0], int(series[0]["of"])
+        digits = len(first["part"])
+        whole = [f"{first['stem']}-{i + 1:0{digits}}-of-{first['of']}.safetensors" for i in range(count)]
+        if count == len(found) or set(found) < set(whole):
+            _refuse_missing(folder, [name for name in whole if name not in names], "of its name")
+            return found
     if len(found) == 1:
         return found
+    if listed:
+        _refuse_missing(folder, listed, f"that {INDEX} names")
     if found:
         raise ModelFileError(
             f"{folder} has {len(found)} SafeTensors files ({found[0]}, …), but neither model.safetensors "
@@ -311,6 +319,13 @@ def _shards(folder: Path) -> list[str]:
         )
     model_type = read_optional(folder / "config.json").get("model_type")
     raise pickle_error(folder, names, model_type) or ModelFileError(f"{folder} holds no SafeTensors files")
+
+
+def _refuse_missing(folder: Path, missing: Sequence[str], which: str) -> None:
+    """Raise ModelFileError if there are missing shards."""
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise ModelFileError(f"{folder}: of the shards {which}, {missing[0]}{more} missing; fetch it again")
 
 
 def _dense_weights(folder: Path) -> Path:
@@ -338,19 +353,6 @@ def _weight_map(folder: Path) -> Mapping[str, str]:
                 "expected a .safetensors file of the same folder"
             )
     return found
-
-
-def _check_index(folder: Path, shards: list[str], files: SafetensorsFiles) -> None:
-    """Raise unless every tensor of the index is in its shard."""
-    if shards == ["model.safetensors"] or not (folder / INDEX).exists():
-        return
-    places = {tensor.name: shards[tensor.file] for tensor in files.tensors if tensor.file < len(shards)}
-    for name, shard in _weight_map(folder).items():
-        if places.get(name) != shard:
-            there = f"is in {places[name]}" if name in places else "is in none of the shards"
-            raise ModelFileError(
-                f"{folder}: tensor {name!r} {there}, but {INDEX} expects it in {shard}; fetch the files again"
-            )
 
 
 def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:

@@ -92,7 +92,8 @@ class GgufModel:
         self.files = _core.GgufFile(str(path))
         self.format = f"GGUF v{self.files.version}"
         self.metadata: Mapping[str, object] = self.files.metadata
-        self.modules = Modules()
+        labels = self.metadata.get(f"{self.metadata.get('general.architecture')}.classifier.output_labels")
+        self.modules = Modules(labels=tuple(map(str, labels)) if isinstance(labels, list) else ())
         self._noticed = False
 
     def override(self, keys: Mapping[str, object], scaling: Mapping[str, Any]) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from akunu.speech.whisper_model import WhisperModel
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["load"]
+__all__ = ["from_pretrained", "load"]
 
 
 @overload
@@ -158,6 +158,9 @@ def load(
 
 spelled_out(load, (LoadOptions,))
 
+from_pretrained = load
+"""`load` by the name that Transformers has for it."""
+
 
 @dataclass(frozen=True)
 class _Described:
@@ -195,6 +198,11 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     if asked.task == "embed" and encoder is not None and encoder.task == "rank":
         raise UnsupportedError(
             f"task: {found.name} scores documents and makes no vectors; expected rerank, or none"
+        )
+    if asked.task == "rerank" and encoder is not None and spec.config.bidirectional and encoder.n_labels > 1:
+        raise UnsupportedError(
+            f"task: {found.name} is a classifier with {encoder.n_labels} labels, expected a reranker, which "
+            "has one; load it without a task and use classify"
         )
     if asked.task == "rerank" and encoder is not None and encoder.task == "embed":
         raise UnsupportedError(

@@ -1,7 +1,23 @@
 """Many texts on one engine: what a text is, and who gets rows in the next step."""
 
-from akunu.scheduling.counts import ModelStats
-from akunu.scheduling.scheduler import Scheduler
-from akunu.scheduling.sequence import Sequence, Written
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from akunu.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from akunu.scheduling.counts import ModelStats
+    from akunu.scheduling.scheduler import Scheduler
+    from akunu.scheduling.sequence import Sequence, Written
 
 __all__ = ["ModelStats", "Scheduler", "Sequence", "Written"]
+
+_HOME: Final = {
+    "ModelStats": "akunu.scheduling.counts",
+    "Scheduler": "akunu.scheduling.scheduler",
+    "Sequence": "akunu.scheduling.sequence",
+    "Written": "akunu.scheduling.sequence",
+}
+
+__getattr__ = lazy_names(__name__, _HOME, globals())

@@ -9,7 +9,6 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
 from akunu.server.kinds import TEXT, kind_of
 from akunu.server.models import Entry
@@ -98,10 +97,8 @@ def _engine(entry: Entry) -> dict[str, Any]:
 async def table(request: Request) -> Response:
     """The dispatch table of a token, with the time of each command, taken between two steps."""
     server: Server = request.app.state.server
-    name = request.query_params.get("model")
-    if name is None:
-        raise ApiError(400, "model: missing; /admin/table?model=NAME", param="model")
-    async with server.models.use(name, TEXT) as entry:
+    fields = await read_fields(request, ModelName)
+    async with server.models.use(fields.model, TEXT) as entry:
         commands = await asyncio.to_thread(entry.loaded.profile)
     return json_response(
         {

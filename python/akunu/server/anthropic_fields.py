@@ -117,6 +117,9 @@ class CountRequest(Fields, kw_only=True):
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
+    # Extensions.
+    lenient_tool_calls: bool | None = None
+    generic_tools: bool | None = None
     # Labels: they say who asks, not for what.
     user_profile_id: str | None = None
     workspace_id: str | None = None
@@ -155,6 +158,8 @@ class CountRequest(Fields, kw_only=True):
             "tools": tools,
             "tool_choice": names.get(choice.type, choice.type),
             "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,
+            "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
             "thinking": modes[self.thinking.type] if self.thinking else None,
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,

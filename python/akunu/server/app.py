@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -103,8 +104,7 @@ async def _sweep(server: Server) -> None:
         for entry in server.models.entries():
             entry.measure()
         await server.models.prepare_forms()
-        if server.settings.idle_seconds:
-            await server.models.unload_idle(server.settings.idle_seconds)
+        await server.models.unload_idle(server.settings.idle_seconds or math.inf)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

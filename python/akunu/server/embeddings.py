@@ -33,6 +33,8 @@ class EmbeddingRequest(Fields):
     user: str | None = None
     # Extensions.
     prompt: str | None = None
+    prompt_name: str | None = None
+    normalize: bool | None = None
     truncate: bool | None = None
 
     def texts(self) -> list[Prompt]:
@@ -68,6 +70,8 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
                 vectors = model.embed(
                     texts,
                     prompt=fields.prompt,
+                    prompt_name=fields.prompt_name,
+                    normalize=fields.normalize,
                     dimensions=fields.dimensions,
                     truncate=bool(fields.truncate),
                     progress=check,

@@ -22,7 +22,7 @@ from akunu.base.errors import (
     TokenizerError,
 )
 
-__all__ = ["ApiError", "as_api_error", "error_body", "error_response"]
+__all__ = ["ApiError", "as_api_error", "error_body", "error_response", "told"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -55,6 +55,9 @@ class ApiError(Exception):
         A word for programs.
     retry_after
         Seconds after which it may go better.
+    overflow
+        Of a prompt that is too long: its tokens, those of the context, and the remedy. Each API has words of
+        its own for that, by which clients know that they have to shorten the conversation.
     lasting
         Another attempt would go the same way. OpenAI's and Anthropic's libraries, which repeat what a server
         has failed at (5xx), are told not to.
@@ -68,6 +71,7 @@ class ApiError(Exception):
         param: str | None = None,
         code: str | None = None,
         retry_after: float | None = None,
+        overflow: tuple[int, int, str] | None = None,
         lasting: bool = False,
     ) -> None:
         super().__init__(message)
@@ -76,6 +80,7 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.retry_after = retry_after
+        self.overflow = overflow
         self.lasting = lasting
 
 
@@ -85,7 +90,7 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     message = str(error)
     if isinstance(error, ContextLengthError):
-        return ApiError(400, message, code="context_length_exceeded")
+        return ApiError(400, message, code="context_length_exceeded", overflow=error.sizes)
     if isinstance(error, InvalidArgumentError):
         return ApiError(400, message, param=error.argument, code="invalid_value")
     if isinstance(error, TemplateError):
@@ -106,9 +111,27 @@ def error_body(error: ApiError, path: str) -> dict[str, Any]:
     """The error in the shape of the API that `path` belongs to."""
     openai, anthropic = _KINDS.get(error.status, _KINDS[400 if error.status < 500 else 500])
     if path.startswith("/v1/messages"):
-        return {"type": "error", "error": {"type": anthropic, "message": error.message}}
-    fields = {"message": error.message, "type": openai, "param": error.param, "code": error.code}
+        return {"type": "error", "error": {"type": anthropic, "message": told(error, path)}}
+    if path.startswith("/api/"):  # Ollama's
+        return {"error": told(error, path)}
+    fields = {"message": told(error, path), "type": openai, "param": error.param, "code": error.code}
     return {"error": fields}
+
+
+def told(error: ApiError, path: str) -> str:
+    """The message of an error in the words of the API that `path` belongs to."""
+    if error.overflow is None:
+        return error.message
+    tokens, context, remedy = error.overflow
+    if path.startswith("/v1/messages"):
+        words = f"prompt is too long: {tokens} tokens > {context} maximum"
+    else:
+        given = "prompt" if path == "/v1/completions" else "messages"
+        words = (
+            f"This model's maximum context length is {context} tokens. However, your {given} resulted in "
+            f"{tokens} tokens. Please reduce the length of the {given}."
+        )
+    return f"{words} ({remedy})" if remedy else words
 
 
 def error_response(error: ApiError, scope: Scope) -> Response:

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
+from ipaddress import ip_network
 from typing import Final
 
 from h11 import LocalProtocolError
@@ -15,10 +16,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from akunu.server.auth import presented_key
+from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
 from akunu.server.errors import ApiError, as_api_error, error_response
-from akunu.server.limits import RateLimit, limited, too_large
+from akunu.server.limits import Guesses, RateLimit, limited, too_large
 from akunu.server.metrics import Meters
+from akunu.server.origins import check_host, check_origin
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS
 from akunu.server.texts import Asked
@@ -30,9 +32,8 @@ _log = logging.getLogger("akunu.server")
 _OPEN: Final = ("/health", "/ready")
 """Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
 _UPLOADS: Final = "/v1/audio/"
-_ADMIN: Final = "/admin/"
+_ADMIN: Final = ("/admin/", "/api/pull")
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
-_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Gate:
@@ -54,6 +55,7 @@ class Gate:
         self._meters = meters
         self._routes = routes
         self._rate = RateLimit(settings.requests_per_minute)
+        self._guesses = Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,28 +100,30 @@ class Gate:
     def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:
         """Find out who asks; raises what keeps them out."""
         settings, path = self._settings, scope["path"]
-        if settings.local and _host(headers.get("host", "")) not in _LOCAL:
-            raise ApiError(
-                403, f"host: found {headers.get('host', '')!r}; this server is for this machine only, by the "
-                "name localhost or 127.0.0.1", code="wrong_host",
-            )  # fmt: skip
-        client = scope.get("client")
-        address = client[0] if client else "-"
-        if path in _OPEN or path == PATHS[0] or path.startswith(PATHS[1]) or scope["method"] == "OPTIONS":
+        check_host(settings, headers)
+        open_to_all = path in _OPEN or path == PATHS[0] or path.startswith(PATHS[1])
+        check_origin(settings, headers, visited=open_to_all)
+        if open_to_all or scope["method"] == "OPTIONS":
             return
+        address = _address(scope)
         key = presented_key(dict(headers))
+        guards = bool(settings.keys or settings.admin_keys)
+        if guards and key is not None:
+            self._guesses.check(address, key_digest(key))
         holder = settings.keys.holder(key)
         admin = settings.admin_keys.holder(key)
-        name = admin or holder
-        asked.holder = name or "-"
+        found = admin or holder
+        asked.holder = found or ANYONE
+        if guards and key is not None:
+            self._guesses.note(address, found)
         if path.startswith(_ADMIN):
             self._check_admin(admin)
-        elif settings.keys and holder is None and admin is None:
+        elif settings.keys and found is None:
             what = "needs an API key" if key is None else "does not know this API key"
             raise ApiError(401, f"authorization: this server {what}", code="invalid_api_key")
-        self._rate.take(name or address)
+        self._rate.take(found.id if found else address)
 
-    def _check_admin(self, admin: str | None) -> None:
+    def _check_admin(self, admin: Holder | None) -> None:
         settings = self._settings
         if admin is None and (settings.admin_keys or settings.keys or not settings.local):
             status = 401 if settings.admin_keys else 403
@@ -147,7 +151,7 @@ class Gate:
         _log.info(
             "%s %s %s %d key=%s model=%s stream=%d prompt=%d cached=%d generated=%d first=%s total=%.3f "
             "end=%s",
-            asked.id, scope["method"], route, status, asked.holder, asked.model, asked.stream,
+            asked.id, scope["method"], route, status, asked.holder.name, asked.model, asked.stream,
             asked.prompt_tokens, asked.cached_tokens, asked.generated_tokens,
             "-" if first is None else f"{first:.3f}", seconds, ",".join(asked.reasons) or "-",
         )  # fmt: skip
@@ -158,6 +162,11 @@ def _length(headers: Headers) -> int:
     return int(value) if value.isdecimal() else 0
 
 
-def _host(value: str) -> str:
-    """A Host header without its port."""
-    return re.sub(r":\d+$", "", value).lower()
+def _address(scope: Scope) -> str:
+    """Where a request comes from: an address, or the network of one where each client has many (IPv6)."""
+    client = scope.get("client")
+    host: str = client[0] if client else "-"
+    if ":" in host:
+        with suppress(ValueError):
+            return str(ip_network((host.partition("%")[0], 64), strict=False))
+    return host

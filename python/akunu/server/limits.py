@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from starlette.types import Message, Receive
 
+from akunu.server.auth import Holder
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
 __all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long", "too_slow"]
 
+_WRONG_KEYS: Final = 30
+"""From one address: so many at once, and so many a minute."""
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
 
@@ -46,8 +50,7 @@ class RateLimit:
         if not self._capacity:
             return
         now, rate = self._clock(), self._capacity / 60
-        tokens, then = self._buckets.get(client, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - then) * rate)
+        tokens = self._tokens(client, now)
         if tokens < 1:
             raise ApiError(
                 429, f"more than {self._capacity:g} requests a minute", code="rate_limit_exceeded",
@@ -60,6 +63,54 @@ class RateLimit:
                 for name, (left, at) in self._buckets.items()
                 if left + (now - at) * rate < self._capacity
             }
+
+    def room(self, client: str) -> bool:
+        """Whether a request may come now."""
+        return not self._capacity or self._tokens(client, self._clock()) >= 1
+
+    def _tokens(self, client: str, now: float) -> float:
+        tokens, then = self._buckets.get(client, (self._capacity, now))
+        return min(self._capacity, tokens + (now - then) * self._capacity / 60)
+
+
+class Guesses:
+    """Slows those who try keys: from an address that sent many wrong ones, only keys known there are tried.
+
+    So whoever shares an address with one who guesses, behind a proxy, goes on.
+
+    Parameters
+    ----------
+    clock
+        Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._wrong = RateLimit(_WRONG_KEYS, clock)
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def check(self, address: str, digest: str) -> None:
+        """A key is about to be looked at.
+
+        Raises
+        ------
+        ApiError
+            429: too many wrong ones came from this address.
+        """
+        if (address, digest) not in self._known and not self._wrong.room(address):
+            raise ApiError(
+                429, "authorization: too many wrong keys from this address", code="rate_limit_exceeded",
+                retry_after=60 / _WRONG_KEYS,
+            )  # fmt: skip
+
+    def note(self, address: str, holder: Holder | None) -> None:
+        """A key was looked at; whose it is, if anybody's."""
+        if holder is None:
+            self._wrong.take(address)
+            return
+        self._known[address, holder.id] = None
+        self._known.move_to_end((address, holder.id))
+        if len(self._known) > _FORGET:
+            self._known.popitem(last=False)
 
 
 def too_large(most: int) -> ApiError:

@@ -50,6 +50,8 @@ class Entry:
     steps: int = 0
     """Its steps then."""
     bytes: int = 0
+    keep_seconds: float | None = None
+    """For how long it stays after its last request, by a client's wish; None: as the settings say."""
     was_loaded: bool = False
     """Since the server began; if it was unloaded, a request loads it again."""
     forms_prepared: bool = False
@@ -144,6 +146,10 @@ class Registry:
     def entries(self) -> list[Entry]:
         """All of them, in the order of the settings."""
         return list(self._entries.values())
+
+    def add(self, spec: ModelSpec) -> Entry:
+        """Offer one more model, which is loaded when it is asked for."""
+        return self._entries.setdefault(spec.name, Entry(spec))
 
     def find(self, name: str) -> Entry:
         """The model of a name or alias.
@@ -318,9 +324,10 @@ class Registry:
         return True
 
     async def unload_idle(self, seconds: float) -> None:
-        """Unload what was not used for so long."""
-        for entry in self._entries.values():
-            if entry.model is not None and not entry.users and time.monotonic() - entry.used_at > seconds:
+        """Unload what was not used for so long, or for as long as a client has said."""
+        for entry in list(self._entries.values()):
+            limit = seconds if entry.keep_seconds is None else entry.keep_seconds
+            if entry.model is not None and not entry.users and time.monotonic() - entry.used_at > limit:
                 await self.unload(entry)
 
     def cancel(self) -> None:

@@ -44,9 +44,8 @@ async def read_form(request: Request) -> list[Part]:
     Raises
     ------
     ApiError
-        415: it is no form; 400: it is not whole, or against the rules; 403: a page of another origin sent it.
+        415: it is no form; 400: it is not whole, or against the rules.
     """
-    _refuse_strangers(request)
     head = _headers("content-type: " + request.headers.get("content-type", ""))
     boundary = head.get_param("boundary")
     if head.get_content_type() != FORM or not isinstance(boundary, str) or not boundary:
@@ -83,13 +82,3 @@ def _headers(text: str) -> Message:
 
 def _broken(why: str) -> ApiError:
     return ApiError(400, f"the body is no whole form: it {why}", code="invalid_form")
-
-
-def _refuse_strangers(request: Request) -> None:
-    """Any page of the web may make a browser send a form, without asking first as for JSON (CORS)."""
-    origin = request.headers.get("origin")
-    allowed = request.app.state.server.settings.cors_origins
-    if origin is None or origin in allowed or "*" in allowed:
-        return
-    if origin.partition("://")[2] != request.headers.get("host", ""):
-        raise ApiError(403, f"origin: {origin} may not use this server (--cors-origin)", code="wrong_origin")

@@ -106,6 +106,8 @@ class ChatRequest(SamplingFields):
     continue_final_message: bool | None = None
     add_generation_prompt: bool | None = None
     thinking_budget: int | None = None
+    lenient_tool_calls: bool | None = None
+    generic_tools: bool | None = None
     # Known, and refused.
     audio: Any = None
     function_call: Any = None
@@ -153,6 +155,8 @@ class ChatRequest(SamplingFields):
             "tools": tools,
             "tool_choice": choice.function.name if isinstance(choice, ToolChoice) else choice,
             "parallel_tool_calls": self.parallel_tool_calls,
+            "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
             "reasoning_effort": self.reasoning_effort,
             "thinking_budget": self.thinking_budget,
             "template_variables": self.chat_template_kwargs,

@@ -21,6 +21,7 @@ from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import SamplingFields, read_fields
 from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
+from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server, Text, texts, together
@@ -35,10 +36,11 @@ DEFAULT_TOKENS = 16
 class CompletionRequest(SamplingFields):
     """What `/v1/completions` understands: OpenAI's fields, and extensions."""
 
-    accepted: ClassVar = {"suffix": ("",), "best_of": (1,)}
+    accepted: ClassVar = {"best_of": (1,)}
 
     model: str
     prompt: str | list[str | int | list[int]]
+    suffix: str | None = None
     max_tokens: int | None = None
     n: Annotated[int, Meta(ge=1, le=MAX_TEXTS)] | None = None
     stop: str | list[str] | None = None
@@ -52,8 +54,9 @@ class CompletionRequest(SamplingFields):
     regex: str | None = None
     choice: list[str] | None = None
     response_format: ResponseFormat | None = None
+    parse_special: bool | None = None
+    add_special_tokens: bool | None = None
     # Known, and refused.
-    suffix: Any = None
     best_of: Any = None
 
     def options(self) -> dict[str, Any]:
@@ -125,7 +128,7 @@ async def _steps(
     server: Server, asked: Asked, fields: CompletionRequest
 ) -> AsyncGenerator[tuple[int, _Step], None]:
     n = fields.n or 1
-    starts = [partial(_start, prompt) for prompt in fields.prompts() for _ in range(n)]
+    starts = [partial(_start, prompt, fields) for prompt in fields.prompts() for _ in range(n)]
     async with texts(server, asked, fields.model, starts, fields.options()) as found:
         parts = [_text_steps(text, start.args[0], fields) for text, start in zip(found, starts, strict=True)]
         async with aclosing(together(parts)) as steps:
@@ -133,8 +136,20 @@ async def _steps(
                 yield step
 
 
-def _start(prompt: str | list[int], model: Model, options: dict[str, Any]) -> AsyncStream:
-    return model.astream(prompt, **options)
+def _start(
+    prompt: str | list[int], fields: CompletionRequest, model: Model, options: dict[str, Any]
+) -> AsyncStream:
+    if not isinstance(prompt, str):
+        return model.astream(prompt, **options)
+    if fields.suffix:
+        return model.astream(infill_ids(model, prompt, fields.suffix), **options)
+    ids = prompt_ids(
+        model,
+        prompt,
+        parse_special=fields.parse_special is not False,
+        add_special=fields.add_special_tokens is not False,
+    )
+    return model.astream(ids, **options)
 
 
 async def _text_steps(

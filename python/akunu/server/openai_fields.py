@@ -11,6 +11,7 @@ from akunu.server.fields import Fields
 
 __all__ = [
     "ChatMessage",
+    "ChatTool",
     "Function",
     "ResponseFormat",
     "allowed_tools",
@@ -126,7 +127,9 @@ class Function(Fields):
     strict: bool | None = None
 
 
-class _ChatTool(Fields):
+class ChatTool(Fields):
+    """A function among the tools."""
+
     type: Literal["function"]
     function: Function
     cache_control: Any = None
@@ -144,7 +147,7 @@ def function_fields(function: Function) -> dict[str, Any]:
 
 def chat_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[str]]:
     """The functions among the tools, and warnings of what was left out."""
-    return client_tools(tools, "function", _ChatTool, lambda tool: function_fields(tool.function))
+    return client_tools(tools, "function", ChatTool, lambda tool: function_fields(tool.function))
 
 
 def allowed_tools(tools: Sequence[dict[str, Any]], names: Sequence[str], at: str) -> list[dict[str, Any]]:

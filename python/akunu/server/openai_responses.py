@@ -14,7 +14,7 @@ from starlette.responses import Response
 from akunu.api.results import Completion
 from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import answers, prompt_ids
-from akunu.server.errors import ApiError
+from akunu.server.errors import ApiError, told
 from akunu.server.fields import query_fields, read_fields
 from akunu.server.kinds import TEXT
 from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
@@ -43,7 +43,7 @@ async def input_tokens(request: Request) -> Response:
     """How many tokens the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
-    turn, _ = fields.turn(_earlier(server, Asked.of(request), fields))
+    turn, _ = fields.turn(_conversation(_previous(server, Asked.of(request), fields)))
     async with server.models.use(fields.model, TEXT) as entry:
         ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
     return json_response({"object": "response.input_tokens", "input_tokens": len(ids)})
@@ -76,12 +76,14 @@ def _stored(request: Request) -> Stored:
     return server.stored.get(request.path_params["id"], Asked.of(request).holder)
 
 
-def _earlier(server: Server, asked: Asked, fields: ResponsesRequest) -> list[dict[str, Any]]:
-    """The items of the response that a request goes on from."""
-    previous = fields.previous_response_id
-    if previous is None:
-        return []
-    return server.stored.get(previous, asked.holder, "previous_response_id").conversation
+def _previous(server: Server, asked: Asked, fields: ResponsesRequest) -> Stored | None:
+    """The response that a request goes on from."""
+    name = fields.previous_response_id
+    return None if name is None else server.stored.get(name, asked.holder, "previous_response_id")
+
+
+def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
+    return previous.conversation if previous else []
 
 
 class _Answer:
@@ -91,7 +93,8 @@ class _Answer:
         self._server = server
         self._asked = asked
         self._fields = fields
-        self._earlier = _earlier(server, asked, fields)
+        self._previous = _previous(server, asked, fields)
+        self._earlier = _conversation(self._previous)
         self._turn, warnings = fields.turn(self._earlier)
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
@@ -148,7 +151,7 @@ class _Answer:
 
     def error(self, error: ApiError) -> bytes:
         """What went wrong after the beginning."""
-        return self._event("error", code=error.code, message=error.message, param=error.param)
+        return self._event("error", code=error.code, message=told(error, "/v1/responses"), param=error.param)
 
     async def _run(self, whole_calls: bool = False) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""
@@ -174,8 +177,8 @@ class _Answer:
             yield happening
         self._response = self._complete(completion, thought)
         if self._fields.store is not False:
-            items = stored_items(self._earlier, self._fields.items)
-            self._server.stored.put(self._asked.holder, self._response, items, len(self._earlier))
+            items = stored_items({item["id"] for item in self._earlier}, self._fields.items)
+            self._server.stored.put(self._asked.holder, self._response, items, self._previous)
 
     def _complete(self, completion: Completion, thought: int) -> dict[str, Any]:
         ended = completion.finish_reason == "stop"

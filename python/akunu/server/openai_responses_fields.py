@@ -165,8 +165,10 @@ class ResponsesRequest(SamplingFields):
     reasoning: ReasoningConfig | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     include: list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None = None
-    # An extension.
+    # Extensions.
     thinking_budget: int | None = None
+    lenient_tool_calls: bool | None = None
+    generic_tools: bool | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -242,6 +244,8 @@ class ResponsesRequest(SamplingFields):
             "tools": tools,
             "tool_choice": choice.name if isinstance(choice, ChosenTool) else choice,
             "parallel_tool_calls": self.parallel_tool_calls,
+            "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -16,10 +16,9 @@ _PREFIXES: Final = {"message": "msg_", "function_call": "fc_", "function_call_ou
 """Of the ids of items by type; others begin with `rs_`, as reasoning does."""
 
 
-def stored_items(earlier: Sequence[dict[str, Any]], items: Iterable[Item]) -> list[dict[str, Any]]:
-    """The `earlier` ones and these, each with an id of its own, in the form that clients read."""
-    found = list(earlier)
-    taken = {item["id"] for item in earlier}
+def stored_items(taken: set[str], items: Iterable[Item]) -> list[dict[str, Any]]:
+    """The items in the form that clients read, each with an id of its own, none of those that are `taken`."""
+    found, taken = [], set(taken)
     for item in items:
         name = item.id if item.id and item.id not in taken else new_id(_PREFIXES.get(item.type, "rs_"))
         taken.add(name)

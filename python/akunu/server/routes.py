@@ -7,6 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.server import ollama, ollama_models
 from akunu.server.admin import ModelName, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
@@ -16,6 +17,14 @@ from akunu.server.health import health, ready
 from akunu.server.metrics import metrics
 from akunu.server.model_list import ModelsQuery, list_models, one_model
 from akunu.server.multipart import FORM
+from akunu.server.ollama_fields import ChatRequest as OllamaChatRequest
+from akunu.server.ollama_fields import (
+    EmbeddingsRequest,
+    EmbedRequest,
+    GenerateRequest,
+    NameRequest,
+    PullRequest,
+)
 from akunu.server.openai_audio import (
     TranscriptionRequest,
     TranslationRequest,
@@ -83,6 +92,17 @@ ENDPOINTS: Final = (
     ),
     Endpoint("GET", "/v1/models", list_models, "The models", query=ModelsQuery),
     Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
+    Endpoint("POST", "/api/chat", ollama.chat, "Ollama's chat", OllamaChatRequest),
+    Endpoint("POST", "/api/generate", ollama.generate, "Ollama's completions", GenerateRequest),
+    Endpoint("POST", "/api/embed", ollama_models.embed, "Ollama's embeddings", EmbedRequest),
+    Endpoint(
+        "POST", "/api/embeddings", ollama_models.embeddings, "Ollama's older embeddings", EmbeddingsRequest
+    ),
+    Endpoint("GET", "/api/tags", ollama_models.tags, "The models, as Ollama lists them"),
+    Endpoint("POST", "/api/show", ollama_models.show, "One model, as Ollama describes it", NameRequest),
+    Endpoint("GET", "/api/ps", ollama_models.ps, "The loaded models, as Ollama lists them"),
+    Endpoint("POST", "/api/pull", ollama_models.pull, "Fetch a model, as Ollama does", PullRequest),
+    Endpoint("GET", "/api/version", ollama_models.version, "The version of Ollama's API"),
     Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),
     Endpoint("POST", "/detokenize", detokenize, "The text of token ids", DetokenizeRequest),
     Endpoint("POST", "/apply-template", apply_template, "The prompt of a chat", TemplateRequest),
@@ -93,6 +113,6 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/admin/load", load, "Load a model", ModelName),
     Endpoint("POST", "/admin/unload", unload, "Unload a model", ModelName),
     Endpoint("GET", "/admin/engine", engine, "What the engines do now"),
-    Endpoint("GET", "/admin/table", table, "The dispatch table of a token, timed"),
+    Endpoint("POST", "/admin/table", table, "The dispatch table of a token, timed", ModelName),
     Endpoint("GET", "/openapi.json", _openapi, "This description"),
 )

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import resource
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
 
 from akunu.base.errors import AkunuError
+from akunu.server.connections import ConnectionConfig, ConnectionLimits, Sparingly
 from akunu.server.errors import ApiError
+from akunu.server.settings import Settings
 from akunu.server.texts import Server
 
-__all__ = ["serve"]
+__all__ = ["most_connections", "raise_descriptors", "serve", "uvicorn_config"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -29,6 +34,15 @@ _CANCEL_SECONDS: Final = 0.02
 
 _FORCED_SECONDS: Final = 1
 """The same, after a second signal."""
+
+_DESCRIPTORS: Final = 8192
+"""File descriptors that are asked for at the start."""
+
+_OTHER_FILES: Final = 64
+"""Descriptors that are not of connections: of models, of what they read, of the system."""
+
+_BACKLOG: Final = 128
+"""Connections that wait to be taken."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -72,8 +86,84 @@ class _Uvicorn(uvicorn.Server):
         timer.cancel()
 
 
-def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends at once.
+class _SpareDescriptor:
+    """Takes a connection where no descriptor is left, to refuse it, and says it once in a while.
+
+    Python's loop would log each attempt with its traceback, hundreds at a time.
+
+    Parameters
+    ----------
+    sock
+        The socket that listens.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Give it up."""
+        os.close(self._file)
+
+    def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The loop's handler of exceptions."""
+        if not isinstance(context.get("exception"), OSError) or "socket" not in context:
+            loop.default_exception_handler(context)
+            return
+        _log.warning("a connection is refused: this process has no file descriptor left")
+        os.close(self._file)
+        try:
+            with suppress(OSError):
+                self._sock.accept()[0].close()
+        finally:
+            self._file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def raise_descriptors() -> None:
+    """As many file descriptors as this process may have, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def most_connections(settings: Settings) -> int:
+    """Those of the settings, or as many as there are descriptors for, each with an upload's file."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return settings.max_connections
+    return max(1, min(settings.max_connections, (soft - _OTHER_FILES) // 2))
+
+
+def uvicorn_config(app: Starlette) -> ConnectionConfig:
+    """How uvicorn serves an application."""
+    settings: Settings = app.state.server.settings
+    most = most_connections(settings)
+    limits = ConnectionLimits(
+        most=most,
+        most_of_one=max(1, most // 2),
+        head_seconds=settings.head_seconds,
+        write_seconds=settings.write_seconds,
+        trusted=settings.trusted_proxies,
+    )
+    return ConnectionConfig(
+        app,
+        limits,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        backlog=_BACKLOG,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        timeout_graceful_shutdown=int(settings.drain_seconds) + _LAST_SECONDS,
+    )
+
+
+def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *more: socket.socket) -> None:
+    """Serve on one socket, or on several, until SIGTERM or SIGINT; a second signal ends at once.
 
     Raises
     ------
@@ -81,14 +171,8 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> 
         A model that was to be loaded at the start cannot be.
     """
     server: Server = app.state.server
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        timeout_graceful_shutdown=int(server.settings.drain_seconds) + _LAST_SECONDS,
-    )
+    raise_descriptors()
+    config = uvicorn_config(app)
 
     async def run() -> None:
         try:
@@ -96,11 +180,19 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None]) -> 
         except ApiError as error:
             raise AkunuError(error.message) from error
         on_ready()
-        await _Uvicorn(config, app).serve(sockets=[sock])
+        asyncio.get_running_loop().set_exception_handler(spare.handle)
+        await _Uvicorn(config, app).serve(sockets=[sock, *more])
 
     # uvicorn raises the signal again when it is done; after SIGTERM that is no failure.
     before = signal.signal(signal.SIGTERM, lambda *_: None)
+    loggers = (_log, logging.getLogger("uvicorn.error"))
+    sparingly, spare = Sparingly(), _SpareDescriptor(sock)
+    for each in loggers:
+        each.addFilter(sparingly)
     try:
         asyncio.run(run())
     finally:
+        for each in loggers:
+            each.removeFilter(sparingly)
+        spare.close()
         signal.signal(signal.SIGTERM, before)

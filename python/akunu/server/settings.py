@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
@@ -32,6 +33,15 @@ class Settings:
         of the web cannot reach it under a name of its own.
     cors_origins : tuple of str
         Web pages' origins that may use it; "*": all.
+    allow_hosts : tuple of str
+        Other names of it, in lower case and without a port, as of a proxy before it. Where there are some, no
+        others are answered to.
+    trusted_proxies : tuple of str
+        Addresses and networks of proxies, whose word is taken for who asks (`X-Forwarded-For`).
+    max_connections : int
+        Connections at a time; one address has half of them at most, if it is no trusted proxy.
+    head_seconds : float
+        Most time for the head of a request.
     max_body : int
         Bytes of a request.
     max_upload : int
@@ -66,6 +76,10 @@ class Settings:
     admin_keys: Keys = field(default_factory=Keys)
     local: bool = True
     cors_origins: tuple[str, ...] = ()
+    allow_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
+    max_connections: int = 1024
+    head_seconds: float = 10.0
     max_body: int = 8 << 20
     max_upload: int = 25 << 20
     max_queue: int = 64
@@ -88,3 +102,10 @@ class Settings:
                     f"cors_origin: found {origin!r}, expected * or an origin such as "
                     "https://example.org, without a path or / at its end"
                 )
+        for proxy in self.trusted_proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError as error:
+                raise InvalidArgumentError(
+                    f"trusted_proxy: found {proxy!r}, expected an address or a network such as 10.0.0.0/8"
+                ) from error

@@ -52,6 +52,8 @@ class EventStream(Response):
         What is sent while there is nothing else: a comment, or an event that the API has for it.
     on_error
         The event that tells of an error after the beginning.
+    media
+        The type of the response.
     """
 
     media_type = "text/event-stream"
@@ -63,8 +65,9 @@ class EventStream(Response):
         *,
         on_error: Callable[[ApiError], bytes],
         heartbeat: bytes = b":\n\n",
+        media: str | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(media_type=media)
         del self.headers["content-length"]
         self.headers["cache-control"] = "no-store"
         self.headers["x-accel-buffering"] = "no"  # a proxy must not collect what is to be read at once

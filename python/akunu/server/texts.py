@@ -15,6 +15,7 @@ from akunu.api.model import Model
 from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
+from akunu.server.auth import ANYONE, Holder
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
@@ -47,8 +48,8 @@ class Asked:
 
     id: str
     at: float
-    holder: str = "-"
-    """The name of the key."""
+    holder: Holder = ANYONE
+    """Whose key it brought."""
     model: str = "-"
     stream: bool = False
     prompt_tokens: int = 0
@@ -171,6 +172,7 @@ async def texts(
         There is no such model, no room in its queue, or an argument is wrong.
     """
     options = {**options, "priority": _priority(server, asked, options.get("priority"))}
+    options["cache_salt"] = asked.holder.salt
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings.max_queue):
@@ -189,10 +191,10 @@ def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
 
 def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
     """What a request gets of what it wants: not more than its key has."""
-    most = server.settings.keys.priority(asked.holder)
-    if most is None or wanted is None:
-        return wanted if most is None else most
-    return min(wanted, most)
+    if not server.settings.keys:
+        return wanted
+    most = asked.holder.priority
+    return most if wanted is None else min(wanted, most)
 
 
 async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:

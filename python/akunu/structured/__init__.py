@@ -4,6 +4,20 @@ What is asked for is data (`Structure`, `StructuralTag`) and needs nothing; what
 when a text has a form.
 """
 
-from akunu.structured.tags import StructuralTag, Tag
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from akunu.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from akunu.structured.tags import StructuralTag, Tag
 
 __all__ = ["StructuralTag", "Tag"]
+
+_HOME: Final = {
+    "StructuralTag": "akunu.structured.tags",
+    "Tag": "akunu.structured.tags",
+}
+
+__getattr__ = lazy_names(__name__, _HOME, globals())

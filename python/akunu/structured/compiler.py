@@ -17,6 +17,7 @@ from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
 from akunu.structured.gbnf_lark import lark_string
 from akunu.structured.json_schema import schema_expression
+from akunu.structured.late import Late, LateForms
 from akunu.structured.rule_graph import check_depth
 from akunu.structured.thinking import Thinking, ThinkingBudget
 from akunu.structured.vocabulary import VocabularyView
@@ -96,6 +97,17 @@ class Compiler:
         with self._lock:
             _ = self._view
         return Thinking(self._view, budget, form)
+
+    def late(self, forms: LateForms, inner: Constraint | None) -> Constraint:
+        """For a new text in which forms may begin, and that has a form besides if one is given.
+
+        Raises
+        ------
+        UnsupportedError
+            No text can have a form.
+        """
+        self.prepare()
+        return Late(self._view, forms, self.constraint, inner)
 
     @cached_property
     def _view(self) -> VocabularyView:

@@ -8,8 +8,22 @@ that needs it is built.
 
 from __future__ import annotations
 
-from akunu.tokenizer.core import Segment, Tokenizer
-from akunu.tokenizer.detokenizer import StreamingDetokenizer
-from akunu.tokenizer.vocabulary import TokenType
+from typing import TYPE_CHECKING, Final
+
+from akunu.base.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from akunu.tokenizer.core import Segment, Tokenizer
+    from akunu.tokenizer.detokenizer import StreamingDetokenizer
+    from akunu.tokenizer.vocabulary import TokenType
 
 __all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer"]
+
+_HOME: Final = {
+    "Segment": "akunu.tokenizer.core",
+    "StreamingDetokenizer": "akunu.tokenizer.detokenizer",
+    "TokenType": "akunu.tokenizer.vocabulary",
+    "Tokenizer": "akunu.tokenizer.core",
+}
+
+__getattr__ = lazy_names(__name__, _HOME, globals())

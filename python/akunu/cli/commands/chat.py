@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("chat", cls=Command, context_settings=CONTEXT_SETTINGS)
+_COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "overflow", "stats")
+
+
+@click.command("chat", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
 @click.argument("named", metavar="[MODEL]", required=False, type=MODEL)
 @model_options
 @template_options

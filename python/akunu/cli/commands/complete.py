@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("complete", cls=Command, context_settings=CONTEXT_SETTINGS)
+_COMMON = ("model", "context", "max_tokens", "temperature", "seed", "stop", "schema", "as_json", "stats")
+
+
+@click.command("complete", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
 @click.argument("text")
 @model_options
 @generation_options
@@ -41,7 +44,7 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
     \b
     Examples:
       akunu complete "Once upon a time"
-      akunu complete "Once upon a time" --temperature 0 --max-tokens 50     the same text every time
+      akunu complete "Once upon a time" --temperature 0 --max-tokens 50     the same output every time
       akunu complete "Dear" --seed 7 --top-p 0.9                            repeatable, but not greedy
       akunu complete "Q: What is 2 + 2? A:" --stop "\\n"                    end at the end of the line
       akunu complete - -m model.gguf < letter.txt > rest.txt                in a pipe: only the continuation

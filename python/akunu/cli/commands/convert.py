@@ -34,13 +34,14 @@ __all__ = ["command"]
     "--imatrix",
     type=PathName(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Weigh errors by what MODEL does with this text, or by an importance matrix (akunu imatrix).",
+    help="Weigh quantisation errors by an importance matrix: a text to measure it on, or a file of "
+    "akunu imatrix.",
 )
 @click.option(
     "--check",
     type=PathName(exists=True, dir_okay=False),
     metavar="TEXT",
-    help="Print the perplexity of this text before and after; of models that draw tokens.",
+    help="Print the perplexity of this text before and after (language models).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file OUT if it exists.")
 @threads_option
@@ -56,15 +57,16 @@ def command(
     """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types with "mlx" a folder.
 
     Fewer bits a weight mean a smaller file, faster answers and some loss. A good beginning is q4_k_m; q8_0
-    loses next to nothing, q6_k little, and below q3_k_m texts suffer visibly. The mixes ("_s", "_m", "_l")
+    loses next to nothing, q6_k little, and below
+    q3_k_m the output suffers visibly. The mixes ("_s", "_m", "_l")
     give more bits to the weights that matter more. f16, bf16 and f32 do not quantise, nor do mlx-f16,
     mlx-bf16 and mlx-f32, whose folders Transformers loads too.
 
     Convert from the best weights there are: what an earlier quantisation lost stays lost. Below q5, --imatrix
     with some pages of the kind of text that the model is for makes a file of the same size better.
 
-    OUT is there when it is whole. A conversion that was stopped goes on where it was when the same command
-    is given again.
+    OUT appears only once it is complete. A conversion that was stopped continues where it was when you give
+    the same command again.
 
     \b
     Examples:

@@ -26,11 +26,22 @@ __all__ = ["command"]
 @click.command("embed", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model", type=MODEL)
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-@click.option("-p", "--prompt", metavar="NAME", help='A prompt of the model, such as "query".')
+@click.option(
+    "-p",
+    "--prompt",
+    metavar="NAME|TEXT",
+    help='A prompt of the model, such as "query", or a text to put before each line; "": none. [default: the '
+    "model's]",
+)
+@click.option(
+    "--normalize/--no-normalize",
+    default=None,
+    help="Scale vectors to the length 1, or not. [default: yes, unless the model says that lengths count]",
+)
 @click.option(
     "--dimensions", type=Integer(min=1), metavar="N", help="Keep the first N elements. [default: all]"
 )
-@click.option("--truncate", is_flag=True, help="Cut texts that are too long, instead of an error.")
+@click.option("--truncate", is_flag=True, help="Truncate inputs that are too long, instead of an error.")
 @click.option(
     "--output-type",
     type=click.Choice(["float32", "int8", "binary"]),
@@ -57,6 +68,7 @@ def command(
     model: str,
     files: tuple[str, ...],
     prompt: str | None,
+    normalize: bool | None,
     dimensions: int | None,
     truncate: bool,
     output_type: Output,
@@ -64,10 +76,10 @@ def command(
     output: Path | None,
     **values: Any,
 ) -> None:
-    """Make a vector of each line of FILE with an embedding model.
+    """Compute an embedding vector for each line of FILE.
 
-    Vectors have the length 1, so that their dot product is the cosine. FILE is UTF-8; "-" reads standard
-    input. Empty lines are left out.
+    Vectors have the length 1 by default, so that their dot product is the cosine. FILE is UTF-8; "-" reads
+    standard input. Empty lines are left out.
 
     \b
     Examples:
@@ -87,6 +99,7 @@ def command(
         vectors = loaded.embed(
             texts,
             prompt=prompt,
+            normalize=normalize,
             dimensions=dimensions,
             truncate=truncate,
             output=output_type,

@@ -24,11 +24,11 @@ __all__ = ["command"]
 @click.option(
     "--parse-special",
     is_flag=True,
-    help="TEXT has special tokens, such as conversations in the form of the model's chat template.",
+    help="Read the special tokens in TEXT as such, as conversations in the model's chat template have them.",
 )
 @device_options
 def command(model: str, text: Path, out: Path, parse_special: bool, device: str, threads: int | None) -> None:
-    """Run MODEL over TEXT and write to OUT how much an error in each column of its weights counts.
+    """Measure an importance matrix of MODEL over TEXT and write it to OUT.
 
     That is what convert --imatrix weighs errors with, and llama.cpp's llama-quantize as well: OUT is a GGUF
     file, or in the older format where its name does not end in .gguf. Some ten thousand tokens of the kind of

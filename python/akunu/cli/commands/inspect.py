@@ -61,7 +61,7 @@ def command(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Show what is in MODEL: metadata, tensors, their sizes by type, and the configuration it stands for.
+    """Show the metadata, tensors, sizes by type and configuration of MODEL.
 
     With --plan also the dispatch table, the flat list of commands that the engine replays for each token,
     or for texts to encode, with the bytes that each must move and the operations it must do. MODEL may then

@@ -45,7 +45,7 @@ def command(context: click.Context) -> None:
         _list(as_json=False)
 
 
-@command.command("list", cls=Command, short_help="List them, with their sizes.")
+@command.command("list", cls=Command, short_help="List the models in the cache, with their sizes.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, sizes in bytes.")
 def list_command(as_json: bool) -> None:
     """List the models, their sizes, and when each was last used.
@@ -58,7 +58,7 @@ def list_command(as_json: bool) -> None:
     _list(as_json)
 
 
-@command.command("fetch", cls=Command, short_help="Fetch some, so that they are here when they are needed.")
+@command.command("fetch", cls=Command, short_help="Fetch models, so that they are here when you need them.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 def fetch_command(names: tuple[str, ...]) -> None:
     """Fetch models from the Hugging Face Hub: USER/REPO, USER/REPO:FILE (or a quantization), or an address.
@@ -85,7 +85,7 @@ def fetch_command(names: tuple[str, ...]) -> None:
         click.echo(str(fetch(found)))
 
 
-@command.command("remove", cls=Command, short_help="Remove some of them.")
+@command.command("remove", cls=Command, short_help="Remove models from the cache.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def remove_command(names: tuple[str, ...], yes: bool) -> None:

@@ -25,13 +25,13 @@ __all__ = ["command"]
     "--window",
     type=Integer(min=2),
     metavar="TOKENS",
-    help="Tokens of a window. [default: 512, or the context]",
+    help="Tokens in a window. [default: 512, or the context]",
 )
 @click.option(
     "--stride",
     type=Integer(min=1),
     metavar="TOKENS",
-    help="Slide the window by so many tokens and score each once. [default: windows side by side]",
+    help="Slide the window by this many tokens and score each token once. [default: adjacent windows]",
 )
 @click.option("--limit", type=Integer(min=1), metavar="CHARS", help="Read only the first CHARS characters.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

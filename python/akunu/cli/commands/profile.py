@@ -56,15 +56,14 @@ def command(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Time every command that MODEL runs for a token, a prompt, texts to encode, or a window of speech.
+    """Time every command of a step: a token, a prompt, inputs to encode, or a window of speech.
 
     MODEL is as for the other commands, or SHAPE:TYPE for random weights of a published shape ("akunu-bench
-    --help" lists them). "peak" is the least time the machine needs, for the bytes to be read or the
-    operations to be done, over the time measured; both peaks are measured right before and after, and a
-    GPU's are those of its data sheet. A batch is a step of N texts, each with --position tokens of its own,
-    and each draws its most probable token. A model that makes vectors has --phase encode alone: a step of
-    --texts texts with --rows tokens each. Of a speech model it is a window of 30 seconds, and its decoder has
-    the other phases.
+    --help" lists them). "peak" is the time that the machine needs at least, for the bytes to be read or the
+    operations to be done, over the time measured. The peaks of a CPU are measured right before and after;
+    those of a GPU are from its data sheet. --phase batch is a step of N sequences with --position tokens
+    each. An embedding model has --phase encode alone: --texts inputs of --rows tokens each. For a speech
+    model, encode is a window of 30 seconds, and its decoder has the other phases.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.argument("query")
 @click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
 @click.option("-n", "--top", type=Integer(min=1), metavar="N", help="Print the best N. [default: all]")
-@click.option("--truncate", is_flag=True, help="Cut documents that are too long, instead of an error.")
+@click.option("--truncate", is_flag=True, help="Truncate documents that are too long, instead of an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON objects.")
 @encoder_options
 def command(

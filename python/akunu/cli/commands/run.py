@@ -34,7 +34,10 @@ _OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*
 """As programs with a registry of their own call models: llama3.2, mistral:7b."""
 
 
-@click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS)
+_COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "schema", "stats")
+
+
+@click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
 @click.argument("question", required=False)
 @click.argument("files", type=FILE, metavar="[FILE]...", nargs=-1)
 @model_options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_OLLAMA_PORT = 11434
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = PathName(exists=True)
 
@@ -52,6 +54,11 @@ _FILE = PathName(exists=True)
     metavar="N",
     help="Port to listen on; 0 takes one that is free.",
 )
+@click.option(
+    "--ollama",
+    is_flag=True,
+    help="Listen on port 11434 too, where programs look for Ollama, whose API the server speaks.",
+)
 @loading_options
 @writing_options
 @click.option(
@@ -67,7 +74,7 @@ _FILE = PathName(exists=True)
     type=_FILE,
     metavar="FILE",
     help="Only who sends one of the keys in this file is answered. One key a line, or sha256:HEX, its hash; "
-    "after it, if you like, a name and priority=N.",
+    "after it, if you like, a name, priority=N, and shared: one prefix cache for all keys that say so.",
 )
 @click.option(
     "--admin-key-file",
@@ -80,6 +87,27 @@ _FILE = PathName(exists=True)
     multiple=True,
     metavar="ORIGIN",
     help='Let web pages of this origin use the server, such as https://example.org; "*": of any. Repeatable.',
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Answer to this name too, such as that of a proxy before the server; with --host 0.0.0.0, to no "
+    "others. Repeatable.",
+)
+@click.option(
+    "--trusted-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe this proxy (or network, 10.0.0.0/8) who asks, by X-Forwarded-For. Repeatable.",
+)
+@click.option(
+    "--max-connections",
+    default=1024,
+    show_default=True,
+    type=Integer(1),
+    metavar="N",
+    help="How many connections there may be; one address has half of them at most.",
 )
 @click.option(
     "--queue",
@@ -164,7 +192,7 @@ _FILE = PathName(exists=True)
     help="With --ray: how many replicas; N-MOST follows the number of requests.",
 )
 def command(**values: Any) -> None:
-    """Serve models over HTTP, as OpenAI's and Anthropic's APIs.
+    """Serve models over HTTP, as OpenAI's, Anthropic's and Ollama's APIs.
 
     Give clients the address http://127.0.0.1:8080/v1 (Anthropic's: without /v1), any API key, and a model's
     name. A request that asks for what is not supported gets an error that says so. Options such as -c are for
@@ -204,6 +232,8 @@ def command(**values: Any) -> None:
     opened = OpenAhead() if values["device"] != "cpu" and not values["ray"] else None
     models = _models(values)
     settings = _settings(values)
+    if not (settings.local or settings.keys):
+        note("[open to everybody who can reach this machine: --api-key-file asks for keys]")
     if values["ray"]:
         _deploy(models, settings, values)
         return
@@ -212,7 +242,9 @@ def command(**values: Any) -> None:
     from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
 
-    with listen(values["host"], values["port"]) as sock:
+    with ExitStack() as sockets:
+        sock = sockets.enter_context(listen(values["host"], values["port"]))
+        more = [sockets.enter_context(listen(values["host"], _OLLAMA_PORT))] if values["ollama"] else []
         host, port = sock.getsockname()[:2]
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
@@ -227,11 +259,12 @@ def command(**values: Any) -> None:
         del ahead  # once the model is unloaded, nothing is to hold it
 
         def ready() -> None:
-            note(f"[{names} at http://{shown}:{port}]")
+            ollama = f" and port {_OLLAMA_PORT}" if more else ""
+            note(f"[{names} at http://{shown}:{port}{ollama}]")
             if opened is not None:
                 opened.close()
 
-        serve(app, sock, ready)
+        serve(app, sock, ready, *more)
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
@@ -291,6 +324,9 @@ def _settings(values: dict[str, Any]) -> Settings:
         admin_keys=keys("admin_key_file"),
         local=values["host"] in _LOCAL,
         cors_origins=values["cors_origin"],
+        allow_hosts=tuple(name.lower() for name in values["allow_host"]),
+        trusted_proxies=values["trusted_proxy"],
+        max_connections=values["max_connections"],
         max_body=values["max_body"] << 20,
         max_upload=values["max_upload"] << 20,
         max_queue=values["queue"],

@@ -33,6 +33,7 @@ async function request(path, options = {}) {
 }
 
 export const getJson = async (path) => (await request(path)).json();
+export const postJson = async (path, body) => (await request(path, { method: "POST", body: JSON.stringify(body) })).json();
 
 /** The data of each event, until the stream ends. */
 async function* events(body) {

@@ -1,6 +1,6 @@
 // A live view of the engine: texts, pages, speed, and where a token's time goes.
 
-import { getJson } from "./api.js";
+import { getJson, postJson } from "./api.js";
 
 const view = document.getElementById("engine");
 const POLL_MS = 1000, REMEMBERED = 120;
@@ -71,7 +71,7 @@ function commands(model) {
       ask.disabled = true;
       ask.textContent = "Timing …";
       try {
-        tables.set(model.id, (await getJson(`admin/table?model=${encodeURIComponent(model.id)}`)).commands);
+        tables.set(model.id, (await postJson("admin/table", { model: model.id })).commands);
       } catch (error) {
         ask.replaceWith(make("p", error.message));
         return;

@@ -1,0 +1,136 @@
+"""Calls in another form than the family's: an answer that is nothing but objects with a name and arguments.
+
+Small models often write a right call where their template did not teach them to: in `<tools>`, in a fence of
+Markdown, or bare. Such an answer is a call if all of it is: each object names one of the tools and has
+arguments that fit its schema, and nothing stands beside them. A text that merely speaks of a call stays one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import Final
+
+from akunu.chat.calls import Calls, read_object
+from akunu.chat.fitting import fits
+from akunu.chat.incoming import Incoming, Malformed, Steps
+from akunu.chat.tools import NO_PARAMETERS, Tools
+from akunu.structured.json_schema import schema_expression
+from akunu.structured.late import LateForms
+from akunu.structured.structure import Structure, structure_of
+from akunu.structured.tags import StructuralTag, Tag
+
+__all__ = ["MOST_LOOSE", "late_arguments", "loose_calls"]
+
+MOST_LOOSE: Final = 64
+"""Calls in one answer."""
+
+_TAGS: Final = ("<tools>", "</tools>", "<tool_call>", "</tool_call>", ",", ";", "[", "]")
+_FENCE: Final = "```"
+_LANGUAGES: Final = ("", "json", "tool_call", "tools")
+_WORD: Final = "_"
+
+
+def loose_calls(calls: Calls, most: int) -> Steps[None]:
+    """Read the rest of an answer as calls, `most` at most. They are given when all of it has been read."""
+    source = calls.source
+    found: list[_Held] = []
+    while (yield from _dress(source)):
+        held = _Held(calls)
+        yield from read_object(held)
+        if len(found) == most or not _fits(held):
+            raise Malformed
+        found.append(held)
+    if not found:
+        raise Malformed
+    for held in found:
+        calls.begin(held.name)
+        calls.arguments(held.text)
+        calls.done()
+
+
+def _dress(source: Incoming) -> Steps[bool]:
+    """What may stand around objects; whether one follows."""
+    while True:
+        yield from source.space()
+        if (yield from source.one_of((_FENCE,))):
+            if (yield from source.word(_WORD)).lower() not in _LANGUAGES:
+                raise Malformed
+        elif not (yield from source.one_of(_TAGS)):
+            break
+    first = yield from source.peek()
+    if first not in ("{", ""):
+        raise Malformed
+    return bool(first)
+
+
+def _fits(held: _Held) -> bool:
+    try:
+        return fits(json.loads(held.text), held.tools[held.name])
+    except ValueError:  # a number of too many digits
+        return False
+
+
+class _Held:
+    """One call that is read, and kept."""
+
+    def __init__(self, calls: Calls) -> None:
+        self.source = calls.source
+        self.tools = calls.tools
+        self.name = ""
+        self.text = ""
+
+    def begin(self, name: str) -> None:
+        self.name = name
+
+    def arguments(self, fragment: str) -> None:
+        self.text += fragment
+
+    def done(self) -> None:
+        pass
+
+
+# -- What such a call has to be like, once it has begun. -----------------------------------------------------
+
+_STARTS: Final = ("{", "[", "`", "<")
+_STYLE: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ \t\r\n]{0,24}"}
+"""Such calls are written on several lines; how they are is the model's own."""
+_ARGUMENTS: Final = """start: SPACE? {schema} END
+SPACE: /[ \\t\\r\\n]{{1,24}}/
+END: /[ \\t\\r\\n]{{0,24}}\\}}/
+"""
+"""Arguments, and the end of the object that they are in."""
+_MOST_SCHEMA: Final = 20_000
+"""Characters of a schema that is compiled while the text is written."""
+
+
+def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> LateForms:
+    """Arguments that fit their schemas, where an answer has begun as a call of one of the tools.
+
+    Parameters
+    ----------
+    tools
+        Functions that the answer may call.
+    reasoning
+        Marks of what may stand before it.
+    opened
+        The prompt ends within that.
+    """
+    names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in tools)
+    dress = "|".join([r"[\s}]", "```(?:json|tool_call|tools)?", *map(re.escape, _TAGS)])
+    pattern = re.compile(
+        rf'(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
+    )
+    return LateForms(_STARTS, pattern, partial(_arguments, tools), reasoning, opened)
+
+
+def _arguments(tools: Tools, name: str) -> Structure | None:
+    """The form of a function's arguments and of the end of the call; None for one that takes too long."""
+    schema = tools[name]
+    if len(str(schema)) > _MOST_SCHEMA:
+        return None
+    styled = {"type": "object", **(schema or NO_PARAMETERS), "x-guidance": _STYLE}
+    expression = schema_expression(styled, f"tools: {name}")
+    tag = Tag("", None, "", _ARGUMENTS.format(schema=expression), name=f"tools: {name}")
+    return structure_of({"structural_tag": StructuralTag((tag,), required=True, parallel=False)})

@@ -1,0 +1,297 @@
+"""Requests of Ollama's API: messages, options, and how long a model stays."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from akunu.server.client_tools import client_tools
+from akunu.server.conversations import Turn
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields
+from akunu.server.openai_fields import ChatTool, function_fields
+
+__all__ = [
+    "ChatRequest",
+    "EmbedRequest",
+    "EmbeddingsRequest",
+    "GenerateRequest",
+    "NameRequest",
+    "PullRequest",
+    "seconds",
+]
+
+_DURATION: Final = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)")
+_PARTS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(given: str | float | None) -> float | None:
+    """A duration such as "5m", 300 or "300"; what is negative has no end, and None says nothing."""
+    if given is None:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        found = _DURATION.fullmatch(str(given))
+        if found is None:
+            raise ApiError(
+                400, f'keep_alive: found {given!r}, expected seconds or a duration such as "5m"',
+                param="keep_alive", code="invalid_value",
+            ) from None  # fmt: skip
+        value = sum(float(number) * _UNITS[unit] for number, unit in _PARTS.findall(found[2]))
+        value = -value if found[1] else value
+    return math.inf if value < 0 else value
+
+
+class Options(Fields):
+    """Sampling by Ollama's names. What concerns loading is settled when the server starts."""
+
+    accepted: ClassVar = {"mirostat": (0,), "tfs_z": (1.0, 1), "penalize_newline": (False, True)}
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repeat_last_n: int | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    num_predict: int | None = None
+    # How a model is loaded: without effect here.
+    num_ctx: int | None = None
+    num_keep: int | None = None
+    num_batch: int | None = None
+    num_gpu: int | None = None
+    main_gpu: int | None = None
+    num_thread: int | None = None
+    numa: bool | None = None
+    low_vram: bool | None = None
+    f16_kv: bool | None = None
+    logits_all: bool | None = None
+    vocab_only: bool | None = None
+    use_mmap: bool | None = None
+    use_mlock: bool | None = None
+    embedding_only: bool | None = None
+    # Known, and refused but for what changes nothing.
+    mirostat: Any = None
+    mirostat_tau: float | None = None
+    mirostat_eta: float | None = None
+    tfs_z: Any = None
+    penalize_newline: Any = None
+
+    def arguments(self) -> dict[str, Any]:
+        """As arguments of a generation."""
+        same = (
+            "temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty",
+            "frequency_penalty", "stop",
+        )  # fmt: skip
+        found = {name: getattr(self, name) for name in same}
+        found["seed"] = None if self.seed is None else max(self.seed, -1)
+        found["max_tokens"] = None if self.num_predict is None else max(self.num_predict, -1)
+        found["penalty_window"] = self.repeat_last_n
+        return {name: value for name, value in found.items() if value not in (None, [], "")}
+
+
+class Asking(Fields, kw_only=True):
+    """What both ways to have a text written share."""
+
+    model: str
+    stream: bool | None = None
+    format: str | dict[str, Any] | None = None
+    options: Options | None = None
+    keep_alive: str | float | None = None
+    think: bool | Literal["low", "medium", "high"] | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+    def generation(self) -> dict[str, Any]:
+        """Arguments of the generation, but for thinking."""
+        found = (self.options or Options()).arguments()
+        if isinstance(self.format, dict):
+            found["schema"] = self.format
+        elif self.format == "json":
+            found["json"] = True
+        elif self.format:
+            raise ApiError(
+                400, f"format: found {self.format!r}, expected json or a JSON schema", param="format",
+                code="invalid_value",
+            )  # fmt: skip
+        if self.logprobs:
+            found["logprobs"] = self.top_logprobs or 0
+        return found
+
+    def thinking(self) -> dict[str, Any]:
+        """What is asked of the model's thinking."""
+        if isinstance(self.think, str):
+            return {"reasoning_effort": self.think}
+        return {} if self.think is None else {"thinking": self.think}
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer comes in pieces, as it does unless something else is said."""
+        return self.stream is not False
+
+
+class CalledFunction(Fields):
+    """What an assistant called."""
+
+    name: str
+    arguments: dict[str, Any] | str | None = None
+    index: int | None = None
+    description: str | None = None
+
+
+class Call(Fields):
+    """A call of a tool."""
+
+    function: CalledFunction
+    id: str | None = None
+    type: str | None = None
+
+
+class Message(Fields):
+    """A message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | None = None
+    thinking: str | None = None
+    images: list[Any] | None = None
+    tool_calls: list[Call] | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+def _no_images(images: Sequence[Any] | None, at: str) -> None:
+    if images:
+        raise ApiError(
+            400, f"{at}: this model reads text only", param=at, code="unsupported_value",
+        )  # fmt: skip
+
+
+class ChatRequest(Asking, kw_only=True):
+    """What `/api/chat` understands."""
+
+    messages: list[Message] | None = None
+    tools: list[dict[str, Any]] | None = None
+    # Extensions.
+    lenient_tool_calls: bool | None = None
+    generic_tools: bool | None = None
+
+    def turn(self) -> Turn:
+        """What is asked of the model."""
+        tools, _ = client_tools(self.tools, "function", ChatTool, lambda tool: function_fields(tool.function))
+        options = self.generation() | self.thinking() | {"tools": tools}
+        options |= {"lenient_tool_calls": self.lenient_tool_calls, "generic_tools": self.generic_tools}
+        return Turn(_plain(self.messages or []), options)
+
+
+def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages in OpenAI's form. Results follow their calls in order, or by the function's name."""
+    plain: list[dict[str, Any]] = []
+    waiting: list[tuple[str, str]] = []  # ids and names of calls without a result
+    for n, message in enumerate(messages):
+        _no_images(message.images, f"messages[{n}].images")
+        fields: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+        if message.thinking and message.role == "assistant":
+            fields["reasoning_content"] = message.thinking
+        if message.tool_calls:
+            calls = [_call(call, f"call{n:03}{i:03}") for i, call in enumerate(message.tool_calls)]
+            waiting = [(call["id"], call["function"]["name"]) for call in calls]
+            fields["tool_calls"] = calls
+            fields["content"] = message.content or None
+        elif message.role == "tool":
+            name = message.tool_name or message.name
+            found = next((each for each in waiting if name in (None, each[1])), None)
+            found = found or (waiting[0] if waiting else (message.tool_call_id or "call000000", name or ""))
+            waiting = [each for each in waiting if each != found]
+            fields |= {"tool_call_id": message.tool_call_id or found[0]}
+            if name or found[1]:
+                fields["name"] = name or found[1]
+        plain.append(fields)
+    return plain
+
+
+def _call(call: Call, name: str) -> dict[str, Any]:
+    arguments = call.function.arguments
+    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
+    function = {"name": call.function.name, "arguments": text}
+    return {"id": call.id or name, "type": "function", "function": function}
+
+
+class GenerateRequest(Asking, kw_only=True):
+    """What `/api/generate` understands."""
+
+    accepted: ClassVar = {"template": ("",), "context": ([],)}
+
+    prompt: str | None = None
+    suffix: str | None = None
+    images: list[Any] | None = None
+    system: str | None = None
+    raw: bool | None = None
+    # Known, and refused.
+    template: Any = None
+    context: Any = None
+
+    def turn(self) -> Turn:
+        """What is asked of the model, where its chat template writes the prompt."""
+        _no_images(self.images, "images")
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        messages = [*system, {"role": "user", "content": self.prompt or ""}]
+        return Turn(messages, self.generation() | self.thinking())
+
+
+class EmbedRequest(Fields):
+    """What `/api/embed` understands."""
+
+    model: str
+    input: str | list[str]
+    truncate: bool | None = None
+    dimensions: int | None = None
+    options: Options | None = None
+    keep_alive: str | float | None = None
+
+
+class EmbeddingsRequest(Fields):
+    """What `/api/embeddings` understands."""
+
+    model: str
+    prompt: str
+    options: Options | None = None
+    keep_alive: str | float | None = None
+
+
+class NameRequest(Fields):
+    """A model, by either of the names that the field has had."""
+
+    model: str | None = None
+    name: str | None = None
+    verbose: bool | None = None
+    system: str | None = None
+    template: str | None = None
+    options: Options | None = None
+
+    @property
+    def wanted(self) -> str:
+        """The model's name."""
+        found = self.model or self.name
+        if not found:
+            raise ApiError(400, "model: it is missing", param="model", code="missing_field")
+        return found
+
+
+class PullRequest(NameRequest):
+    """What `/api/pull` understands."""
+
+    insecure: bool | None = None
+    stream: bool | None = None
+    username: str | None = None
+    password: str | None = None

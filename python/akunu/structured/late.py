@@ -1,0 +1,158 @@
+"""Forms that begin in the midst of a text, once it has begun in a certain way of its own accord."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from akunu.base.errors import AkunuError
+from akunu.structured.constraint import Constraint
+from akunu.structured.structure import Structure
+from akunu.structured.vocabulary import CONTROL_MARK, TokenMask, VocabularyView
+
+__all__ = ["Late", "LateForms"]
+
+_MOST_BEFORE: Final = 400
+"""Characters in which a text has to have come to a form: what is longer is another text."""
+
+
+@dataclass(frozen=True)
+class LateForms:
+    """What a text may begin with, and the forms of what follows.
+
+    Attributes
+    ----------
+    starts : tuple of str
+        Characters of which a text has to have one first, after white space.
+    pattern : re.Pattern
+        What stands before a form, from the beginning of the text, and from the end of a form to the next. Its
+        group `name` says which.
+    form : callable
+        The form of a name; None where there is none.
+    reasoning : tuple of (str, str)
+        What may stand before all that, between these marks.
+    opened : bool
+        The prompt ends within such reasoning.
+    """
+
+    starts: tuple[str, ...]
+    pattern: re.Pattern[str]
+    form: Callable[[str], Structure | None]
+    reasoning: tuple[str, str]
+    opened: bool = False
+
+
+class Late:
+    """The state of one text, free but where a form has begun. A form that does not fit is none.
+
+    Parameters
+    ----------
+    view
+        The vocabulary.
+    late
+        What is looked for.
+    compiled
+        The constraint of a form.
+    inner
+        Of the form that the text has besides; None: it has none.
+    """
+
+    exact = False
+
+    def __init__(
+        self,
+        view: VocabularyView,
+        late: LateForms,
+        compiled: Callable[[Structure], Constraint],
+        inner: Constraint | None,
+    ) -> None:
+        self._view = view
+        self._late = late
+        self._compiled = compiled
+        self._inner = inner
+        self._form: Constraint | None = None
+        self._text = late.reasoning[0] if late.opened else ""
+        self._data = b""  # of a character that is not complete
+        self._free = False
+        self.end_id = view.end_id
+
+    @property
+    def finished(self) -> bool:
+        return self._inner is not None and self._inner.finished
+
+    @property
+    def ahead(self) -> float:
+        inner = math.inf if self._inner is None else self._inner.ahead
+        return inner if self._free else 1
+
+    def mask(self) -> TokenMask | None:
+        if self._form is not None:
+            return self._form.mask()
+        return None if self._inner is None else self._inner.mask()
+
+    def forced(self) -> list[int]:
+        if self._form is not None:
+            return self._form.forced()
+        return [] if self._inner is None else self._inner.forced()
+
+    def fork(self) -> Late:
+        other = copy.copy(self)
+        other._inner, other._form = self._inner and self._inner.fork(), self._form and self._form.fork()
+        return other
+
+    def advance(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            if self._inner is not None:
+                self._inner.advance([token])
+            if self._form is not None:
+                self._go_on([token])
+            elif not self._free:
+                self._look(token)
+
+    def _look(self, token: int) -> None:
+        self._data += self._view.pieces[token].replace(CONTROL_MARK, b"")
+        try:
+            self._text, self._data = self._text + self._data.decode(), b""
+        except UnicodeDecodeError:
+            self._free = len(self._data) > len("😀".encode())
+            return
+        begin, end = self._late.reasoning
+        text = self._text.lstrip()
+        if text.startswith(begin):
+            if end in text:
+                self._text = text.partition(end)[2]
+                self._look_at(self._text.lstrip())
+        elif text and not begin.startswith(text):
+            self._look_at(text)
+
+    def _look_at(self, text: str) -> None:
+        if text and (not text.startswith(self._late.starts) or len(text) > _MOST_BEFORE):
+            self._free = True
+            return
+        found = self._late.pattern.match(text)
+        if found is None:
+            return
+        try:
+            form = self._late.form(found["name"])
+            self._form = None if form is None else self._compiled(form)
+        except AkunuError:  # a schema that no form can be made of
+            self._form = None
+        if self._form is None:
+            self._free = True
+        else:
+            self._go_on(self._view.encode(text[found.end() :]))
+
+    def _go_on(self, tokens: list[int]) -> None:
+        """More of the form."""
+        assert self._form is not None
+        try:
+            self._form.advance(tokens)
+        except AkunuError:  # drawn before the form was known: it is something else
+            self._form, self._free = None, True
+            return
+        if self._form.finished:
+            self._form, self._text = None, ""

@@ -1,0 +1,142 @@
+"""Arguments of a call in another dress fit the schema once the call has begun, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from akunu.api.chat_options import prepare
+from akunu.chat.loose_calls import late_arguments
+from akunu.chat.tools import Tools
+from akunu.structured.late import Late
+
+from .models import ember
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "pattern": "^[A-Z][a-z]{2,8}$"}, "days": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    {"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}},
+    {"type": "function", "function": {"name": "now"}},
+]
+REASONING = ("<think>", "</think>")
+MESSAGES = [{"role": "user", "content": "What is the weather in Paris?"}]
+
+
+def late(opened: bool = False) -> Late:
+    return ember()._forms.late(late_arguments(Tools(TOOLS), REASONING, opened), None)
+
+
+def told(state: Late, text: str) -> Late:
+    state.advance(ember().tokenize(text, add_special=False))
+    return state
+
+
+def allowed(state: Late, text: str) -> bool:
+    """Whether the text may come next, in some tokens."""
+    state = state.fork()
+    for token in state._view.encode(text):
+        mask = state.mask()
+        if mask is not None and not mask[token // 32] >> token % 32 & 1:
+            return False
+        state.advance([token])
+    return True
+
+
+BEGUN = [
+    '{"name": "get_weather", "arguments":',
+    '```json\n{\n  "name": "get_weather",\n  "arguments":',
+    '<tools>\n{"name": "get_weather", "parameters":',
+    '```json\n[{"name":"get_weather","arguments":',
+    '<think>\nHm, {"name": "now"}.\n</think>\n\n{"name": "get_weather", "arguments":',
+    '{"name": "now", "arguments": {}}\n{"name": "get_weather", "arguments":',
+]
+
+
+@pytest.mark.parametrize("begun", BEGUN)
+def test_the_arguments_of_a_call_that_has_begun_fit_the_schema(begun: str) -> None:
+    state = told(late(), begun)
+    assert state.ahead == 1
+    for text in (' {"city": "Paris"}}', '{\n    "city": "Oslo",\n    "days": 3\n  }\n}'):
+        assert allowed(state, text), text
+    for text in (' {"city": 7}', ' {"town"', ' "Paris"', " {}", ' {"city": "p'):
+        assert not allowed(state, text), text
+    after = told(state, ' {"city": "Paris"}}')
+    assert after.mask() is None and not after.finished  # what follows is free again
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To call it, write",
+        'The call is {"name": "get_weather", "arguments":',
+        '{"name": "get_wether", "arguments":',
+        '{"city": "Paris", "name": "get_weather", "arguments":',
+        '```python\nprint({"name": "get_weather", "arguments":',
+        '{"name": "get_weather", "arguments": ["Paris"',
+        "{" + " " * 500,
+    ],
+)
+def test_any_other_text_is_free(text: str) -> None:
+    state = told(late(), text)
+    assert state.mask() is None
+    assert state.forced() == []
+
+
+def test_steps_are_chains_once_the_text_is_no_call() -> None:
+    assert late().ahead == 1
+    assert told(late(), "Paris").ahead == math.inf
+
+
+def test_in_the_reasoning_that_the_prompt_has_opened_nothing_begins() -> None:
+    assert told(late(opened=True), '{"name": "get_weather", "arguments":').mask() is None
+    closed = told(late(opened=True), 'Hm.</think>\n\n{"name": "get_weather", "arguments":')
+    assert not allowed(closed, ' {"city": 7}')
+
+
+def test_what_is_drawn_by_chance_has_arguments_that_fit() -> None:
+    """The best token each time, but for a beginning that the model would not write itself."""
+    state, rng = told(late(), BEGUN[0]), np.random.default_rng(5)
+    text = b""
+    for _ in range(200):
+        mask = state.mask()
+        if mask is None:
+            break
+        choices = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        token = int(rng.choice(choices))
+        text += state._view.pieces[token]
+        state.advance([token])
+    found: Any = json.loads(text.decode().strip()[:-1])
+    assert set(found) <= {"city", "days"} and found["city"][:1].isupper()
+
+
+@pytest.mark.parametrize(
+    ("options", "loose"),
+    [
+        ({}, True),
+        ({"lenient_tool_calls": False}, False),
+        ({"tool_choice": "required"}, False),
+        ({"tool_choice": "none"}, False),
+        ({"schema": {"type": "object"}}, False),
+        ({"regex": "a+"}, False),
+        ({"parallel_tool_calls": False}, True),
+    ],
+)
+def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_form(
+    options: dict[str, Any], loose: bool
+) -> None:
+    _, _, reading = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options})
+    assert (reading.late is not None, reading.loose > 0) == (loose, loose)
+
+
+def test_a_schema_of_which_no_form_can_be_made_leaves_the_text_free() -> None:
+    tools = [{"name": "odd", "parameters": {"type": "object", "minProperties": 3}}]
+    state = ember()._forms.late(late_arguments(Tools(tools), REASONING, False), None)
+    assert told(state, '{"name": "odd", "arguments":').mask() is None
