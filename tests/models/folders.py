@@ -39,7 +39,10 @@ def write(
     change: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
     arrays: Callable[[tiny.Weights], Mapping[str, npt.NDArray[Any]]] | None = None,
 ) -> Path:
-    """Write one of `tiny.EVERY` or `rows.ALL`; `change` and `arrays` give another configuration and other tensors."""
+    """Write one of `tiny.EVERY` or `rows.ALL`.
+
+    `change` and `arrays` give another configuration and other tensors.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HF_DIR / name / "generation_config.json", folder)
     settings = config(name)

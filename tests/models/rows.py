@@ -1,7 +1,7 @@
 """Tiny random models of the rows of `akunu.describe.dense_rows`, as GGUF files and as folders.
 
-Names and shapes of the weights are those of Transformers' classes (`shapes.json` beside each `config.json`), the
-names in a GGUF file are gguf-py's. What else llama.cpp's converter does is said by each row.
+Names and shapes of the weights are those of Transformers' classes (`shapes.json` beside each `config.json`),
+the names in a GGUF file are gguf-py's. What else llama.cpp's converter does is said by each row.
 """
 
 from __future__ import annotations
@@ -89,76 +89,174 @@ _YARN_KEYS: dict[str, object] = {
 
 
 def _row(
-    name: str, arch: str, hf: str, seed: int, *, keys: Mapping[str, object] | None = None, permuted: bool = False,
-    folder: bool = True, **settings: Any,
-) -> Row:  # fmt: skip
+    name: str,
+    arch: str,
+    hf: str,
+    seed: int,
+    *,
+    keys: Mapping[str, object] | None = None,
+    permuted: bool = False,
+    folder: bool = True,
+    **settings: Any,
+) -> Row:
     sizes = {**_SIZES, "vocab_size": 301 + 2 * seed, "rope_parameters": _rope(), **settings}
     return Row(name, arch, hf, seed, sizes, keys or {}, permuted, folder)
 
 
 _ROWS = (
     _row(
-        "granite", "granite", "Granite", 51, permuted=True, embedding_multiplier=6.0, residual_multiplier=0.35,
-        attention_multiplier=0.11, logits_scaling=0.6, attention_bias=True,
+        "granite",
+        "granite",
+        "Granite",
+        51,
+        permuted=True,
+        embedding_multiplier=6.0,
+        residual_multiplier=0.35,
+        attention_multiplier=0.11,
+        logits_scaling=0.6,
+        attention_bias=True,
         keys={"embedding_scale": 6.0, "residual_scale": 0.35, "attention.scale": 0.11, "logit_scale": 0.6},
     ),
     _row("olmo2", "olmo2", "Olmo2", 52, rope_parameters=_rope(5e5)),
     _row(
-        "olmo3", "olmo2", "Olmo3", 53, num_hidden_layers=4, sliding_window=12, max_position_embeddings=128,
+        "olmo3",
+        "olmo2",
+        "Olmo3",
+        53,
+        num_hidden_layers=4,
+        sliding_window=12,
+        max_position_embeddings=128,
         rope_parameters={"full_attention": _rope(5e5, **_YARN), "sliding_attention": _rope(5e5)},
         keys={**_YARN_KEYS, "attention.sliding_window": 12},
     ),
     _row(
-        "smollm3", "smollm3", "SmolLM3", 54, permuted=True, num_hidden_layers=5, tie_word_embeddings=True,
+        "smollm3",
+        "smollm3",
+        "SmolLM3",
+        54,
+        permuted=True,
+        num_hidden_layers=5,
+        tie_word_embeddings=True,
         rope_parameters=_rope(2e6),
     ),
     _row(
-        "ministral3", "mistral3", "Ministral3", 55, permuted=True, head_dim=32, max_position_embeddings=128,
+        "ministral3",
+        "mistral3",
+        "Ministral3",
+        55,
+        permuted=True,
+        head_dim=32,
+        max_position_embeddings=128,
         rope_parameters=_rope(
-            1e6, **_YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3, beta_fast=32.0, beta_slow=1.0,
+            1e6,
+            **_YARN,
+            mscale=1.0,
+            mscale_all_dim=1.0,
+            llama_4_scaling_beta=0.3,
+            beta_fast=32.0,
+            beta_slow=1.0,
         ),
         keys={
-            **_YARN_KEYS, "attention.temperature_scale": 0.3, "rope.scaling.yarn_log_multiplier": 1.0,
-            "attention.key_length": 32, "attention.value_length": 32,
-        },
-    ),
-    _row(
-        "glm4", "glm4", "Glm4", 56, head_dim=32, attention_bias=True,
-        rope_parameters=_rope(partial_rotary_factor=0.5),
-        keys={"rope.dimension_count": 16, "attention.key_length": 32, "attention.value_length": 32},
-    ),
-    _row(
-        "seed_oss", "seed_oss", "SeedOss", 57, head_dim=32, attention_bias=True, rope_parameters=_rope(1e7),
-        keys={"attention.key_length": 32, "attention.value_length": 32},
-    ),
-    _row(
-        "ernie4_5", "ernie4_5", "Ernie4_5", 58, head_dim=32, tie_word_embeddings=True, rope_parameters=_rope(5e5),
-        keys={"attention.key_length": 32, "attention.value_length": 32},
-    ),
-    _row(
-        "hunyuan", "hunyuan-dense", "HunYuanDenseV1", 59, head_dim=32, tie_word_embeddings=True,
-        rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0},
-        keys={
-            "rope.freq_base": 10000.0 * 50.0 ** (32 / 30), "attention.key_length": 32,
+            **_YARN_KEYS,
+            "attention.temperature_scale": 0.3,
+            "rope.scaling.yarn_log_multiplier": 1.0,
+            "attention.key_length": 32,
             "attention.value_length": 32,
         },
     ),
     _row(
-        "exaone4", "exaone4", "Exaone4", 60, num_hidden_layers=4, sliding_window=12,
+        "glm4",
+        "glm4",
+        "Glm4",
+        56,
+        head_dim=32,
+        attention_bias=True,
+        rope_parameters=_rope(partial_rotary_factor=0.5),
+        keys={"rope.dimension_count": 16, "attention.key_length": 32, "attention.value_length": 32},
+    ),
+    _row(
+        "seed_oss",
+        "seed_oss",
+        "SeedOss",
+        57,
+        head_dim=32,
+        attention_bias=True,
+        rope_parameters=_rope(1e7),
+        keys={"attention.key_length": 32, "attention.value_length": 32},
+    ),
+    _row(
+        "ernie4_5",
+        "ernie4_5",
+        "Ernie4_5",
+        58,
+        head_dim=32,
+        tie_word_embeddings=True,
+        rope_parameters=_rope(5e5),
+        keys={"attention.key_length": 32, "attention.value_length": 32},
+    ),
+    _row(
+        "hunyuan",
+        "hunyuan-dense",
+        "HunYuanDenseV1",
+        59,
+        head_dim=32,
+        rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0},
+        keys={
+            "rope.freq_base": 10000.0 * 50.0 ** (32 / 30),
+            "attention.key_length": 32,
+            "attention.value_length": 32,
+        },
+    ),
+    _row(
+        "exaone4",
+        "exaone4",
+        "Exaone4",
+        60,
+        num_hidden_layers=4,
+        sliding_window=12,
         keys={"attention.sliding_window": 12},
     ),
-    _row("exaone4_full", "exaone4", "Exaone4", 61, sliding_window=None, tie_word_embeddings=True),
-    _row("command_r", "command-r", "Cohere", 62, logit_scale=0.7, keys={"logit_scale": 0.7}),
+    _row("exaone4_full", "exaone4", "Exaone4", 61, sliding_window=None),
     _row(
-        "cohere2", "cohere2", "Cohere2", 63, num_hidden_layers=4, sliding_window=12, logit_scale=1.4,
+        "command_r",
+        "command-r",
+        "Cohere",
+        62,
+        tie_word_embeddings=False,
+        logit_scale=0.7,
+        keys={"logit_scale": 0.7},
+    ),
+    _row(
+        "cohere2",
+        "cohere2",
+        "Cohere2",
+        63,
+        tie_word_embeddings=False,
+        num_hidden_layers=4,
+        sliding_window=12,
+        logit_scale=1.4,
         keys={"logit_scale": 1.4, "attention.sliding_window": 12},
     ),
     _row("arcee", "arcee", "Arcee", 64, permuted=True),
-    _row("stablelm", "stablelm", "StableLm", 66, use_qkv_bias=True,
-        rope_parameters=_rope(partial_rotary_factor=0.25), keys={"rope.dimension_count": 6},
-        hidden_size=96),
-    _row("starcoder2", "starcoder2", "Starcoder2", 67, use_bias=True, sliding_window=None),
-)  # fmt: skip
+    _row(
+        "stablelm",
+        "stablelm",
+        "StableLm",
+        66,
+        use_qkv_bias=True,
+        rope_parameters=_rope(partial_rotary_factor=0.25),
+        keys={"rope.dimension_count": 6},
+    ),
+    _row(
+        "starcoder2",
+        "starcoder2",
+        "Starcoder2",
+        67,
+        tie_word_embeddings=False,
+        use_bias=True,
+        sliding_window=None,
+    ),
+)
 
 ALL: dict[str, Row] = {row.name: row for row in _ROWS}
 """The models, by name."""

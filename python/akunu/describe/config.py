@@ -48,6 +48,7 @@ from akunu.describe.config_numbers import (
     delta_sizes,
     shown,
 )
+from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_expert_form, with_fused_qkv
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.tensor_map import (
@@ -408,8 +409,7 @@ def _embedding_scale(decoder: Architecture | None, dim: int, numbers: Numbers) -
 
 
 def _logit_scale(decoder: Architecture | None, numbers: Numbers) -> float:
-    scale = _scale(decoder, numbers, "logit_scale")
-    return 1 / scale if decoder is not None and decoder.divides_logits else scale
+    return _scale(decoder, numbers, "logit_scale") / _scale(decoder, numbers, "logit_divisor")
 
 
 def rotated_layers(arch: Architecture, layer_window: Sequence[int]) -> list[bool]:
@@ -647,7 +647,8 @@ def _architecture(metadata: Mapping[str, object]) -> Architecture:
     row = ARCHITECTURES.get(name) if isinstance(name, str) else None
     if row is None:
         raise UnsupportedError(
-            f"general.architecture: found {shown(name)}; supported are {', '.join(sorted(ARCHITECTURES))}"
+            f"general.architecture: found {shown(name)}{why_missing(name)}; "
+            f"supported are {', '.join(sorted(ARCHITECTURES))}"
         )
     return row
 

@@ -93,9 +93,8 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("embedding_scale",), float, 1e-6, 1e6, 1.0, hf=("embedding_multiplier",)
         ),
         "residual_scale": ConfigKey(("residual_scale",), float, 1e-3, 1e3, 1.0, hf=("residual_multiplier",)),
-        "logit_scale": ConfigKey(
-            ("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logits_scaling", "logit_scale")
-        ),
+        "logit_scale": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logit_scale",)),
+        "logit_divisor": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logits_scaling",)),
         # Of queries, by position.
         "temperature": ConfigKey(
             ("attention.temperature_scale",), float, 0.0, 1e3, hf=("llama_4_scaling_beta",)
@@ -220,7 +219,8 @@ them when it saves a model, with sizes of 0."""
 
 ZERO_IF_UNSET: Final = (
     "expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context", "embedding_scale",
-    "residual_scale", "logit_scale", "temperature", "temperature_length", "yarn_log_multiplier",
+    "residual_scale", "logit_scale", "logit_divisor", "temperature", "temperature_length",
+    "yarn_log_multiplier",
 )  # fmt: skip
 """Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
 
@@ -228,7 +228,9 @@ ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_fa
 """Divisors of the rotary frequencies, F32 [rope_dim/2]: Llama 3's, and LongRoPE's two sets. For every row."""
 
 
-SCALES: Final = ("embedding_scale", "residual_scale", "attn_scale", "logit_scale", "temperature")
+SCALES: Final = (
+    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor", "temperature",
+)  # fmt: skip
 """Fields of `CONFIG_KEYS` that scale what few models scale."""
 
 SOFT_CAPS: Final = ("attn_softcap", "final_softcap")

@@ -105,8 +105,7 @@ DENSE_ROWS: Final = (
         activation="silu",
         tensors=GLOBAL,
         layers=one_kind(*PLAIN_LAYER, *_BIASES),
-        scales=("embedding_scale", "residual_scale", "attn_scale", "logit_scale"),
-        divides_logits=True,
+        scales=("embedding_scale", "residual_scale", "attn_scale", "logit_divisor"),
         rope_switch=True,
     ),
     Architecture(

@@ -29,6 +29,7 @@ from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, 
 from akunu.describe.hf_dense_models import HF_WRAPPERS
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL
 from akunu.describe.hf_row import HfModel
+from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_expert_form
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import (
@@ -238,7 +239,8 @@ def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
         from akunu.describe.encoder_rows import HF_ENCODERS
 
         raise UnsupportedError(
-            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}, "
+            f"config.json: model_type: found {shown(name)}{why_missing(name)}; supported are "
+            f"{', '.join(sorted(HF_MODELS))}, "
             f"and of models that make vectors {', '.join(sorted(HF_ENCODERS))}"
         )
     return str(name), row

@@ -50,7 +50,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "granite": HfModel(
             "granite",
-            defaults=defaults_of(embedding_scale=1, residual_scale=1, attn_scale=1, logit_scale=1),
+            defaults=defaults_of(embedding_scale=1, residual_scale=1, attn_scale=1, logit_divisor=1),
             model_class="GraniteForCausalLM",
             biases="flag",
             ffn_biases=True,

@@ -49,7 +49,7 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 
 HF_SPECIAL: Final = (
     "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "embedding_scale", "residual_scale",
-    "attn_scale", "logit_scale",
+    "attn_scale", "logit_scale", "logit_divisor",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""

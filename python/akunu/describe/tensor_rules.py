@@ -187,8 +187,6 @@ class Architecture:
         windowed ones, where there are any.
     scales
         The scales that it has, of `SCALES`.
-    divides_logits
-        Its `logit_scale` divides the logits.
     plain_local_rope
         The frequencies of windowed layers are not scaled.
     rope_switch
@@ -222,7 +220,6 @@ class Architecture:
     rotated: Rotated = "all"
     unrotated_period: int = 4
     scales: tuple[str, ...] = ()
-    divides_logits: bool = False
     plain_local_rope: bool = False
     rope_switch: bool = False
     value_heads_grouped: bool = True
