@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 
 from akunu import _core
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.blocks import Attention, FeedForward
 from akunu.describe.config import ModelConfig, resolve
 from akunu.files.folder import ModelFolder
 
-from . import configs, folders, rows, tiny
+from . import configs, convert, folders, rows, tiny
 from .reference import Reference
+from .source import ReaderSource
 from .test_engine import DEVICE, greedy, nmse, open_engine
 from .test_folder import open_folder
 
@@ -143,3 +148,126 @@ def test_golden_data_notices_another(
                 model.weights[key] = weight[:24]
     model.spec = dataclasses.replace(model.spec, config=change(model.spec.config))
     assert np.abs(model.logits(golden.prompt) - golden.logits).max() > NEAR_TIE
+
+
+@pytest.mark.parametrize(("name", "arch"), [("qwen2", "qwen2vl"), ("qwen3", "qwen3vl")])
+def test_a_model_that_sees_is_loaded_as_one_of_text(name: str, arch: str, tmp_path: Path) -> None:
+    """Its layers are those of another architecture, and all positions of text are one."""
+    row = tiny.ALL[name]
+    writer = gguf.GGUFWriter(str(tmp_path / "x.gguf"), arch)
+    for key, value in convert.metadata(row).items():
+        convert.add_value(writer, key.replace(f"{name}.", f"{arch}."), value)
+    writer.add_rope_dimension_sections([16, 24, 24, 0])
+    writer.add_uint32(f"{arch}.n_deepstack_layers", 3)
+    convert.add_tokenizer(writer, row.vocab_size)
+    tower = {"v.patch_embd.weight": np.zeros((3, 32), np.float32)}
+    convert.add_tensors(writer, {**convert.tensors(row, tiny.weights(row)), **tower}, "F32")
+    convert.finish(writer)
+    golden = tiny.golden(name)
+    with pytest.warns(RuntimeWarning, match=f"tensors of this {arch} model are left out: 1 for images"):
+        engine = open_engine(tmp_path / "x.gguf")
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "model_type", "flat"),
+    [("qwen2", "qwen2_vl", True), ("qwen2", "qwen2_5_vl", False), ("qwen3", "qwen3_vl", False)],
+)
+def test_its_folder_is_loaded_as_one_of_text(name: str, model_type: str, flat: bool, tmp_path: Path) -> None:
+    def seeing(config: dict[str, Any]) -> dict[str, Any]:
+        rope = dict(config.pop("rope_parameters"))
+        config["rope_theta"] = rope["rope_theta"]
+        config["rope_scaling"] = {"type": "mrope", "mrope_section": [16, 24, 24]}
+        config["model_type"] = model_type if flat else f"{model_type}_text"
+        more = {"vision_config": {"hidden_size": 32}, "image_token_id": 3}
+        return config | more if flat else {"model_type": model_type, "text_config": config, **more}
+
+    path = folders.write(
+        name,
+        tmp_path,
+        change=seeing,
+        arrays=lambda w: w | {"visual.patch_embed.proj.weight": np.zeros((3, 32), np.float32)},
+    )
+    golden = tiny.golden(name)
+    with pytest.warns(RuntimeWarning, match="1 for images"):
+        engine = open_folder(path)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["ministral3", "mistral"])
+def test_the_text_model_of_a_mistral3_is_of_the_type_that_it_names(name: str, tmp_path: Path) -> None:
+    path = folders.write(
+        name,
+        tmp_path,
+        change=lambda c: {"model_type": "mistral3", "text_config": c, "vision_config": {}},
+        arrays=lambda w: (
+            {("" if key.startswith("lm_head") else "language_model.") + key: a for key, a in w.items()}
+            | {"vision_tower.patch_conv.weight": np.zeros((3, 32), np.float32)}
+        ),
+    )
+    golden = tiny.golden(name)
+    with pytest.warns(RuntimeWarning, match="1 for images"):
+        engine = open_folder(path)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+
+
+def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: Path) -> None:
+    path = folders.write(
+        "ministral3", tmp_path, change=lambda c: {k: v for k, v in c.items() if k != "rope_parameters"}
+    )
+    config = ModelFolder(path).spec(tiny.CONTEXT).config
+    queries = config.rope_sets[config.mixers(Attention)[0].q_rope or 0]
+    assert (queries.temperature, queries.temperature_length) == (0.1, 16384)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("command_r", {"use_qk_norm": True}, "use_qk_norm: found True"),
+        ("stablelm", {"qk_layernorm": True}, "qk_layernorm: found True"),
+        ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True"),
+        ("arcee", {"hidden_act": "silu"}, "hidden_act: found 'silu', expected relu2"),
+        ("smollm3", {"no_rope_layers": [1, 0]}, "no_rope_layers: found"),
+        ("glm4", {"attention_bias": False}, "set attention_bias to true"),
+        ("olmo2", {"residual_multiplier": 0.5}, "a olmo2 model has none"),
+        ("olmo2", {"logit_scale": 0.5}, "a olmo2 model has none"),
+        ("ministral3", {"model_type": "gemma4"}, "known but not run yet: it needs per-layer embeddings"),
+    ],
+)
+def test_what_a_folder_may_not_have_is_refused(
+    name: str, change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = folders.write(name, tmp_path, change=lambda c: c | change)
+    with pytest.raises((ModelFileError, UnsupportedError), match=message):
+        ModelFolder(path).spec(tiny.CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "message"),
+    [
+        ("olmo2", "logit_scale", 0.5, "olmo2.logit_scale: found 0.5, but this feature is not supported"),
+        ("olmo2", "attention.temperature_scale", 0.1, "attention.temperature_scale: found"),
+        ("stablelm", "use_parallel_residual", True, "use_parallel_residual: found True"),
+        ("granite", "residual_scale", 1e9, "residual_scale: found"),
+    ],
+)
+def test_what_a_file_may_not_have_is_refused(
+    name: str, key: str, value: object, message: str, folder: Path
+) -> None:
+    source = ReaderSource(written(folder, name))
+    source.metadata = {**source.metadata, f"{rows.ALL[name].arch}.{key}": value}
+    with pytest.raises((ModelFileError, UnsupportedError), match=re.escape(message)):
+        resolve(source)
+
+
+def test_a_granite_may_have_no_rotation(folder: Path) -> None:
+    source = ReaderSource(written(folder, "granite"))
+    source.metadata = {**source.metadata, "granite.rope.scaling.finetuned": False}
+    assert set(resolve(source).config.layer_rope) == {None}
+
+
+def test_what_is_missing_for_a_known_architecture_is_said(folder: Path) -> None:
+    source = ReaderSource(written(folder, "granite"))
+    source.metadata = {**source.metadata, "general.architecture": "lfm2"}
+    with pytest.raises(UnsupportedError, match="'lfm2', which is known but not run yet: it needs short conv"):
+        resolve(source)

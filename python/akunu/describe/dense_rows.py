@@ -79,6 +79,8 @@ _GLM4_NORMS = (
     vector(BLK + "post_ffw_norm.weight", HF + "post_mlp_layernorm.weight", "post_ffn_norm", "dim"),
 )
 _UP = GATE_UP[1:]
+# In a GGUF file the head is always the embedding.
+_TIED_GLOBAL = (*GLOBAL[:2], *_for_folders(GLOBAL[2]))
 # LayerNorms with biases.
 _LAYER_NORMS = tuple(part for rule in NORMS for part in _with_bias(rule))
 _LAYER_NORM_GLOBAL = (GLOBAL[0], *_with_bias(GLOBAL[1]), GLOBAL[2])
@@ -197,7 +199,7 @@ DENSE_ROWS: Final = (
         summary="Command R, Aya: LayerNorm, attention and FFN side by side",
         rope_style="interleaved",
         activation="silu",
-        tensors=GLOBAL,
+        tensors=_TIED_GLOBAL,
         layers=one_kind(ATTN_NORM, *PROJECTIONS, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
         layer_norm=True,
         parallel=True,
@@ -208,7 +210,7 @@ DENSE_ROWS: Final = (
         summary="Command R7B and A: as Command R, rotation in windowed layers alone",
         rope_style="interleaved",
         activation="silu",
-        tensors=GLOBAL,
+        tensors=_TIED_GLOBAL,
         layers=one_kind(ATTN_NORM, *PROJECTIONS, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS)),
         window_period=4,
         layer_norm=True,

@@ -232,9 +232,12 @@ def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
     if name is None:
         raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
     text = config.get("text_config")
-    if name in HF_WRAPPERS and isinstance(text, Mapping):
+    beside = HF_WRAPPERS.get(name) if isinstance(name, str) else None
+    if beside is not None and isinstance(text, Mapping):
         name = text.get("model_type")
     row = HF_MODELS.get(name) if isinstance(name, str) else None
+    if row is not None and beside is not None:
+        row = dataclasses.replace(row, left_out={**row.left_out, **beside})
     if row is None:
         from akunu.describe.encoder_rows import HF_ENCODERS
 

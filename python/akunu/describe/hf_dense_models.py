@@ -23,8 +23,9 @@ _IMAGES: Final = MappingProxyType(
     }
 )
 
-HF_WRAPPERS: Final = ("mistral3",)
-"""Model types of checkpoints whose text model is of a type that `text_config` names."""
+HF_WRAPPERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({"mistral3": _IMAGES})
+"""Model types of checkpoints whose text model is of a type that `text_config` names, and what else they have,
+as in `HfModel.left_out`."""
 
 
 def _keys(**keys: tuple[str, bool]) -> Mapping[str, tuple[str, bool]]:
