@@ -27,6 +27,10 @@ SMALL: dict[str, Any] = {
     "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96,
     "vocab_size": 211, "max_position_embeddings": 80, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
+DISTIL = {
+    "dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 96, "vocab_size": 211,
+    "max_position_embeddings": 80, "pad_token_id": 0,
+}  # fmt: skip
 DECODER = SMALL | {"num_key_value_heads": 2, "head_dim": 32}
 GEMMA = DECODER | {
     "use_bidirectional_attention": True, "sliding_window": 16, "query_pre_attn_scalar": 32,
@@ -64,6 +68,11 @@ MODELS = (
         SMALL | {"pad_token_id": 0, "type_vocab_size": 1, "num_labels": 1}, "",
     ),
     Model("nomic", "NomicBertModel", 6, SMALL),
+    Model("distil", "DistilBertModel", 15, DISTIL),
+    Model(
+        "distil_rank", "DistilBertForSequenceClassification", 16,
+        DISTIL | {"num_labels": 1, "sinusoidal_pos_embds": True}, "",
+    ),
     Model("modern", "ModernBertModel", 7, MODERN),
     Model(
         "modern_rank", "ModernBertForSequenceClassification", 8,

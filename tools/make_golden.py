@@ -13,11 +13,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import folders, hf, qwen35, rows, tiny  # noqa: E402
+from models import families, folders, hf, qwen35, rows, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -26,10 +28,14 @@ MIN_DISTINCT = 10
 END_ID = 2
 
 
-def make(row: tiny.Tiny | qwen35.Qwen35 | rows.Row) -> None:
+def make(row: tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row) -> None:
     """Write the golden file of one model."""
-    (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
-    if isinstance(row, rows.Row):
+    if isinstance(row, families.Family):
+        with tempfile.TemporaryDirectory() as folder:
+            model = hf.family_model(row, Path(folder))
+        weights = families.weights(row)
+    elif isinstance(row, rows.Row):
+        (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
         shapes = json.dumps(hf.row_shapes(row), indent=0)
         (folders.HF_DIR / row.name / "shapes.json").write_text(shapes + "\n")
         model, weights = hf.row_model(row), rows.weights(row)
@@ -46,12 +52,28 @@ def make(row: tiny.Tiny | qwen35.Qwen35 | rows.Row) -> None:
     else:
         raise SystemExit(f"{row.name}: no prompt without a near tie; change the seed")
     with tempfile.TemporaryDirectory() as folder:
+        if isinstance(row, families.Family):
+            write(row.name, model, prompt, ids, gaps, weights, attempt)
+            return
         model.save_pretrained(folder)
         for name in ("config.json", "generation_config.json"):
             shutil.copy(Path(folder) / name, folders.HF_DIR / row.name)
+    write(row.name, model, prompt, ids, gaps, weights, attempt)
+
+
+def write(
+    name: str,
+    model: Any,
+    prompt: list[int],
+    ids: list[int],
+    gaps: npt.NDArray[np.float32],
+    weights: tiny.Weights,
+    attempt: int,
+) -> None:
+    """Write what the model computes."""
     logits = hf.logits(model, prompt)
     np.savez_compressed(
-        tiny.GOLDEN_DIR / f"{row.name}.npz",
+        tiny.GOLDEN_DIR / f"{name}.npz",
         prompt=np.asarray(prompt, np.int32),
         logits=logits.astype(np.float32),
         ids=np.asarray(ids, np.int32),
@@ -59,7 +81,7 @@ def make(row: tiny.Tiny | qwen35.Qwen35 | rows.Row) -> None:
         fingerprint=np.asarray(tiny.fingerprint(weights)),
     )
     print(
-        f"{row.name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
+        f"{name:14} attempt {attempt:3}  min gap {gaps.min():.3f}  "
         f"distinct ids {len(set(ids))}/{NEW_TOKENS}  logit spread {logits.std():.2f}"
     )
 
@@ -67,7 +89,9 @@ def make(row: tiny.Tiny | qwen35.Qwen35 | rows.Row) -> None:
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    every: dict[str, tiny.Tiny | qwen35.Qwen35 | rows.Row] = {**tiny.EVERY, **qwen35.ALL, **rows.ALL}
+    every: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row] = {
+        **tiny.EVERY, **qwen35.ALL, **families.ALL, **rows.ALL,
+    }  # fmt: skip
     for name in names or list(every):
         make(every[name])
 

@@ -17,7 +17,14 @@ class DeltaNetBlock final : public Block {
         : place_(place), net_(net), record_(delta_record(net.key_heads, net.value_heads, net.key_dim, net.value_dim)) {
         const std::uint64_t dim = place.config.dim, heads = net.value_heads;
         norm_ = loader.norm(place.name("attn_norm"), dim);
-        qkv_ = loader.matmul(place.name("delta_qkv"), net.channels(), dim);
+        // Where z is between them in the file, q, k and v are tensors of their own.
+        if (loader.has(place.name("delta_qkv"))) {
+            qkv_ = {loader.matmul(place.name("delta_qkv"), net.channels(), dim)};
+        } else {
+            const std::uint64_t keys = std::uint64_t{net.key_heads} * net.key_dim;
+            qkv_ = {loader.matmul(place.name("delta_q"), keys, dim), loader.matmul(place.name("delta_k"), keys, dim),
+                    loader.matmul(place.name("delta_v"), net.values(), dim)};
+        }
         z_ = loader.matmul(place.name("delta_z"), net.values(), dim);
         b_ = loader.matmul(place.name("delta_b"), heads, dim);
         a_ = loader.matmul(place.name("delta_a"), heads, dim);
@@ -57,11 +64,10 @@ class DeltaNetBlock final : public Block {
         const Binding &qkv = e.activations.f32("delta_qkv"), &convolved = e.activations.f32("delta_conv");
         const Binding &z = e.activations.f32("delta_z"), &gates = e.activations.f32("delta_gates");
         const u32 heads = net_.value_heads;
-        e.matmul("delta_qkv", place_.layer, input, qkv_, qkv);
+        project(e, input, qkv);
         e.matmul("delta_z", place_.layer, input, z_, z);
         e.matmul("delta_b", place_.layer, input, b_, gates, {.y_stride = 2 * heads});
-        e.matmul("delta_a", place_.layer, input, a_, part_of(gates, heads, gates.end() / 4 - gates.offset / 4 - heads),
-                 {.y_stride = 2 * heads});
+        e.matmul("delta_a", place_.layer, input, a_, from(gates, heads), {.y_stride = 2 * heads});
         const Binding& state = e.step.state.at(place_.index);
         e.emit(Op::kShortConv, "delta_conv", place_.layer)
             .buffer(qkv)
@@ -109,8 +115,26 @@ class DeltaNetBlock final : public Block {
 
   private:
     u32 input_formats(const Device& device) const {
-        return device.matmul_input(qkv_.dtype) | device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) |
-               device.matmul_input(a_.dtype);
+        u32 formats = device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) | device.matmul_input(a_.dtype);
+        for (const Weight& w : qkv_) formats |= device.matmul_input(w.dtype);
+        return formats;
+    }
+    // A buffer from one of its floats on.
+    static Binding from(const Binding& b, std::uint64_t first) {
+        return part_of(b, first, (b.end() - b.offset) / sizeof(float) - first);
+    }
+    // The rows of q, k and v, side by side.
+    void project(Emitter& e, const Act& input, const Binding& out) const {
+        constexpr const char* kNames[] = {"delta_q", "delta_k", "delta_v"};
+        if (qkv_.size() == 1) {
+            e.matmul("delta_qkv", place_.layer, input, qkv_[0], out);
+            return;
+        }
+        std::uint64_t first = 0;
+        for (std::size_t i = 0; i < qkv_.size(); ++i) {
+            e.matmul(kNames[i], place_.layer, input, qkv_[i], from(out, first), {.y_stride = net_.channels()});
+            first += qkv_[i].rows;
+        }
     }
     // Whether a head's values are whole blocks of the compact formats.
     bool whole_blocks() const { return net_.value_dim % 32 == 0; }
@@ -122,7 +146,8 @@ class DeltaNetBlock final : public Block {
     const DeltaRecord record_;
     Norm norm_;
     Vector conv_, constants_;
-    Weight qkv_, z_, b_, a_, output_;
+    std::vector<Weight> qkv_;
+    Weight z_, b_, a_, output_;
 };
 
 }  // namespace

@@ -189,6 +189,31 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     quantize(name + "_out", layer, out, params.n_heads * params.head_dim, params.formats);
 }
 
+bool Emitter::Gated::fuses() const {
+    const bool same = gate.dtype == up.dtype && gate.packed == up.packed;
+    return same && !gate.scales && !up.scales && !gate_bias && !up_bias;
+}
+
+void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
+                    const Act& out, std::uint32_t formats) {
+    const Weight &gate = weights.gate, &up = weights.up;
+    const u32 n = static_cast<u32>(gate.rows), k = static_cast<u32>(gate.cols);
+    if (weights.fuses()) {
+        emit(Op::kGateUp, name + "_gate_up", layer)
+            .input(x, input_format(gate))
+            .weight(gate)
+            .weight(up)
+            .act(out)
+            .shape(shape_of(2ull * n, k))
+            .params(GateUpParams{.rows = 0, .n = n, .k = k, .activation = activation, .formats = formats});
+        return;
+    }
+    const Binding &g = activations.f32("gate"), &u = activations.f32("up");
+    matmul(name + "_gate", layer, x, gate, g, {.bias = weights.gate_bias});
+    matmul(name + "_up", layer, x, up, u, {.bias = weights.up_bias});
+    activate(name + "_act", layer, activation, g, u, n, out, formats);
+}
+
 void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format) {
     emit(Op::kQuantize, std::move(name), layer)
         .buffer(x.f32)

@@ -82,6 +82,15 @@ class Emitter : public PlanContext {
     // out = act(x)·up, or act(x) alone, in `formats`.
     void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
                   const Act& out, std::uint32_t formats, std::uint32_t fixed_rows = 0);
+    // out = act(x·Wgᵀ + bg) * (x·Wuᵀ + bu), in `formats`.
+    struct Gated {
+        Weight gate, up;
+        Vector gate_bias, up_bias;
+        // Whether it is one command; else the products are in the activations "gate" and "up".
+        bool fuses() const;
+    };
+    void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
+               const Act& out, std::uint32_t formats);
     // The compact format of an activation's f32.
     void quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format);
     // What attention reads.

@@ -1,6 +1,7 @@
 // A feed-forward of experts: h += Σ w_e · (act(x·Wg_eᵀ) * x·Wu_eᵀ)·Wd_eᵀ over those that a router chose for the row,
 // with x = norm(h) and w from x·Wrᵀ. All have the biases that the model has. A shared expert is one that every row goes
-// to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one.
+// to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one; without such a gate it is a
+// plain feed-forward of the same x.
 #include "plan/block.h"
 
 namespace akunu {
@@ -17,6 +18,10 @@ class ExpertsBlock final : public Block {
         choice_bias_ = loader.optional_vector(place.name("router_choice_bias"), config.count);
         expert_scale_ = loader.optional_vector(place.name("expert_scale"), config.count);
         if (config.shared_dim == 0) return;
+        if (!loader.has(place.name("shared_router"))) {
+            load_plain(loader);
+            return;
+        }
         shared_ = load(loader, "shared", 1, config.shared_dim);
         shared_.router = loader.wide(place.name("shared_router"), 1, place.config.dim);
     }
@@ -25,6 +30,13 @@ class ExpertsBlock final : public Block {
         a.reserve("input", place_.config.dim, input_formats(device));
         reserve(device, a, routed_, "experts", config_.used, config_.dim);
         if (shared_) reserve(device, a, shared_, "shared", 1, config_.shared_dim);
+        if (plain_down_) {
+            a.reserve("shared", config_.shared_dim, device.matmul_input(plain_down_.dtype));
+            if (!plain_.fuses()) {
+                a.reserve("gate", config_.shared_dim);
+                a.reserve("up", config_.shared_dim);
+            }
+        }
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
@@ -34,8 +46,15 @@ class ExpertsBlock final : public Block {
         if (shared_) route(e, input, shared_, "shared", always, 1, {}, {});
         gate_up(e, input, routed_, "experts", config_.used);
         if (shared_) gate_up(e, input, shared_, "shared", 1);
+        if (plain_down_) {
+            const Act& out = e.activations.act("shared");
+            e.gated("shared", place_.layer, config_.activation, input, plain_, out, e.input_format(plain_down_));
+        }
         down(e, routed_, "experts", config_.used);
         if (shared_) down(e, shared_, "shared", 1);
+        if (plain_down_) {
+            e.add_to_residual("shared_down", place_.layer, e.activations.act("shared"), plain_down_, {}, {});
+        }
     }
 
   private:
@@ -58,11 +77,20 @@ class ExpertsBlock final : public Block {
         return x;
     }
 
+    void load_plain(Loader& loader) {
+        const u32 dim = place_.config.dim, n = config_.shared_dim;
+        plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
+        plain_.up = loader.matmul(place_.name("shared_up"), n, dim);
+        plain_down_ = loader.matmul(place_.name("shared_down"), dim, n);
+    }
+
     u32 input_formats(const Device& device) const {
+        const u32 plain =
+            plain_down_ ? device.matmul_input(plain_.gate.dtype) | device.matmul_input(plain_.up.dtype) : 0;
         const auto of = [&](const Experts& x) {
             return device.matmul_input(x.router.dtype) | device.matmul_input(x.gate.dtype);
         };
-        return of(routed_) | (shared_ ? of(shared_) : 0);
+        return of(routed_) | (shared_ ? of(shared_) : 0) | plain;
     }
 
     void reserve(const Device& device, Activations& a, const Experts& x, const std::string& name, u32 used,
@@ -146,6 +174,8 @@ class ExpertsBlock final : public Block {
     const ExpertsConfig config_;
     Norm norm_;
     Experts routed_, shared_;
+    Emitter::Gated plain_;  // a shared expert without a gate
+    Weight plain_down_;
     Vector choice_bias_, expert_scale_;
 };
 

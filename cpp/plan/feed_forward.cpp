@@ -18,10 +18,10 @@ class FeedForwardBlock final : public Block {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
         }
-        if (loader.has(place.name("ffn_gate"))) gate_ = loader.matmul(place.name("ffn_gate"), n_, dim);
-        gate_bias_ = loader.optional_vector(place.name("ffn_gate_bias"), n_);
-        up_ = loader.matmul(place.name("ffn_up"), n_, dim);
-        up_bias_ = loader.optional_vector(place.name("ffn_up_bias"), n_);
+        if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
+        weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
+        weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
+        weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
         down_ = loader.matmul(place.name("ffn_down"), dim, n_);
         down_bias_ = loader.optional_vector(place.name("ffn_down_bias"), dim);
         norms_ = {loader.optional_vector(place.name("post_ffn_norm"), dim),
@@ -31,26 +31,23 @@ class FeedForwardBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("ffn", n_, device.matmul_input(down_.dtype));
-        if (!fuses_gate_up()) {
-            if (gate_) a.reserve("gate", n_);
+        if (!weights_.gate || !weights_.fuses()) {
+            if (weights_.gate) a.reserve("gate", n_);
             if (!activates_up(device)) a.reserve("up", n_);
         }
         if (norms_.branch) a.reserve("branch", place_.config.dim);
     }
 
     void emit(Emitter& e, Phase phase) const override {
-        gate_ ? gate_up(e, phase) : up(e);
+        weights_.gate ? gate_up(e, phase) : up(e);
         e.add_to_residual("ffn_down", place_.layer, e.activations.act("ffn"), down_, down_bias_, norms_);
     }
 
   private:
-    bool fuses_gate_up() const {
-        const bool same = gate_ && gate_.dtype == up_.dtype && gate_.packed == up_.packed;
-        return same && !gate_.scales && !up_.scales && !gate_bias_ && !up_bias_;
-    }
-    bool activates_up(const Device& device) const { return !gate_ && device.traits().activated_matmuls; }
+    bool activates_up(const Device& device) const { return !weights_.gate && device.traits().activated_matmuls; }
     u32 input_formats(const Device& device) const {
-        return device.matmul_input(up_.dtype) | (gate_ ? device.matmul_input(gate_.dtype) : 0);
+        const Weight& gate = weights_.gate;
+        return device.matmul_input(weights_.up.dtype) | (gate ? device.matmul_input(gate.dtype) : 0);
     }
 
     Act input(Emitter& e) const {
@@ -64,25 +61,25 @@ class FeedForwardBlock final : public Block {
         const Act input = this->input(e);
         if (activates_up(e.device)) {
             const u32 format = e.input_format(down_);
-            e.matmul("ffn_up", place_.layer, input, up_, format == kActF32 ? out.f32 : out.compact,
-                     {.bias = up_bias_, .activation = activation_, .format = format});
+            e.matmul("ffn_up", place_.layer, input, weights_.up, format == kActF32 ? out.f32 : out.compact,
+                     {.bias = weights_.up_bias, .activation = activation_, .format = format});
             return;
         }
         const Binding& raw = e.activations.f32("up");
-        e.matmul("ffn_up", place_.layer, input, up_, raw, {.bias = up_bias_});
+        e.matmul("ffn_up", place_.layer, input, weights_.up, raw, {.bias = weights_.up_bias});
         e.activate("ffn_act", place_.layer, activation_, raw, {}, n_, out, e.input_format(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))
     void gate_up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
-        const u32 formats = e.input_format(down_), format = e.input_format(gate_);
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses_gate_up()) {
+        const u32 formats = e.input_format(down_);
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && weights_.fuses()) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
                 .buffer(e.activations.f32("hidden"))
                 .buffer(norm_.weight)
-                .weight(gate_)
-                .weight(up_)
+                .weight(weights_.gate)
+                .weight(weights_.up)
                 .act(out)
                 .shape(shape_of(2ull * n_, place_.config.dim))
                 .params(NormGateUpParams{.n = n_,
@@ -93,21 +90,7 @@ class FeedForwardBlock final : public Block {
             return;
         }
         const Act input = this->input(e);
-        if (fuses_gate_up()) {
-            e.emit(Op::kGateUp, "ffn_gate_up", place_.layer)
-                .input(input, format)
-                .weight(gate_)
-                .weight(up_)
-                .act(out)
-                .shape(shape_of(2ull * n_, place_.config.dim))
-                .params(GateUpParams{
-                    .rows = 0, .n = n_, .k = place_.config.dim, .activation = activation_, .formats = formats});
-            return;
-        }
-        const Binding &gate = e.activations.f32("gate"), &up = e.activations.f32("up");
-        e.matmul("ffn_gate", place_.layer, input, gate_, gate, {.bias = gate_bias_});
-        e.matmul("ffn_up", place_.layer, input, up_, up, {.bias = up_bias_});
-        e.activate("ffn_act", place_.layer, activation_, gate, up, n_, out, formats);
+        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats);
     }
 
     const BlockPlace place_;
@@ -115,9 +98,10 @@ class FeedForwardBlock final : public Block {
     const Activation activation_;
     const bool parallel_;
     Norm norm_;
-    Vector gate_bias_, up_bias_, down_bias_;
+    Emitter::Gated weights_;
+    Weight down_;
+    Vector down_bias_;
     Emitter::OutputNorms norms_;
-    Weight gate_, up_, down_;
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ def test_models_are_listed_with_their_sizes(args, akunu_cli, cache):
     lines = [line.split() for line in ran.out.splitlines()]
     assert [line[0] for line in lines[1:]] == ["me/a:a-Q4_0.gguf", "me/a:a-Q8_0.gguf", "you/b:b.gguf"]
     assert lines[1][1:3] == ["1.5", "KiB"]
-    assert ran.err == "[1.5 KiB in all]\n"
+    assert ran.err == "[1.5 KiB in all; akunu models available lists well-known models]\n"
 
 
 def test_the_list_for_programs_has_bytes(akunu_cli, cache):
@@ -148,6 +148,46 @@ def test_models_are_fetched_and_their_places_printed(akunu_cli, monkeypatch, tmp
     assert (ran.status, ran.out, ran.err) == (0, f"{tmp_path}/a.gguf\n{tmp_path}/b.gguf\n", "")
     assert asked == ["me/a:a.gguf", "you/b:b.gguf"]
     ran = akunu_cli("models", "fetch", "me/a", "ember")
-    assert ran.status == 2 and "'ember' is no model on the Hugging Face Hub" in ran.err
+    assert ran.status == 2 and "'ember' is neither a short name, such as qwen3:4b, nor a model on" in ran.err
     assert asked == ["me/a:a.gguf", "you/b:b.gguf"]
-    assert "did you mean models fetch?" in akunu_cli("pull", "me/a").err
+    assert akunu_cli("pull", "qwen3:4b", "me/c").status == 0
+    assert asked[2:] == ["Qwen/Qwen3-4B-GGUF:Q4_K_M", "me/c"]
+
+
+def test_well_known_models_are_listed_with_what_fits(akunu_cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    ran = akunu_cli("models", "available", "coder")
+    lines = ran.out.splitlines()
+    assert ran.status == 0
+    assert lines[0].split()[:3] == ["name", "for", "on"]
+    assert len(lines) == 6 and all("qwen2.5-coder:" in line for line in lines[1:])
+    assert "fits here" in lines[1]
+    rows = json.loads(akunu_cli("models", "available", "--json").out)
+    assert {"name", "model", "bytes", "memory_4k", "memory_32k", "fits", "licence"} <= rows[0].keys()
+    assert akunu_cli("models", "available", "nonsense").err.startswith("[no short name has nonsense")
+
+
+def test_what_is_larger_than_the_memory_is_said_to_be(akunu_cli, monkeypatch):
+    from akunu import _core
+
+    monkeypatch.setattr(_core, "devices", lambda: [{"id": "cpu", "memory": 4 << 30}])
+    rows = {row["name"]: row["fits"] for row in json.loads(akunu_cli("models", "available", "--json").out)}
+    assert rows["qwen3:4b"] and not rows["qwen3:8b"]
+
+
+def test_a_search_asks_the_hub(akunu_cli, monkeypatch):
+    found = [{"name": "me/a-GGUF", "downloads": 12345, "likes": 7, "updated": "2026-11-01"}]
+    asked = []
+    monkeypatch.setattr(hub, "search", lambda words, limit: asked.append((words, limit)) or found)
+    assert "me/a-GGUF" in (out := akunu_cli("models", "search", "qwen3", "coder", "-n", "3").out)
+    assert "12,345" in out
+    assert asked == [("qwen3 coder", 3)]
+    assert json.loads(akunu_cli("models", "search", "x", "--json").out) == found
+    monkeypatch.setattr(hub, "search", lambda words, limit: [])
+    assert "no GGUF models for x y" in akunu_cli("models", "search", "x", "y").err
+
+
+def test_other_programs_names_of_commands(akunu_cli, cache):
+    assert akunu_cli("rm", "you/b", "--yes").out.startswith("you/b: ")
+    assert "general.architecture" in akunu_cli("show", "ember").out
+    assert "pull is short for models fetch" in akunu_cli("--help").out

@@ -29,7 +29,11 @@ ARCHS = {
     "qwen3": gguf.MODEL_ARCH.QWEN3,
     "gemma-embedding": gguf.MODEL_ARCH.GEMMA_EMBEDDING,
 }
-FOLDERS_ONLY = {"modern_bias": "the head's activation is relu", "mistral_whole": "GGUF cannot say of llama"}
+FOLDERS_ONLY = {
+    "modern_bias": "the head's activation is relu",
+    "distil_rank": "the head's activation is relu",
+    "mistral_whole": "GGUF cannot say of llama",
+}
 CONVERTED = [name for name in tiny.names() if not name.startswith("gemma") and name not in FOLDERS_ONLY]
 TEXTS = ["The cat sits on the mat.", "Naïve CAFÉ, résumé?", "rome is a city", ""]
 

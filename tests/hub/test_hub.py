@@ -75,10 +75,10 @@ def test_the_file_that_is_meant(files, wanted, expected):
         (["model.safetensors"], "", UnsupportedError, "has no config.json beside its SafeTensors"),
         (["adapter_model.safetensors", "adapter_config.json"], "", UnsupportedError, "is an adapter"),
         (
-            ["model.safetensors", "config.json", "tokenizer.model"],
+            ["model.safetensors", "config.json", "spm.model"],
             "",
             UnsupportedError,
-            "has tokenizer.model, but no tokenizer.json",
+            "has spm.model, but no tokenizer.json",
         ),
         (["pytorch_model.bin"], "", UnsupportedError, "Python pickles"),
         (["model.safetensors"], "Q4_0", ModelFileError, "no GGUF file; without 'Q4_0' its SafeTensors"),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 import transformers
+from safetensors import safe_open
 
-from . import qwen35, rows
+from . import families, qwen35, rows
 from .tiny import Tiny, Weights, weights
 
-__all__ = ["greedy", "logits", "model", "qwen35_model", "row_model", "row_shapes"]
+__all__ = ["family_model", "greedy", "logits", "model", "qwen35_model", "row_model", "row_shapes"]
 
 
 def model(tiny: Tiny) -> Any:
@@ -104,6 +107,25 @@ def row_shapes(row: rows.Row) -> dict[str, list[int]]:
     if made.config.tie_word_embeddings:
         del found["lm_head.weight"]
     return found
+
+
+def family_model(family: families.Family, folder: Path) -> Any:
+    """The model in float32 with eager attention, of the folder that it is written to.
+
+    What Transformers saves of it goes to `families.FAMILIES_DIR` first.
+    """
+    text = "Text" if hasattr(transformers, f"{family.hf}TextConfig") else ""
+    config = getattr(transformers, f"{family.hf}{text}Config")(**{"pad_token_id": 0, **family.settings})
+    made = getattr(transformers, f"{family.hf}ForCausalLM")
+    made(config).save_pretrained(folder)
+    with safe_open(str(folder / "model.safetensors"), "np") as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    families.FAMILIES_DIR.mkdir(exist_ok=True)
+    found = {"config": json.loads((folder / "config.json").read_text()), "shapes": shapes}
+    (families.FAMILIES_DIR / f"{family.name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    families.write_folder(family, folder)
+    loaded = made.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    return loaded.eval()
 
 
 def _own_names(arrays: Weights) -> Weights:

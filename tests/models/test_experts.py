@@ -140,7 +140,7 @@ def stacked(weights: tiny.Weights, form: str) -> Arrays:
     """The experts of each layer in one tensor, as Transformers 5 or MLX have them."""
     out: Arrays = {}
     for name, array in convert.stacked_experts(weights).items():
-        place, found, kind = name.partition("_exps.weight")
+        place, found, _ = name.partition("_exps.weight")
         if not found:
             out[name] = array
         elif form == "mlx":
@@ -151,7 +151,6 @@ def stacked(weights: tiny.Weights, form: str) -> Arrays:
             out[place.removesuffix("gate") + "experts.gate_up_proj"] = np.concatenate([array, up], axis=1)
         elif place.endswith("down"):
             out[place.removesuffix("down") + "experts.down_proj"] = array
-        del kind
     return out
 
 
@@ -273,8 +272,9 @@ def test_the_rule_of_the_router_may_be_in_the_file(
             ModelFileError,
             r"ffn_gate_inp.weight: found shape \(8, 96\), expected \(7, 96\)",
         ),
-        ({"expert_group_count": 4}, UnsupportedError, "expert_group_count: found 4"),
-        ({"leading_dense_block_count": 1}, UnsupportedError, "leading_dense_block_count: found 1"),
+        ({"expert_group_count": 4}, ModelFileError, "expert_group_used_count: found 0, expected 1 to the 4"),
+        ({"expert_shared_count": 1}, UnsupportedError, "expert_shared_count: found 1"),
+        ({"leading_dense_block_count": 1}, ModelFileError, r"blk\.0\.ffn_gate\.weight is missing; 1 layers"),
         ({"expert_count": 0}, ModelFileError, r"blk\.0\.ffn_gate\.weight is missing"),
     ],
 )
@@ -294,4 +294,3 @@ def test_a_model_with_experts_is_not_converted(folder: Path, tmp_path: Path) -> 
 def test_a_model_of_another_architecture_may_have_no_experts(tmp_path: Path) -> None:
     writer = tiny.write("qwen3", "F32", tmp_path / "plain.gguf")
     assert not resolve(_core.GgufFile(str(writer.path))).config.mixers(Experts)
-    assert quant.DTYPES

@@ -80,7 +80,7 @@ def test_dimensions_prompts_and_cut_texts_are_those_of_the_model(served):
         ("embeddings", {"input": [[5], [-1]]}, 400, "input", "input: number 1: token ids: -1 is not in"),
         ("embeddings", {"input": "a " * 100}, 400, None, "tokens, the model takes 80"),
         ("embeddings", {"input": "x", "dimensions": 5000}, 400, "dimensions", "is not in"),
-        ("embeddings", {"input": "x", "prompt": "passage"}, 400, "prompt", "there is query"),
+        ("embeddings", {"input": "x", "prompt_name": "passage"}, 400, "prompt_name", "there is query"),
         ("embeddings", {"input": "x", "encoding_format": "int8"}, 400, "encoding_format", "int8"),
         ("embeddings", {"input": "x", "model": "ember"}, 400, "model", "ember is a text model, for /v1/chat"),
         ("embeddings", {"input": "x", "model": "scores"}, 400, "model", "is a reranker, for /v1/rerank"),

@@ -80,7 +80,7 @@ def test_an_effort_that_the_template_does_not_know_is_a_budget(thinker, effort):
     from akunu.api.chat_options import prepare
     from akunu.chat.switches import EFFORTS
 
-    reading = prepare(thinker.chat_template, MESSAGES, {"reasoning_effort": effort})[2]
+    reading = prepare(thinker.chat_template, MESSAGES, {"reasoning_effort": effort}, 4096)[2]
     assert (reading.budget.tokens if reading.budget else None) == EFFORTS.get(effort)
 
 

@@ -18,6 +18,7 @@ from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
 from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
+from akunu.tokenizer import check_fits
 
 __all__ = ["ChatOptions", "prepare"]
 
@@ -74,7 +75,7 @@ class ChatOptions(GenerationOptions, total=False):
 
 
 def prepare(
-    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions
+    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions, context: int
 ) -> tuple[list[int], GenerationOptions, Reading]:
     """The prompt's ids, the arguments of the generation, and how the answer is read.
 
@@ -82,8 +83,11 @@ def prepare(
     ------
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
+    ContextLengthError
+        The messages are so long that no template could make them fit the context; others are found later.
     """
     rest = own_names(options, ChatOptions)
+    template.check_fits(messages, context)
     tools = rest.pop("tools", None) or None
     choice = rest.pop("tool_choice", None)
     choice = "auto" if choice is None else choice
@@ -111,6 +115,7 @@ def prepare(
         generic_tools=generic,
         variables=variables,
     )
+    check_fits(template.tokenizer, [segment.text for segment in segments], context)
     if choice != "auto":
         _check_choice(choice, tools)
     # Where the answer has a form of its own, an object is what was asked for.

@@ -118,11 +118,11 @@ class Chatting(Tokenizing):
         Stream
             As from `stream`; `Stream.deltas` tells content from reasoning and calls of tools.
         """
-        return self._start(*prepare(self.chat_template, messages, options))
+        return self._start(*prepare(self.chat_template, messages, options, self.context))
 
     def _answers(self, messages: Messages, n: int, options: ChatOptions) -> list[Stream]:
         """`n` answers to the same messages."""
-        ids, generation, reading = prepare(self.chat_template, messages, options)
+        ids, generation, reading = prepare(self.chat_template, messages, options, self.context)
         return [self._start(ids, one, reading) for one in self._seeded(n, generation)]
 
     @overload

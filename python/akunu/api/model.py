@@ -29,7 +29,7 @@ from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
 from akunu.base.arguments import Limit
-from akunu.base.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import Progress, check_progress, reporter
 from akunu.chat import ChatTemplate
@@ -280,10 +280,11 @@ class Model(Chatting, Measuring):
         check_progress(progress)
         ids_of_all = self._ids_of_all(prompts)
         starts: list[Callable[[], Stream]] = [partial(self.stream, ids, **options) for ids in ids_of_all]
-        if starts:
+        first = next((i for i, ids in enumerate(ids_of_all) if not isinstance(ids, str)), None)
+        if first is not None:
             # One stream checks the options of all. The others are made as their turn comes: constraints take
             # memory and time.
-            starts[0] = partial(_same, starts[0]())
+            starts[first] = partial(_same, starts[first]())
         with reporter(progress, "Generating", unit="count") as report:
             futures = self._run_all(starts, lambda done, _: report and report(done, len(starts)))
         errors: dict[int, Exception] = {}
@@ -297,16 +298,18 @@ class Model(Chatting, Measuring):
             raise BatchError(completions, errors) from errors[min(errors)]
         return [completion for completion in completions if completion is not None]
 
-    def _ids_of_all(self, prompts: Sequence[Prompt]) -> list[npt.NDArray[np.uint32]]:
-        """Token ids of each prompt; a message names the one that has none."""
+    def _ids_of_all(self, prompts: Sequence[Prompt]) -> list[npt.NDArray[np.uint32] | str]:
+        """Token ids of each prompt, or its text if it is too long; a message names the one that has none."""
         if isinstance(prompts, str):
             raise InvalidArgumentError("prompts: expected a list of prompts, got a text; put it in a list")
         if not isinstance(prompts, Iterable) or isinstance(prompts, bytes | Mapping):
             raise InvalidArgumentError(f"prompts: expected a list of prompts, got {type(prompts).__name__}")
-        found = []
+        found: list[npt.NDArray[np.uint32] | str] = []
         for i, prompt in enumerate(prompts):
             try:
                 found.append(self._prompt_ids(prompt))
+            except ContextLengthError:  # of its own text: the others are written
+                found.append(str(prompt))
             except AkunuError as error:
                 raise type(error)(f"prompts[{i}]: {error}") from error
         return found

@@ -14,7 +14,7 @@ from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.base.hub_name import model_name
 from akunu.base.memory import Memory
 from akunu.describe.config import ModelConfig
-from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizer import Segment, Tokenizer, check_fits
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -120,6 +120,7 @@ class Tokenizing(BaseModel):
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):
+            check_fits(self.tokenizer, [prompt], self.context)
             # No EOS, even where the tokenizer would add one to a whole text: this one goes on.
             ids = np.asarray(self.tokenizer.encode_segments([Segment(prompt)]), np.uint32)
         else:

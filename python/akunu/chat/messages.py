@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.limits import RenderLimits
 
-__all__ = ["Reader", "message_list"]
+__all__ = ["Reader", "message_list", "texts_of"]
 
 _RESERVED: Final = frozenset(
     {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "unk_token"}
@@ -26,6 +26,16 @@ def message_list(messages: object) -> Sequence[Mapping[str, Any]]:
         if not isinstance(message, Mapping):
             raise InvalidArgumentError(f"messages[{n}]: found {type(message).__name__}, expected a mapping")
     return messages
+
+
+def texts_of(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What the messages say; what is of another form is refused by `Reader`."""
+    for message in messages:
+        content = message.get("content")
+        for part in content if isinstance(content, list | tuple) else (content,):
+            text = part.get("text") if isinstance(part, Mapping) else part
+            if isinstance(text, str):
+                yield text
 
 
 class Reader:

@@ -16,16 +16,16 @@ from functools import cached_property, partial
 from typing import Any, Final
 
 from akunu.base.arguments import flag
-from akunu.base.errors import InvalidArgumentError, TemplateError
+from akunu.base.errors import ContextLengthError, InvalidArgumentError, TemplateError
 from akunu.chat.families import GENERIC, family_of
 from akunu.chat.family import Family
 from akunu.chat.formats import FORMATS
 from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
-from akunu.chat.messages import Reader
+from akunu.chat.messages import Reader, message_list, texts_of
 from akunu.chat.probe import Probe
 from akunu.chat.switches import switches
-from akunu.tokenizer import Segment, Tokenizer
+from akunu.tokenizer import Segment, Tokenizer, check_fits
 
 __all__ = ["ChatTemplate"]
 
@@ -146,6 +146,28 @@ class ChatTemplate:
         found = cls(FORMATS[name], tokenizer)
         found._adds_bos = True  # some of them leave it to the tokenizer
         return found
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return self._tokenizer
+
+    def check_fits(self, messages: Sequence[Mapping[str, Any]], context: int) -> None:
+        """Refuse a conversation that has more tokens than a context, if that is plain before it is rendered.
+
+        Each message has one at least.
+
+        Raises
+        ------
+        ContextLengthError
+            It does not fit.
+        """
+        found = message_list(messages)
+        if len(found) > context:
+            raise ContextLengthError(
+                f"the prompt has at least {len(found)} tokens, the context holds {context}"
+            )
+        check_fits(self._tokenizer, list(texts_of(found)), context)
 
     def encode(
         self,

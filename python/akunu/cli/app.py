@@ -230,7 +230,7 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, known = args[0], self.list_commands(ctx)
-        if name not in known and not name.startswith("-"):
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
             close = difflib.get_close_matches(name.lower(), [*known, *self.elsewhere], n=1)
             meant = f"did you mean {self.elsewhere.get(close[0], close[0])}?" if close else ""
             raise click.UsageError(f"no command {name!r}; {meant or 'there is ' + ', '.join(known)}", ctx)

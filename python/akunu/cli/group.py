@@ -34,11 +34,20 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Summaries by name, in the order of the help. Command NAME is `akunu.cli.commands.NAME.command`."""
 
+SHORT: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
+    {
+        "pull": ("models", "fetch_command", "models fetch"),
+        "rm": ("models", "remove_command", "models remove"),
+        "show": ("inspect", "command", "inspect"),
+    }
+)
+"""Other programs' names of commands: the module, the command there, and what it is called here."""
+
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
-    {"generate": "complete", "list": "models", "ls": "models", "rm": "models remove", "show": "inspect",
+    {"generate": "complete", "list": "models", "ls": "models",
      "quantize": "convert", "bench": "the program akunu-bench",
-     "pull": "models fetch", "download": "models fetch", "version": "--version",
+     "download": "models fetch", "version": "--version",
      "whisper": "transcribe", "help": "--help"}
 )  # fmt: skip
 """What other programs call a command."""
@@ -53,15 +62,19 @@ class LazyGroup(Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        module, name = SHORT[cmd_name][:2] if cmd_name in SHORT else (cmd_name, "command")
+        if module not in COMMANDS:
             return None
-        command = import_module(f"akunu.cli.commands.{cmd_name}").command
+        command = getattr(import_module(f"akunu.cli.commands.{module}"), name)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_text(
+                ", ".join(f"{name} is short for {full}" for name, (*_, full) in SHORT.items())
+            )
 
 
 akunu = LazyGroup(
@@ -70,14 +83,14 @@ akunu = LazyGroup(
     params=[LazyVersion()],
     help="""Run language models on this machine.
 
-    A MODEL is a GGUF file, a folder with SafeTensors, USER/REPO or USER/REPO:FILE on the Hugging Face Hub
-    (fetched once, then cached), or "ember", the small model that comes with Akunu and that is used when you
-    name none.
+    A MODEL is a short name such as qwen3:4b ("akunu models available"), a GGUF file, a folder with
+    SafeTensors, USER/REPO or USER/REPO:FILE on the Hugging Face Hub (fetched once, then cached), or "ember",
+    the small model that comes with Akunu and that is used when you name none.
 
     \b
     Examples:
       akunu run "What is the capital of France?"
-      akunu run -m Qwen/Qwen3-0.6B-GGUF "Summarise this." notes.txt
+      akunu run -m qwen3:4b "Summarise this." notes.txt
       akunu chat Qwen/Qwen3-0.6B-GGUF
       akunu complete "Once upon a time"
       akunu inspect model.gguf --plan

@@ -39,8 +39,8 @@ _ANY_VOCABULARY = 1 << 31  # which ids there are is known when the model is load
 F = TypeVar("F", bound=Callable[..., Any])
 
 MODEL_HELP = (
-    "A GGUF file, a folder with SafeTensors, USER/REPO[@REVISION][:FILE] on the Hugging Face Hub, "
-    "or a built-in model. FILE may be a file or a quantization such as Q4_K_M."
+    "A short name such as qwen3:4b, a GGUF file, a folder with SafeTensors, USER/REPO[@REVISION][:FILE] on "
+    "the Hugging Face Hub, or a built-in model. FILE may be a file or a quantization such as Q4_K_M."
 )
 
 

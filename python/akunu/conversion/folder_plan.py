@@ -108,6 +108,11 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     config = {key: value for key, value in model.config.items() if not key.startswith("quantization")}
     if dtype:
         config |= {key: _FLOATS[dtype] for key in ("dtype", "torch_dtype") if key in config}
+    if model.inside != model.path:
+        raise UnsupportedError(
+            f"{model.path}: has its model in {model.inside.name}, as older folders of Sentence Transformers; "
+            "supported is one that SentenceTransformer(IN).save_pretrained(OUT) writes today"
+        )
     more = [*model.path.glob("additional_chat_templates/*.jinja"), *model.modules.files]
     names = [*MODEL_FILES, *(str(path.relative_to(model.path)) for path in more)]
     files = {name: model.path / name for name in names if (model.path / name).exists()}

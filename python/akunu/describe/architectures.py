@@ -18,42 +18,51 @@ from typing import Final
 
 from akunu.describe.config_keys import SOFT_CAPS
 from akunu.describe.dense_rows import DENSE_ROWS
+from akunu.describe.expert_rules import (
+    BIASED_EXPERTS,
+    expert_rules,
+    shared_rules,
+)
 from akunu.describe.layer_rules import (
     ATTN_NORM,
     ATTN_OUTPUT,
-    BIASED_EXPERTS,
-    BIASED_ROUTER,
     BLK,
-    DELTA_NET,
+    DELTA_MIXERS,
     DOWN,
-    EXPERTS,
     FFN_BIAS,
     FOLDER_BIAS,
     FOUR_NORMS,
     FUSED_GATE_UP,
     FUSED_QKV,
     GATE_UP,
-    GATED_Q,
+    GATED_SHARED,
     GLOBAL,
     HF,
-    MIXTRAL_EXPERTS,
     NORMS,
     OUTPUT_BIAS,
     PLAIN_LAYER,
+    PREDICTION,
     PROJECTIONS,
     QK_NORM,
     QKV,
-    SHARED_EXPERT,
+    QWEN3_MOE,
     SHIFTED_NORMS,
     SINKS,
+    TOWERS,
+    WHOLE_QK_NORM,
     delta_layers,
-    dense_or_experts,
+    mixed_layers,
+    named_layers,
     one_kind,
     qkv_bias,
-    sparse_layers,
     vector,
 )
-from akunu.describe.tensor_rules import Architecture, Gate, LayerKind, Router
+from akunu.describe.tensor_rules import (
+    Architecture,
+    Gate,
+    LayerKind,
+    Router,
+)
 
 __all__ = ["ARCHITECTURES"]
 
@@ -67,12 +76,14 @@ _ROWS = (
         rope_style="interleaved",  # the converter permutes the rows of Q and K from halves to adjacent pairs
         activation="silu",
         tensors=GLOBAL,
-        layers=dense_or_experts(
-            (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *OUTPUT_BIAS),
-            (*GATE_UP, *DOWN, *FFN_BIAS),
-            MIXTRAL_EXPERTS,
+        layers=mixed_layers(
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *OUTPUT_BIAS)},
+            {
+                "feed_forward": (*GATE_UP, *DOWN, *FFN_BIAS),
+                "experts": expert_rules("block_sparse_moe.", parts=("w1", "w3", "w2")),
+            },
         ),
-        layer_kinds=sparse_layers,
+        layer_kinds=named_layers,
         router=Router(),
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
@@ -98,12 +109,11 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=dense_or_experts(
-            (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=False)),
-            (*GATE_UP, *DOWN),
-            (*EXPERTS, *SHARED_EXPERT),
+        layers=mixed_layers(
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=False))},
+            {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED},
         ),
-        layer_kinds=sparse_layers,
+        layer_kinds=named_layers,
         router=Router(renormalise=False),
     ),
     Architecture(
@@ -112,13 +122,68 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=dense_or_experts(
-            (*NORMS, *QKV, *ATTN_OUTPUT, *QK_NORM, *qkv_bias(optional=True), *OUTPUT_BIAS),
-            (*GATE_UP, *DOWN),
-            EXPERTS,
-        ),
-        layer_kinds=sparse_layers,
+        layers=QWEN3_MOE,
+        layer_kinds=named_layers,
         router=Router(),
+    ),
+    Architecture(
+        name="qwen3vlmoe",
+        summary="Qwen 3 VL with experts, as a model of text",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=QWEN3_MOE,
+        layer_kinds=named_layers,
+        router=Router(),
+        left_out=TOWERS,
+    ),
+    Architecture(
+        name="glm4moe",
+        summary="GLM 4.5, 4.6 and 4.7 with experts",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=mixed_layers(
+            {
+                "attention": (
+                    *SHIFTED_NORMS,
+                    *QKV,
+                    *qkv_bias(optional=True),
+                    *ATTN_OUTPUT,
+                    *(dataclasses.replace(rule, optional=True) for rule in QK_NORM),
+                )
+            },
+            {
+                "feed_forward": (*GATE_UP, *DOWN),
+                "experts": (
+                    *expert_rules(choice_bias="gate.e_score_correction_bias"),
+                    *shared_rules(),
+                ),
+            },
+        ),
+        layer_kinds=named_layers,
+        router=Router("sigmoid", sum_eps=1e-20),
+        left_out=PREDICTION,
+    ),
+    Architecture(
+        name="minimax-m2",
+        summary="MiniMax M2, M2.1 and M2.5",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=mixed_layers(
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *WHOLE_QK_NORM)},
+            {
+                "experts": expert_rules(
+                    "block_sparse_moe.",
+                    parts=("w1", "w3", "w2"),
+                    choice_bias="e_score_correction_bias",
+                ),
+            },
+        ),
+        layer_kinds=named_layers,
+        router=Router("sigmoid"),
+        norms_whole_rows=True,
     ),
     Architecture(
         name="gpt-oss",
@@ -142,7 +207,6 @@ _ROWS = (
                         *ATTN_OUTPUT,
                         *(dataclasses.replace(rule, optional=False) for rule in OUTPUT_BIAS),
                         *SINKS,
-                        *BIASED_ROUTER,
                         *BIASED_EXPERTS,
                     ),
                     ("attention", "experts"),
@@ -217,28 +281,36 @@ _ROWS = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=MappingProxyType(
-            {
-                "delta_net": LayerKind(
-                    (*SHIFTED_NORMS, *DELTA_NET, *GATE_UP, *DOWN), ("delta_net", "feed_forward")
-                ),
-                "attention": LayerKind(
-                    (*SHIFTED_NORMS, GATED_Q, *QKV[1:], *ATTN_OUTPUT, *QK_NORM, *GATE_UP, *DOWN)
-                ),
-            }
-        ),
+        layers=mixed_layers(DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN)}),
         layer_kinds=delta_layers,
         features=("ssm.",),
-        # Ollama's files have all parts of the model in one.
-        left_out=MappingProxyType(
-            {
-                "mtp.*": "multi-token prediction",
-                "blk.*.nextn.*": "multi-token prediction",
-                "v.*": "images",
-                "mm.*": "images",
-            }
-        ),
+        left_out=PREDICTION | TOWERS,
         value_heads_grouped=False,  # the converter reorders them
+    ),
+    Architecture(
+        name="qwen35moe",
+        summary="Qwen 3.5, 3.6 and 3.8 with experts: 35B-A3B, 122B-A10B, 397B-A17B",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=mixed_layers(DELTA_MIXERS, {"experts": GATED_SHARED}),
+        layer_kinds=delta_layers,
+        features=("ssm.",),
+        left_out=PREDICTION | TOWERS,
+        value_heads_grouped=False,
+        router=Router(),
+    ),
+    Architecture(
+        name="qwen3next",
+        summary="Qwen 3 Next and Qwen 3 Coder Next",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=mixed_layers(DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED}),
+        layer_kinds=delta_layers,
+        features=("ssm.",),
+        left_out=PREDICTION | TOWERS,
+        router=Router(),
     ),
 )
 

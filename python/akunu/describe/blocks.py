@@ -143,8 +143,6 @@ class ExpertRouter(Router):
     groups, groups_used, group_top
         Experts are chosen from the `groups_used` best of `groups` groups, by the sum of the `group_top` best
         of each; 0: there are none.
-    sum_eps, sum_min
-        The sum by which weights are divided is increased by the one, and is at least the other.
     scale
         Factor on the weights.
     """
@@ -152,8 +150,6 @@ class ExpertRouter(Router):
     groups: int = 0
     groups_used: int = 0
     group_top: int = 0
-    sum_eps: float = 0.0
-    sum_min: float = 0.0
     scale: float = 1.0
 
 
@@ -168,7 +164,8 @@ class Experts:
     dim
         Inner elements of each.
     shared_dim
-        Inner elements of one that every row has, times the sigmoid of a gate; 0: there is none.
+        Inner elements of one that every row has, times the sigmoid of a gate where there is a tensor
+        `shared_router`; 0: there is none.
     limit, sharpness, up_offset
         With g the gate's and u the other product, of which g is at most `limit` and u within it, an expert's
         inner elements are activation(g) * (u + up_offset); 0: no limit. A sharpness other than 1 makes the

@@ -48,9 +48,11 @@ from akunu.describe.config_numbers import (
     delta_sizes,
     shown,
 )
+from akunu.describe.expert_rules import stored_rules
 from akunu.describe.known_missing import why_missing
-from akunu.describe.layer_rules import with_expert_form, with_fused_qkv
+from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
+from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
     LayerTensors,
     TensorInfo,
@@ -64,7 +66,6 @@ from akunu.describe.tensor_rules import (
     Activation,
     Architecture,
     Gate,
-    Gating,
     LayerKind,
     MixerKind,
     Pooling,
@@ -237,8 +238,8 @@ class ModelConfig:
 
     @property
     def bidirectional(self) -> bool:
-        """A query also sees the keys after it."""
-        return bool(self._shared(Attention, "bidirectional"))
+        """A query also sees the keys after it; True of a model without attention."""
+        return not self.mixers(Attention) or bool(self._shared(Attention, "bidirectional"))
 
     @property
     def ffn_dim(self) -> int:
@@ -313,6 +314,7 @@ def model_config(
     delta_net: DeltaNet | None = None,
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
+    norms_whole_rows: bool = False,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -350,7 +352,7 @@ def model_config(
             q_rope=n_sets + rope if length and rope is not None else None,
             softcap=softcap,
             bidirectional=bidirectional,
-            norms_whole_rows=decoder is not None and decoder.whole_row_norms,
+            norms_whole_rows=norms_whole_rows,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
         )
 
@@ -366,7 +368,7 @@ def model_config(
             own.dim,
             activation,
             router,
-            shared_dim=own.shared_dim,
+            shared_dim=own.shared_dim if kinds[n].has("shared_gate") else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -448,7 +450,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     """
     arch = _architecture(gguf.metadata)
     meta = GgufNumbers(gguf.metadata, arch.name, arch.defaults, soft_caps=arch.soft_caps)
-    known = (("attention.causal",) if arch.bidirectional else ()) + (_EXPERT_KEYS if arch.router else ())
+    known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
     scales = arch.scales + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
@@ -477,7 +479,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         sizes.symbols(vocab_size),
         [
             LayerTensors(
-                with_expert_form(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
+                stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
                 sizes.layer_symbols(n) | (delta.symbols() if delta else {}),
             )
             for n, kind in enumerate(kinds)
@@ -514,7 +516,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
         kinds=kinds,
-        router=_router(arch, meta),
+        router=gguf_router(arch, meta, meta.suffixes),
+        norms_whole_rows=arch.norms_whole_rows,
         gate=arch.gate,
         decoder=arch,
         rotated=rotated,
@@ -545,30 +548,6 @@ def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
 _TEMPERATURE_KEYS: Final = ("temperature_length", "yarn_log_multiplier")
 """Fields of models whose queries have a temperature."""
 
-_EXPERT_KEYS: Final = ("expert_count", "expert_used_count")
-
-_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
-"""By `expert_gating_func`, which counts from 1."""
-
-
-def _router(arch: Architecture, meta: GgufNumbers) -> ExpertRouter | None:
-    """How the model of a GGUF file chooses experts; as the architecture does where it does not say it."""
-    if arch.router is None:
-        return None
-    gating, renormalise = arch.router.gating, arch.router.renormalise
-    code = meta.suffixed("expert_gating_func")
-    if code is not None and code != 0:
-        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
-            raise UnsupportedError(
-                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
-                f"{', '.join(_GATINGS)}"
-            )
-        gating = _GATINGS[code - 1]
-    flag = meta.suffixed("expert_weights_norm")
-    if isinstance(flag, bool):
-        renormalise = flag
-    return ExpertRouter(gating, renormalise, scale=meta.real("expert_scale"))
-
 
 class GgufNumbers(Numbers):
     """The numbers of a GGUF file: `<architecture>.<suffix>`. `soft_caps`: those that the model has."""
@@ -595,6 +574,12 @@ class GgufNumbers(Numbers):
 
     def keys(self, key: ConfigKey) -> tuple[str, ...]:
         return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
+
+    @property
+    def suffixes(self) -> dict[str, object]:
+        """The values of all keys of the architecture, by what follows its prefix."""
+        prefix = f"{self.owner}."
+        return {name[len(prefix) :]: self.get(name) for name in self.values if name.startswith(prefix)}
 
     def suffixed(self, suffix: str) -> object:
         """The raw value of `<architecture>.<suffix>`, or None."""

@@ -61,9 +61,16 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
-            ("expert_count",), int, 0, 1024, 0, hf=("num_local_experts", "num_experts", "n_routed_experts")
+            ("expert_count",),
+            int,
+            0,
+            1024,
+            0,
+            hf=("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
         ),
-        "experts_used": ConfigKey(("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok",)),
+        "experts_used": ConfigKey(
+            ("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok", "moe_k", "moe_topk")
+        ),
         "expert_dim": ConfigKey(
             ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
         ),
@@ -77,7 +84,33 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         ),
         "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
         "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
-        "expert_scale": ConfigKey(("expert_weights_scale",), float, 1e-6, 1e3, 1.0),
+        "shared_experts": ConfigKey(
+            ("expert_shared_count",),
+            int,
+            0,
+            1024,
+            0,
+            hf=("n_shared_experts", "moe_num_shared_experts", "num_shared_expert"),
+        ),
+        "expert_scale": ConfigKey(
+            ("expert_weights_scale",), float, 1e-6, 1e3, 1.0, hf=("routed_scaling_factor",)
+        ),
+        "expert_groups": ConfigKey(("expert_group_count",), int, 0, 1024, 0, hf=("n_group",)),
+        "expert_groups_used": ConfigKey(("expert_group_used_count",), int, 0, 32, 0, hf=("topk_group",)),
+        "expert_sum_min": ConfigKey((), float, 0.0, 1.0, hf=("moe_norm_min",)),
+        # The first layer with experts, the last one (-1: that of the model), and every how many there is one.
+        "dense_lead": ConfigKey(
+            ("leading_dense_block_count",),
+            int,
+            0,
+            4096,
+            0,
+            hf=("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index"),
+        ),
+        "expert_last": ConfigKey((), int, -1, 4096, -1, hf=("moe_layer_end_index",)),
+        "expert_step": ConfigKey(
+            ("interleave_moe_layer_step",), int, 0, 4096, 1, hf=("decoder_sparse_step", "moe_layer_interval")
+        ),
         "context_length": ConfigKey(
             ("context_length",), int, 1, (1 << 31) - 1, hf=("max_position_embeddings", "n_positions")
         ),
@@ -157,6 +190,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         ),
         # The layer behind the others that predicts a token more; llama.cpp counts it as a block.
         "nextn_layers": ConfigKey(("nextn_predict_layers",), int, 0, 64, 0),
+        "nextn_beside": ConfigKey((), int, 0, 64, 0, hf=("num_nextn_predict_layers", "num_mtp_layers")),
         # Only in Hugging Face's files; a GGUF file has what follows from them.
         "query_scalar": ConfigKey((), float, 1e-6, 1e6, hf=("query_pre_attn_scalar",)),
         "window_first": ConfigKey((), int, 0, 4096, 0, hf=("max_window_layers",)),

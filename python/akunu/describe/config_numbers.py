@@ -192,6 +192,10 @@ class DeltaSizes:
         return {
             "delta_channels": 2 * self.key_heads * self.key_dim + values,
             "delta_values": values,
+            "delta_key_heads": self.key_heads,
+            "delta_key_dim": self.key_dim,
+            "delta_group_heads": self.value_heads // self.key_heads,
+            "delta_group_values": values // self.key_heads,
             "delta_value_heads": self.value_heads,
             "delta_value_dim": self.value_dim,
             "delta_taps": self.taps,
@@ -263,7 +267,8 @@ def _expert_sizes(numbers: Numbers) -> ExpertSizes | None:
             f"{numbers.name('experts_used')}: found {used}, expected 1 to the {count} experts that there are"
         )
     dim = numbers.integer("expert_dim" if numbers.has("expert_dim") else "ffn_dim")
-    return ExpertSizes(count, used, dim, numbers.integer("shared_dim"))
+    shared = numbers.integer("shared_dim") or dim * numbers.integer("shared_experts")
+    return ExpertSizes(count, used, dim, shared)
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

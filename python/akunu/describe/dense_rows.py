@@ -7,7 +7,6 @@ classes of Hugging Face Transformers, against which tests/models checks every ro
 from __future__ import annotations
 
 import dataclasses
-from types import MappingProxyType
 from typing import Final
 
 from akunu.describe.layer_rules import (
@@ -28,6 +27,8 @@ from akunu.describe.layer_rules import (
     QK_NORM,
     QKV,
     SHIFTED_NORMS,
+    TOWERS,
+    WHOLE_QK_NORM,
     matrix,
     one_kind,
     qkv_bias,
@@ -57,10 +58,6 @@ _POST_ATTN_NORM = vector(
 )
 _POST_FFN_NORM = vector(
     BLK + "post_ffw_norm.weight", HF + "post_feedforward_layernorm.weight", "post_ffn_norm", "dim"
-)
-_WHOLE_QK_NORM = (
-    vector(BLK + "attn_q_norm.weight", HF + "self_attn.q_norm.weight", "attn_q_norm", "q_dim"),
-    vector(BLK + "attn_k_norm.weight", HF + "self_attn.k_norm.weight", "attn_k_norm", "kv_dim"),
 )
 _LATE_QK_NORM = (
     vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
@@ -97,7 +94,6 @@ _FUSED_QKV_BIAS = TensorRule(
     "",
     (("attn_q_bias", "q_dim"), ("attn_k_bias", "kv_dim"), ("attn_v_bias", "kv_dim")),
 )
-_TOWERS = MappingProxyType({"v.*": "images", "mm.*": "images"})
 
 DENSE_ROWS: Final = (
     Architecture(
@@ -118,13 +114,13 @@ DENSE_ROWS: Final = (
         tensors=GLOBAL,
         layers=one_kind(
             *PROJECTIONS,
-            *_WHOLE_QK_NORM,
+            *WHOLE_QK_NORM,
             _POST_ATTN_NORM,
             _POST_FFN_NORM,
             *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS),
         ),
         window_period=4,
-        whole_row_norms=True,
+        norms_whole_rows=True,
         plain_local_rope=True,
     ),
     Architecture(
@@ -144,7 +140,7 @@ DENSE_ROWS: Final = (
         tensors=GLOBAL,
         layers=one_kind(*PLAIN_LAYER, *_BIASES),
         scales=("attn_scale", "temperature"),
-        left_out=_TOWERS,
+        left_out=TOWERS,
     ),
     Architecture(
         name="glm4",
@@ -241,7 +237,7 @@ DENSE_ROWS: Final = (
         activation="silu",
         tensors=GLOBAL,
         layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=False)),
-        left_out=_TOWERS,
+        left_out=TOWERS,
     ),
     Architecture(
         name="qwen3vl",
@@ -250,7 +246,7 @@ DENSE_ROWS: Final = (
         activation="silu",
         tensors=GLOBAL,
         layers=one_kind(*PLAIN_LAYER, *QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
-        left_out=_TOWERS,
+        left_out=TOWERS,
     ),
     Architecture(
         name="stablelm",

@@ -19,6 +19,7 @@ from akunu.describe.config import (
     EncoderConfig,
     GgufNumbers,
     GgufSource,
+    ModelConfig,
     ModelSpec,
     gguf_rotary,
     local_by_period,
@@ -29,7 +30,7 @@ from akunu.describe.config import (
 )
 from akunu.describe.config_keys import ConfigKey
 from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
-from akunu.describe.encoder_modules import DENSE, NO_POOLING, Modules, is_classifier
+from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.describe.layer_rules import with_fused_qkv
@@ -61,6 +62,9 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = {
     "geglu": "gelu",
 }
 """Values of `hidden_act`, `hidden_activation` and `activation_function`."""
+
+_STATIC_TOKENS: Final = 1 << 15
+"""Most tokens of an input of a table of vectors, which has no positions."""
 
 _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "add_cross_attention": (False,),
@@ -152,7 +156,9 @@ def resolve_hf_vectors(
         As in `akunu.describe.config.resolve`.
     """
     inner = [tensor for tensor in tensors if not tensor.name.startswith(DENSE)]
-    if config.get("model_type") in HF_ENCODERS:
+    if modules.static:
+        spec = _static(inner)
+    elif config.get("model_type") in HF_ENCODERS:
         spec = _hf_encoder(config, inner, modules.pooling)
     else:
         spec = _hf_decoder(config, inner, modules.pooling, context)
@@ -179,6 +185,32 @@ def resolve_hf_vectors(
     assert spec.config.encoder is not None
     encoder = dataclasses.replace(spec.config.encoder, head=tuple(head))
     return ModelSpec(dataclasses.replace(spec.config, encoder=encoder), refs)
+
+
+def _static(tensors: Sequence[TensorInfo]) -> ModelSpec:
+    """Describe a table of vectors, a model without layers, as Sentence Transformers and model2vec name it."""
+    found = by_name(tensors)
+    name = "embeddings" if "embeddings" in found else "embedding.weight"
+    table = found.get(name)
+    if table is None or len(table.shape) != 2:
+        raise ModelFileError("tensor embedding.weight is missing, or is no matrix")
+    vocab_size, dim = table.shape
+    rules = [TensorRule(name, name, (("token_embedding", "rows"),), "cols")]
+    refs = map_tensors(rules, {name: table}, {"rows": vocab_size, "cols": dim}, owner=STATIC)
+    config = ModelConfig(
+        arch=STATIC,
+        n_layers=0,
+        dim=dim,
+        vocab_size=vocab_size,
+        context_length=_STATIC_TOKENS,
+        norm_eps=1e-12,
+        final_softcap=0.0,
+        embedding_scale=1.0,
+        rope_sets=(),
+        blocks=(),
+        encoder=EncoderConfig("mean"),
+    )
+    return ModelSpec(config, refs)
 
 
 def _gguf_decoder(gguf: GgufSource, name: str, context: int | None) -> ModelSpec:
@@ -319,6 +351,7 @@ def _hf_encoder(
     row = ENCODERS[kind.arch]
     refuse_unknown_features(config, _NEUTRAL)
     config = {key: value for key, value in config.items() if key not in kind.foreign}
+    config |= {usual: config[own] for usual, own in kind.numbers.items() if own in config}
     numbers = HfNumbers(config, {**row.defaults, **kind.defaults}, model_type)
     found = join_planes(config, by_name(tensors))
     suffix = row.tensors[0].hf
@@ -328,7 +361,10 @@ def _hf_encoder(
     first_names = f"{prefixes[0]}embeddings.LayerNorm.gamma" in found  # TensorFlow's, of the first years
 
     def named(rule: TensorRule) -> str:
-        name = prefixes[0] + rule.hf
+        name = rule.hf
+        for pattern, own in kind.names:
+            name = re.sub(pattern, own, name)
+        name = prefixes[0] + name
         return _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name) if first_names else name
 
     head = kind.head or row.head

@@ -19,14 +19,19 @@ from akunu.describe.tensor_rules import Pooling
 
 __all__ = [
     "DENSE",
+    "STATIC",
     "Dense",
     "Modules",
     "gguf_makes_vectors",
     "is_classifier",
+    "is_static",
     "makes_vectors",
     "read_modules",
+    "transformer_folder",
 ]
 
+STATIC: Final = "static_embedding"
+"""What stands for the `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
 DENSE: Final = "dense."
 """What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
 
@@ -101,6 +106,8 @@ class Modules:
         Names of a classifier's classes, by their numbers.
     multi_label
         Several of these classes may hold at once.
+    static
+        A vector is the mean of its tokens' rows of a table, and the tokenizer adds none (StaticEmbedding).
     files
         Of modules that have a folder of their own: what is read there.
     """
@@ -120,6 +127,7 @@ class Modules:
     normalize: bool = True
     labels: tuple[str, ...] = ()
     multi_label: bool = False
+    static: bool = False
     files: tuple[Path, ...] = ()
 
 
@@ -152,8 +160,36 @@ def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
     )
 
 
+def transformer_folder(folder: Path) -> Path:
+    """Return where the model itself lies: the folder, or one that `modules.json` names (`0_Transformer`).
+
+    Raises
+    ------
+    ModelFileError
+        `modules.json` is damaged.
+    """
+    kind, place = _model_module(folder)
+    return _inside(folder, folder / "modules.json", place) if kind else folder
+
+
+def is_static(folder: Path) -> bool:
+    """Whether the folder's model is a table of vectors, by `modules.json`."""
+    return _model_module(folder)[0] == "StaticEmbedding"
+
+
+def _model_module(folder: Path) -> tuple[str, object]:
+    """Return the kind and the path of the module that reads tokens; "" where there is none."""
+    path = folder / "modules.json"
+    for module in read_list(path) if os.path.lexists(path) else ():
+        kind = module.get("type") if isinstance(module, dict) else None
+        name = kind.rpartition(".")[2] if isinstance(kind, str) else ""
+        if name in ("Transformer", "StaticEmbedding"):
+            return name, module.get("path")
+    return "", None
+
+
 def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
-    """Read them; a folder need not have any. `model` is its `config.json`.
+    """Read them; a folder need not have any. `model` is the `config.json` of its transformer.
 
     Raises
     ------
@@ -167,7 +203,7 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
     settings: dict[str, Any] = {}
     answers: tuple[int, int] | None = None
     files: list[Path] = []
-    normalized = False
+    normalized = static = False
     path = folder / "modules.json"
     has_modules = os.path.lexists(path)
     for module in read_list(path) if has_modules else ():
@@ -194,6 +230,8 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
                 )
             dense.append(_dense(where))
             files += [where / "config.json", where / "model.safetensors"]
+        elif kind == "StaticEmbedding":
+            static, pooling = True, "mean"
         elif kind == "Transformer":
             settings = _transformer(where / "sentence_bert_config.json")
         elif kind == "LogitScore":
@@ -205,11 +243,11 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
         else:
             raise UnsupportedError(
                 f"{path}: found a module of the type {kind}; "
-                "supported are Transformer, Pooling, Dense, Normalize, LogitScore"
+                "supported are Transformer, StaticEmbedding, Pooling, Dense, Normalize, LogitScore"
             )
     common = read_optional(folder / "config_sentence_transformers.json")
     prompts, default = _prompts(folder / "config_sentence_transformers.json", common)
-    tokenizer = read_optional(folder / "tokenizer_config.json")
+    tokenizer = read_optional(transformer_folder(folder) / "tokenizer_config.json")
     return Modules(
         pooling=pooling,
         dense=tuple(dense),
@@ -225,6 +263,7 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
         score=_score(folder, common if has_modules else {}, model),
         normalize=normalized or common.get("similarity_fn_name") not in _LENGTHS_COUNT,
         labels=_labels(model.get("id2label")),
+        static=static,
         multi_label=model.get("problem_type") == "multi_label_classification",
         files=tuple(files),
     )
@@ -313,7 +352,7 @@ def _answers(path: Path) -> tuple[int, int]:
 
 def _inside(folder: Path, path: Path, name: object) -> Path:
     """A module's folder, which lies in the model's own."""
-    if name in (None, ""):
+    if name in (None, "", "."):
         return folder
     if not isinstance(name, str) or not _FOLDER.fullmatch(name):
         raise ModelFileError(f"{path}: path: found {shown(name)}, expected the name of a folder in {folder}")

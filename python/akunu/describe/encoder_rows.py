@@ -102,6 +102,10 @@ class HfEncoder:
     chooses_head
         Its rerankers say how they pool and which activation their head has; others take the first row, and
         the activation is the row's.
+    names
+        Pairs of a pattern and what stands in its place, applied in turn to the names that the row has.
+    numbers
+        Its own keys in `config.json`, by the usual ones.
     """
 
     arch: str
@@ -114,6 +118,8 @@ class HfEncoder:
     keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
     foreign: tuple[str, ...] = ("num_key_value_heads", "head_dim")
     chooses_head: bool = False
+    names: tuple[tuple[str, str], ...] = ()
+    numbers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def _weight(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
@@ -267,6 +273,30 @@ HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
             defaults=MappingProxyType({"norm_eps": 1e-12}),
             model_class="Bert",
             inner="bert",
+        ),
+        "distilbert": HfEncoder(
+            "bert",
+            defaults=MappingProxyType({"norm_eps": 1e-12}),
+            head=(HeadRule("cls", "pre_classifier", "relu"), HeadRule("cls.output", "classifier")),
+            ignored=("vocab_*", "qa_outputs.*"),
+            names=(
+                (r"^encoder\.", "transformer."),
+                (r"attention\.self\.(q|k|v)[a-z]+", r"attention.\1_lin"),
+                (r"attention\.output\.dense", "attention.out_lin"),
+                (r"attention\.output\.LayerNorm", "sa_layer_norm"),
+                (r"intermediate\.dense", "ffn.lin1"),
+                (r"output\.dense", "ffn.lin2"),
+                (r"(?<=\}\.)output\.LayerNorm", "output_layer_norm"),
+            ),
+            numbers=MappingProxyType(
+                {
+                    "num_hidden_layers": "n_layers",
+                    "hidden_size": "dim",
+                    "num_attention_heads": "n_heads",
+                    "intermediate_size": "hidden_dim",
+                    "hidden_act": "activation",
+                }
+            ),
         ),
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import ExpertRouter
 from akunu.describe.config import (
     ModelSpec,
     delta_net_of,
@@ -26,11 +25,11 @@ from akunu.describe.config import (
 )
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.describe.expert_rules import stored_rules
 from akunu.describe.hf_dense_models import HF_WRAPPERS
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL
 from akunu.describe.hf_row import HfModel
 from akunu.describe.known_missing import why_missing
-from akunu.describe.layer_rules import with_expert_form
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import (
     DIVISORS,
@@ -41,6 +40,7 @@ from akunu.describe.rotary import (
     yarn,
     yarn_scale,
 )
+from akunu.describe.routers import hf_gate, hf_router
 from akunu.describe.tensor_map import (
     LayerTensors,
     TensorInfo,
@@ -49,7 +49,7 @@ from akunu.describe.tensor_map import (
     map_tensors,
     warn_of_left_out,
 )
-from akunu.describe.tensor_rules import Architecture, Gate, LayerKind, TensorRule
+from akunu.describe.tensor_rules import Architecture, LayerKind, TensorRule
 
 __all__ = [
     "HfNumbers",
@@ -62,6 +62,8 @@ __all__ = [
 
 _ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
 """Keys whose null means that there is no such thing, not that it is as usual."""
+
+_NEUTRAL_IF_ONE: Final = ("routed_scaling_factor", "n_group")
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _LINEAR = "linear_attention"
@@ -109,9 +111,13 @@ def resolve_hf(
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
     delta = delta_sizes_of(kinds, numbers)
-    warn_of_left_out(found, row.left_out, model_type)
+    left_out = dict(row.left_out)
+    # Layers behind the others predict a token more.
+    for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
+        left_out |= {f"*layers.{n}.*": "multi-token prediction"}
+    warn_of_left_out(found, left_out, model_type)
     symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
-    ignored = (*row.left_out, *ignored)
+    ignored = (*left_out, *ignored)
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
@@ -148,8 +154,9 @@ def resolve_hf(
         layer_window=layer_window,
         attn_scale=_attn_scale(numbers, row, sizes.head_dim),
         kinds=kinds,
-        router=_router(config, row, arch),
-        gate=_gate(numbers, arch),
+        router=hf_router(arch, numbers, _renormalise(config, row)),
+        gate=hf_gate(arch, numbers),
+        norms_whole_rows=arch.norms_whole_rows,
         decoder=arch,
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
@@ -283,7 +290,8 @@ def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tu
 
 def _refuse_foreign_numbers(config: Mapping[str, object], row: HfModel, model_type: str) -> None:
     for key in (key for field in HF_SPECIAL if field not in row.defaults for key in CONFIG_KEYS[field].hf):
-        if config.get(key):
+        # A factor of 1, or one group, is none.
+        if config.get(key) and not (key in _NEUTRAL_IF_ONE and config[key] == 1):
             raise UnsupportedError(
                 f"config.json: {key}: found {shown(config[key])}, but a {model_type} model has none; "
                 "remove the key if the model was trained without it"
@@ -345,7 +353,8 @@ def _map(
                 continue
             name = rule.parts[0][0]
             needed = is_head or not rule.optional
-            if name.endswith("_bias") and not needed:
+            part = name.partition("_")[0]
+            if name.endswith("_bias") and not needed and part in ("attn", "ffn"):
                 flag, default = row.bias_key(name)
                 if not flag or not _flag(config, flag, default=default):
                     names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
@@ -360,7 +369,7 @@ def _map(
         return prefix + name in tensors
 
     by_kind = {
-        id(kind): named(with_expert_form(kind.tensors, has, n, hf=True))
+        id(kind): named(stored_rules(kind.tensors, has, n, hf=True))
         for n, kind in reversed(list(enumerate(kinds)))
     }
     refs = map_tensors(
@@ -386,25 +395,10 @@ def _map(
     }
 
 
-def _gate(numbers: HfNumbers, arch: Architecture) -> Gate:
-    """How the model's experts are gated; only a class that clamps reads how."""
-    if arch.gate == Gate():
-        return arch.gate
-    return dataclasses.replace(
-        arch.gate,
-        limit=numbers.real("swiglu_limit", default=arch.gate.limit),
-        sharpness=numbers.real("swiglu_alpha", default=arch.gate.sharpness),
-    )
-
-
-def _router(config: Mapping[str, object], row: HfModel, arch: Architecture) -> ExpertRouter | None:
-    """How the model chooses experts."""
-    if arch.router is None:
+def _renormalise(config: Mapping[str, object], row: HfModel) -> bool | None:
+    if row.renormalise is None:
         return None
-    renormalise = arch.router.renormalise
-    if row.renormalise is not None:
-        renormalise = _flag(config, "norm_topk_prob", default=row.renormalise)
-    return ExpertRouter(arch.router.gating, renormalise)
+    return _flag(config, "norm_topk_prob", default=row.renormalise)
 
 
 def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> bool:
@@ -625,6 +619,9 @@ class HfRotary:
             theta = self._numbers.real("local_rope_theta", default=theta)
         share, original = "partial_rotary_factor", "original_max_position_embeddings"
         outer = {key: self._config[key] for key in (share, original) if self._config.get(key) is not None}
+        rotated = self._config.get("rotary_dim")  # MiniMax's way to say it
+        if isinstance(rotated, int) and share not in outer and share not in parameters:
+            outer[share] = rotated / self._head_dim
         values = {"rope_theta": theta, share: self._numbers.real("rope_share")} | outer | dict(parameters)
         if original in outer:  # Phi 3 keeps its first context outside, and that is the one that counts
             values[original] = outer[original]

@@ -48,8 +48,8 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 
 
 HF_SPECIAL: Final = (
-    "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "embedding_scale", "residual_scale",
-    "attn_scale", "logit_scale", "logit_divisor",
+    "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups",
+    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
@@ -77,6 +77,11 @@ _MISTRAL = HfModel(
     model_class="MistralForCausalLM",
 )
 
+# Of a checkpoint that also sees pictures, the text model is loaded.
+_PARTS_LEFT_OUT = MappingProxyType(
+    {"*mtp.*": "multi-token prediction", "*visual.*": "images", "*vision_tower.*": "images"}
+)
+
 _QWEN35 = HfModel(
     "qwen35",
     defaults=defaults_of(
@@ -85,11 +90,28 @@ _QWEN35 = HfModel(
         delta_taps=4,
     ),
     norm_add=1.0,
-    left_out=MappingProxyType(
-        {"*mtp.*": "multi-token prediction", "*visual.*": "images", "vision_tower.*": "images"}
-    ),
+    left_out=_PARTS_LEFT_OUT,
     plain_norms=("delta_norm",),
 )  # fmt: skip
+
+_QWEN35_MOE = dataclasses.replace(
+    _QWEN35,
+    arch="qwen35moe",
+    defaults=defaults_of(
+        dim=2048, n_layers=40, n_heads=16, n_kv_heads=2, head_dim=256, context_length=32768, rope_share=0.25,
+        delta_key_heads=16, delta_value_heads=32, delta_key_dim=128, delta_value_dim=128, delta_taps=4,
+        n_experts=256, experts_used=8, expert_dim=512, shared_dim=512,
+    ),
+)  # fmt: skip
+
+_QWEN3_MOE = HfModel(
+    "qwen3moe",
+    windowed="later",
+    defaults=defaults_of(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
+    model_class="Qwen3MoeForCausalLM",
+    biases="flag",
+    renormalise=False,
+)
 
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
@@ -135,13 +157,64 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             biases="qkv",
             renormalise=False,
         ),
-        "qwen3_moe": HfModel(
-            "qwen3moe",
-            windowed="later",
-            defaults=defaults_of(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
-            model_class="Qwen3MoeForCausalLM",
+        "qwen3_moe": _QWEN3_MOE,
+        "qwen3_next": dataclasses.replace(
+            _QWEN35_MOE,
+            arch="qwen3next",
+            defaults=defaults_of(
+                **{
+                    **_QWEN35_MOE.defaults,
+                    "n_layers": 48,
+                    "ffn_dim": 5632,
+                    "n_experts": 512,
+                    "experts_used": 10,
+                }
+            ),
+            model_class="Qwen3NextForCausalLM",
+            renormalise=True,
+        ),
+        "glm4_moe": HfModel(
+            "glm4moe",
+            defaults=defaults_of(
+                dim=4096,
+                n_layers=46,
+                n_heads=96,
+                n_kv_heads=8,
+                ffn_dim=10944,
+                context_length=131072,
+                norm_eps=1e-5,
+                rope_share=0.5,
+                n_experts=128,
+                experts_used=8,
+                expert_dim=1408,
+                shared_experts=1,
+                expert_scale=1.0,
+                expert_groups=1,
+                expert_groups_used=1,
+                dense_lead=1,
+                nextn_beside=1,
+            ),
+            model_class="Glm4MoeForCausalLM",
             biases="flag",
-            renormalise=False,
+            renormalise=True,
+        ),
+        "minimax_m2": HfModel(
+            "minimax-m2",
+            defaults=defaults_of(
+                dim=3072,
+                n_layers=62,
+                n_heads=48,
+                n_kv_heads=8,
+                head_dim=128,
+                ffn_dim=1536,
+                context_length=196608,
+                rope_theta=5e6,
+                rope_share=1.0,
+                n_experts=256,
+                experts_used=8,
+            ),
+            model_class="MiniMaxM2ForCausalLM",
+            left_out=_PARTS_LEFT_OUT,
         ),
         "gpt_oss": HfModel(
             "gpt-oss",
@@ -197,9 +270,10 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=defaults_of(norm_eps=1e-5, rope_share=1.0),
             model_class="Phi3ForCausalLM",
         ),
-        # Of a checkpoint that also sees pictures, the text model is loaded.
         "qwen3_5": _QWEN35,
         "qwen3_5_text": dataclasses.replace(_QWEN35, model_class="Qwen3_5ForCausalLM"),
+        "qwen3_5_moe": _QWEN35_MOE,
+        "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
         **DENSE_MODELS,
     }
 )

@@ -102,10 +102,14 @@ class Router:
         See the type.
     renormalise
         The weights of the chosen experts are divided by their sum.
+    sum_eps, sum_min
+        This sum is increased by the one, and is at least the other.
     """
 
     gating: Gating = "softmax"
     renormalise: bool = True
+    sum_eps: float = 0.0
+    sum_min: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,10 @@ class LayerKind:
 
     tensors: tuple[TensorRule, ...]
     mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+
+    def has(self, name: str) -> bool:
+        """Whether such a layer may have a canonical tensor of this name."""
+        return any(name == part for rule in self.tensors for part, _ in rule.parts)
 
 
 @dataclass(frozen=True)
@@ -180,8 +188,8 @@ class Architecture:
         Norms are LayerNorm, else RMS.
     parallel
         The feed-forward reads what attention reads, and both are added to the same residual stream.
-    whole_row_norms, norms_after_rope
-        The norms of q and of k are over a whole row, not over each head; or are of rotated heads.
+    norms_after_rope
+        The norms of q and of k are of rotated heads.
     rotated
         Whose heads are rotated: those of all layers, of all but each n-th (`unrotated_period`), or of the
         windowed ones, where there are any.
@@ -194,6 +202,8 @@ class Architecture:
     value_heads_grouped
         In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
         far apart as there are key heads. In a folder they are neighbours.
+    norms_whole_rows
+        The norms of q and k are over all heads together.
     """
 
     name: str
@@ -215,7 +225,6 @@ class Architecture:
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     layer_norm: bool = False
     parallel: bool = False
-    whole_row_norms: bool = False
     norms_after_rope: bool = False
     rotated: Rotated = "all"
     unrotated_period: int = 4
@@ -223,6 +232,7 @@ class Architecture:
     plain_local_rope: bool = False
     rope_switch: bool = False
     value_heads_grouped: bool = True
+    norms_whole_rows: bool = False
     router: Router | None = None
     gate: Gate = field(default_factory=lambda: Gate())
 
@@ -232,6 +242,11 @@ class Architecture:
         return tuple(
             dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
         )
+
+    @property
+    def shares_expert(self) -> bool:
+        """Whether layers with experts have one that all rows share."""
+        return any(kind.has("shared_gate") for kind in self.layers.values())
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
         """The kind of each layer of a model."""

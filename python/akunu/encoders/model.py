@@ -24,7 +24,7 @@ from akunu.describe.config import EncoderConfig, ModelConfig
 from akunu.describe.encoder_modules import Modules
 from akunu.encoders.asking import ENDING, question
 from akunu.scheduling import ModelStats
-from akunu.tokenizer import Tokenizer
+from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = ["EmbeddingModel", "Output", "Precision"]
 
@@ -218,7 +218,7 @@ class EmbeddingModel(Tokenizing):
         items: list[Prompt] = [texts] if isinstance(texts, str) else list(texts)
         vectors = self._vectors(
             len(items),
-            lambda i: self._text(i, items[i], prefix, special),
+            lambda i: self._text(i, items[i], prefix, special, truncate),
             truncate=truncate,
             progress=progress,
         )
@@ -277,9 +277,10 @@ class EmbeddingModel(Tokenizing):
         def rows(i: int) -> _Rows:
             item = items[i]
             if isinstance(item, str):
-                return self._text(i, item, "", True)
+                return self._text(i, item, "", True, truncate)
             if isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(t, str) for t in item):
-                return self._pair(self._encode(item[0], add_special=False, parse_special=True), item[1])
+                first, second = (self._bounded(text, f"text {i}", truncate) for text in item)
+                return self._pair(self._encode(first, add_special=False, parse_special=True), second)
             raise InvalidArgumentError(
                 f"texts: number {i}: expected a text or a pair of texts, got {item!r:.80}"
             )
@@ -360,6 +361,7 @@ class EmbeddingModel(Tokenizing):
                 raise InvalidArgumentError(f"{what}: expected a text, got {type(text).__name__}")
         if isinstance(documents, str):
             raise InvalidArgumentError("documents: expected texts, got one text; put it into a list")
+        query = self._bounded(query, "the query", False)
         first = [] if asked else self._encode(query, add_special=False, parse_special=True)
 
         def rows(document: str) -> _Rows:
@@ -372,7 +374,10 @@ class EmbeddingModel(Tokenizing):
                 f"in the {self.context} that the model takes; shorten it"
             )
         made = self._vectors(
-            len(documents), lambda i: rows(documents[i]), truncate=truncate, progress=progress
+            len(documents),
+            lambda i: rows(self._bounded(documents[i], f"text {i}", truncate)),
+            truncate=truncate,
+            progress=progress,
         ).astype(np.float64)
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
         return [float(score) for score in _SCORES["" if raw else self._modules.score](scores)]
@@ -426,9 +431,26 @@ class EmbeddingModel(Tokenizing):
             raise InvalidArgumentError(f"prompt: expected a text, got {text!r:.80} ({type(text).__name__})")
         return self.prompts.get(text, text)
 
-    def _text(self, i: int, text: Prompt, prefix: str, special: bool) -> _Rows:
+    def _bounded(self, text: str, what: str, truncate: bool) -> str:
+        """A text that may fit, or that is cut to one that is still too long.
+
+        Raises
+        ------
+        ContextLengthError
+            It cannot fit.
+        """
+        if len(text) <= self.context:
+            return text
+        if not truncate:
+            check_fits(self.tokenizer, [text], self.context, what)
+            return text
+        most = self.context * self.tokenizer.longest
+        return text[-most:] if self._modules.cuts_front else text[:most]
+
+    def _text(self, i: int, text: Prompt, prefix: str, special: bool, truncate: bool) -> _Rows:
         if isinstance(text, str):
-            ids = self._encode(prefix + text, parse_special=special)
+            text = self._bounded(text, f"text {i}", truncate)
+            ids = self._encode(prefix + text, add_special=not self._modules.static, parse_special=special)
             around = self.tokenizer.template
             return self._ended(ids, 0, len(around.before), around.after)
         if not isinstance(text, Sequence) and not hasattr(text, "__array__"):

@@ -17,7 +17,14 @@ from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, erro
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_object, read_optional, read_text
 from akunu.describe.config_numbers import shown
-from akunu.describe.encoder_modules import DENSE, makes_vectors, read_modules
+from akunu.describe.encoder_modules import (
+    DENSE,
+    STATIC,
+    is_static,
+    makes_vectors,
+    read_modules,
+    transformer_folder,
+)
 from akunu.describe.quantized import weights_of
 from akunu.describe.sampling import SAMPLING
 
@@ -49,6 +56,12 @@ MODEL_FILES: Final = (
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "spiece.model",
     "chat_template.jinja",
     "chat_template.json",
     "modules.json",
@@ -82,9 +95,9 @@ _OTHER_SAMPLING: Final[Mapping[str, object]] = {
 """Keys of `generation_config.json` for what Akunu does not have, with the values that ask for nothing."""
 
 
-def is_model_folder(names: Sequence[str]) -> bool:
-    """Whether a folder with these files holds SafeTensors."""
-    return INDEX in names or any(name.endswith(".safetensors") for name in names)
+def is_model_folder(names: Collection[str]) -> bool:
+    """Whether a folder with these files holds SafeTensors, or Sentence Transformers' modules."""
+    return "modules.json" in names or INDEX in names or any(name.endswith(".safetensors") for name in names)
 
 
 def pickle_error(where: object, names: Iterable[str], model_type: object = None) -> UnsupportedError | None:
@@ -139,7 +152,8 @@ class ModelFolder:
     Parameters
     ----------
     path
-        The folder.
+        The folder. In one of Sentence Transformers the model may lie in a folder of its own, such as
+        `0_Transformer` (`modules.json`).
 
     Attributes
     ----------
@@ -168,24 +182,28 @@ class ModelFolder:
         from akunu import _core
 
         self.path = path
-        shards = _shards(path)
-        if not os.path.lexists(path / "config.json"):
+        self.inside = transformer_folder(path)
+        shards = _shards(self.inside)
+        static = is_static(path)
+        if not os.path.lexists(self.inside / "config.json") and not static:
             raise adapter_error(path, [file.name for file in path.iterdir()]) or ModelFileError(
-                f"{path} has no config.json, without which its weights mean nothing; "
+                f"{self.inside} has no config.json, without which its weights mean nothing; "
                 "fetch the whole repository"
             )
-        self.config = read_object(path / "config.json")
-        self._generation = read_optional(path / "generation_config.json")
+        self.config: dict[str, Any] = (
+            {"model_type": STATIC} if static else read_object(self.inside / "config.json")
+        )
+        self._generation = read_optional(self.inside / "generation_config.json")
         self.modules = read_modules(path, self.config)
         dense = [_dense_weights(layer.path) for layer in self.modules.dense]
         self.files: SafetensorsFiles = _core.SafetensorsFiles(
-            [str(file) for file in [*(path / name for name in shards), *dense]],
+            [str(file) for file in [*(self.inside / name for name in shards), *dense]],
             [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
         )
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
             "general.name": model_name(path),
-            **_templates(path),
+            **_templates(self.inside),
             # What a speech model's file says of decoding is read with its tokenizer.
             **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
@@ -232,7 +250,7 @@ class ModelFolder:
         """The tokenizer, for a model whose embedding has `n_tokens` rows; None when the folder has none."""
         from akunu.tokenizer.hf import tokenizer_from_folder
 
-        return tokenizer_from_folder(self.path, n_tokens, self._end_ids())
+        return tokenizer_from_folder(self.inside, n_tokens, self._end_ids())
 
     def _end_ids(self) -> list[int]:
         """The ids that end a generation: those of `generation_config.json`, else of `config.json`."""
@@ -249,7 +267,7 @@ class ModelFolder:
             ids = found if isinstance(found, list) else [found]
             if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
                 raise ModelFileError(
-                    f"{self.path / name}: eos_token_id: found {found!r}, expected one token id or a list"
+                    f"{self.inside / name}: eos_token_id: found {found!r}, expected one token id or a list"
                 )
             return ids
         return []
@@ -266,7 +284,7 @@ class ModelFolder:
         samples = self._generation.get("do_sample")
         if samples is not None and not isinstance(samples, bool):
             raise ModelFileError(
-                f"{self.path / 'generation_config.json'}: do_sample: found {shown(samples)}, "
+                f"{self.inside / 'generation_config.json'}: do_sample: found {shown(samples)}, "
                 "expected true or false"
             )
         if samples is False:
@@ -275,7 +293,7 @@ class ModelFolder:
             value = self._generation.get(key)
             if value is not None and value != neutral:
                 warnings.warn(
-                    f"{self.path / 'generation_config.json'} recommends {key} = {shown(value)}, "
+                    f"{self.inside / 'generation_config.json'} recommends {key} = {shown(value)}, "
                     "which Akunu does not have",
                     RuntimeWarning,
                     stacklevel=4,

@@ -19,12 +19,12 @@ from akunu.hub.cache import (
     remove_cached,
     repository_files,
 )
-from akunu.hub.files import choose
+from akunu.hub.files import TRANSFORMER, choose
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["CachedModel", "cached_models", "fetch", "remove_cached"]
+__all__ = ["CachedModel", "cached_models", "fetch", "remove_cached", "search"]
 
 
 def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress = True) -> Path:
@@ -85,6 +85,47 @@ def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress 
                 raise callback.error from None
             # Where the Hub cannot be reached, its client has looked for this very file in the cache.
             raise _explained(name, error) from error
+
+
+def search(words: str, limit: int) -> list[dict[str, Any]]:
+    """Search the Hub for repositories with GGUF files, the most downloaded first.
+
+    Returns
+    -------
+    list of dict
+        Of each `name`, `downloads` of the last month, `likes` and the day of the last change, `updated`.
+
+    Raises
+    ------
+    AkunuError
+        The Hub cannot be reached, or refuses.
+    """
+    import huggingface_hub as hub
+
+    api = hub.HfApi(library_name="akunu")
+    try:
+        found = list(
+            api.list_models(
+                search=words,
+                filter="gguf",
+                sort="downloads",
+                limit=limit,
+                expand=["downloads", "likes", "lastModified"],
+            )
+        )
+    except Exception as error:
+        if not _is_network(error) and not isinstance(error, hub.errors.HfHubHTTPError):
+            raise
+        raise AkunuError(f"the Hugging Face Hub cannot be asked: {error}") from error
+    return [
+        {
+            "name": model.id,
+            "downloads": model.downloads or 0,
+            "likes": model.likes or 0,
+            "updated": f"{model.last_modified:%Y-%m-%d}" if model.last_modified else "",
+        }
+        for model in found
+    ]
 
 
 def _is_network(error: Exception) -> bool:
@@ -198,7 +239,9 @@ def _download(
 
 def _model_path(first: Path) -> Path:
     """The file to load, or the folder, given the first of the files that `choose` gave."""
-    return first.parent if first.name == "config.json" else first
+    if first.name not in ("config.json", "modules.json"):
+        return first
+    return first.parent.parent if first.parent.name == TRANSFORMER else first.parent
 
 
 def _bar_class(report: Report, before: int, total: int) -> type:

@@ -9,8 +9,9 @@ from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
+from akunu.tokenizer.older_files import FILES as OLDER_FILES
 
-__all__ = ["choose", "folder_files", "is_whisper_file", "joining", "model_files"]
+__all__ = ["TRANSFORMER", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 """Which quantization `user/repo` means when the repository has several."""
@@ -18,6 +19,8 @@ PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
+TRANSFORMER: Final = "0_Transformer"
+"""Where older folders of Sentence Transformers have the model."""
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _PIECE = re.compile(
     r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2}))", re.IGNORECASE
@@ -121,7 +124,16 @@ def _pieces(files: Iterable[str], wanted: str, models: Sequence[list[str]]) -> l
 
 
 def folder_files(files: Sequence[str]) -> list[str]:
-    """The files of a model in SafeTensors, `config.json` first; none where there is no such model."""
+    """Return the files of a model in SafeTensors; none where there is no such model.
+
+    `config.json` is the first, or `modules.json` where a table of vectors has no configuration.
+    """
+    inner = f"{TRANSFORMER}/"
+    if "modules.json" in files and f"{inner}config.json" in files:
+        inside = [file.removeprefix(inner) for file in files if file.startswith(inner)]
+        found = [inner + file for file in folder_files(inside)]
+        beside = [file for file in files if file in MODEL_FILES or _MODULE.fullmatch(file)]
+        return list(dict.fromkeys([*found[:1], *beside, *found])) if found else []
     top = [file for file in files if "/" not in file]
     weights = sorted(file for file in top if _WEIGHTS.fullmatch(file))
     if "model.safetensors" in weights:
@@ -130,10 +142,13 @@ def folder_files(files: Sequence[str]) -> list[str]:
         weights.append(INDEX)
     else:
         weights = [file for file in top if file.endswith(".safetensors")]
-    if not weights or "config.json" not in top:
+    if not weights or not {"config.json", "modules.json"} & set(top):
         return []
     more = sorted(file for file in files if _TEMPLATE.fullmatch(file) or _MODULE.fullmatch(file))
-    return [*(file for file in MODEL_FILES if file in top), *more, *weights]
+    if "tokenizer.json" in top:  # which says what older files say
+        top = [file for file in top if file not in OLDER_FILES and file != "merges.txt"]
+    first = next(file for file in ("config.json", "modules.json") if file in top)
+    return list(dict.fromkeys([first, *(file for file in MODEL_FILES if file in top), *more, *weights]))
 
 
 def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:

@@ -1,7 +1,8 @@
 """From a model's name to its local files.
 
 A name is a local GGUF file (for a split file: its first part), a folder of SafeTensors, a model that is part
-of the package, or one on the Hugging Face Hub (`akunu.base.hub_name`).
+of the package, one on the Hugging Face Hub (`akunu.base.hub_name`), or a short name of such a one
+(`akunu.hub.short_names`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.json_file import read_optional
 from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
+from akunu.hub import short_names
 from akunu.hub.files import joining
 from akunu.speech.recognition import is_speech
 
@@ -41,6 +43,8 @@ class FoundModel(os.PathLike[str]):
     ----------
     path, token, progress
         As in `load`, and what it raises for them.
+    speech
+        A speech model is wanted, whose size alone is a short name.
     """
 
     def __init__(
@@ -49,8 +53,9 @@ class FoundModel(os.PathLike[str]):
         *,
         token: str | None = None,
         progress: bool | Progress = True,
+        speech: bool = False,
     ) -> None:
-        self.path = find_model(path, token=token, progress=progress)
+        self.path = find_model(path, token=token, progress=progress, speech=speech)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -80,6 +85,7 @@ def find_model(
     token: str | None = None,
     progress: bool | Progress = True,
     argument: str = "path",
+    speech: bool = False,
 ) -> Path:
     """The local file or folder that a model's name stands for, fetched from the Hub if need be.
 
@@ -89,6 +95,8 @@ def find_model(
         As in `load`.
     argument
         What an error calls `path`.
+    speech
+        As for `FoundModel`.
 
     Raises
     ------
@@ -124,7 +132,20 @@ def find_model(
         from akunu.hub import download as hub
 
         return hub.fetch(on_hub, token=token, progress=progress)
+    if isinstance(path, str) and (short := short_names.meaning(path, speech=speech, memory=_memory())):
+        from akunu.hub import download as hub
+
+        on_hub = hub_name.parse(short.target)
+        assert on_hub is not None
+        return hub.fetch(on_hub, token=token, progress=progress)
     raise _not_found(name, file)
+
+
+def _memory() -> int:
+    """Return the bytes of memory that a model on the CPU may take here."""
+    from akunu._core import devices
+
+    return next(device["memory"] for device in devices() if device["id"] == "cpu")
 
 
 def _built_in(name: str) -> Path:
@@ -180,13 +201,15 @@ def _not_found(name: str, file: Path) -> ModelFileError:
     folder = file.parent
     near = [str(folder / close) for close in _close_names(file)] if folder.is_dir() else []
     near += difflib.get_close_matches(name, BUILT_IN, n=1)
+    near += short_names.close_names(name) if file.parent == Path() else []
     if near:
         return ModelFileError(f"no model {name!r}; did you mean {' or '.join(near)}?")
     if not folder.is_dir():
         return ModelFileError(f"no model {name!r}: the folder {folder} does not exist")
     return ModelFileError(
-        f"no model {name!r}; expected a GGUF file, a folder, user/repo[@revision][:file] on the "
-        f"Hugging Face Hub, or a built-in model ({', '.join(BUILT_IN)})"
+        f"no model {name!r}; expected a GGUF file, a folder, user/repo[@revision][:file] on the Hugging "
+        "Face Hub, a short name (akunu models available lists them), or a built-in model "
+        f"({', '.join(BUILT_IN)})"
     )
 
 

@@ -98,7 +98,8 @@ def load(
         file of whisper.cpp, the name of a built-in model ("ember", "ember-speech"; a file of that name is
         "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded once into
         the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
-        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
+        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder. Or a short
+        name such as "qwen3:4b" (`akunu models available` lists them; with `task="transcribe"` also "small").
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     progress
@@ -134,7 +135,11 @@ def load(
     if unknown is not None:
         raise TypeError(f"load() got an unexpected keyword argument {unknown!r}")
     asked = LoadOptions(**options).checked()
-    found = path if isinstance(path, FoundModel) else FoundModel(path, token=token, progress=progress)
+    found = (
+        path
+        if isinstance(path, FoundModel)
+        else FoundModel(path, token=token, progress=progress, speech=asked.task == "transcribe")
+    )
     if is_speech(found.path):
         return _open_speech(found, asked, progress)
     if asked.task == "transcribe":

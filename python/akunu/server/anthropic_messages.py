@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -32,7 +31,7 @@ async def messages(request: Request) -> Response:
     server: Server = request.app.state.server
     asked = Asked.of(request)
     fields = await read_fields(request, MessagesRequest)
-    turn, warnings = fields.turn()
+    turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",
@@ -55,9 +54,10 @@ async def count_tokens(request: Request) -> Response:
     """How many tokens a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, CountRequest)
-    turn, _ = fields.turn()
+    size = Asked.of(request).bytes
+    turn, _ = await server.beside.sized(size, fields.turn)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
+        ids = await server.beside.prompt(size, prompt_ids, entry.loaded, turn)
     return json_response({"input_tokens": len(ids)})
 
 

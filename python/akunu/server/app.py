@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from akunu.base.errors import AkunuError
 from akunu.server.ahead import Ahead
+from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
@@ -54,8 +55,10 @@ def create_app(
     >>> app = create_app([ModelSpec(name="ember", path="ember")])  # for `uvicorn.run(app)`
     """
     settings = settings or Settings()
+    beside = Beside()
     registry = Registry(models, settings.max_models, settings.max_memory, ahead)
-    server = Server(settings, registry, Meters(registry), ResponseStore(settings.max_responses), time.time())
+    stored = ResponseStore(settings.max_responses)
+    server = Server(settings, registry, Meters(registry), stored, beside, time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
     middleware = [Middleware(Gate, settings=settings, meters=server.meters, routes=routes)]
     if settings.cors_origins:
@@ -96,6 +99,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await sweeper
         await server.models.close()
+        server.beside.close()
 
 
 async def _sweep(server: Server) -> None:

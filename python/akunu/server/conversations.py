@@ -96,7 +96,7 @@ def prompt_ids(model: Model, turn: Turn) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
     options: ChatOptions = _settled(template, turn, turn.options)  # type: ignore[assignment]
-    return prepare(template, prepared(turn.messages), options)[0]
+    return prepare(template, prepared(turn.messages), options, model.context)[0]
 
 
 async def answers(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Any, Literal
 
+import msgspec
+import numpy.typing as npt
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
@@ -78,10 +80,8 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
                 )
             except InvalidArgumentError as error:  # which calls the texts otherwise
                 raise error.renamed(lambda name: "input" if name == "texts" else name) from error
-            if fields.encoding_format == "base64":
-                data = [base64.b64encode(vector.astype("<f4").tobytes()).decode() for vector in vectors]
-            else:
-                data = vectors.tolist()
+            base64_ = fields.encoding_format == "base64"
+            data = [_item(i, vector, base64_) for i, vector in enumerate(vectors)]
             return data, model.stats().prompt_tokens - before
 
         vectors, tokens = await call(server, asked, entry, work)
@@ -90,8 +90,12 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
     return {
         "object": "list",
         "model": fields.model,
-        "data": [
-            {"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)
-        ],
+        "data": vectors,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }
+
+
+def _item(i: int, vector: npt.NDArray[Any], as_base64: bool) -> msgspec.Raw:
+    """A vector of the answer, as JSON: it is made in the thread that made the vector, one by one."""
+    shown = base64.b64encode(vector.astype("<f4").tobytes()).decode() if as_base64 else vector.tolist()
+    return msgspec.Raw(msgspec.json.encode({"object": "embedding", "index": i, "embedding": shown}))

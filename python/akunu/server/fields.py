@@ -11,6 +11,7 @@ from msgspec import Meta
 from starlette.requests import ClientDisconnect, Request
 
 from akunu.api.options import MAX_PRIORITY
+from akunu.server.beside import Beside
 from akunu.server.errors import ApiError
 
 __all__ = [
@@ -86,6 +87,11 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         body = await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
+    beside: Beside = request.app.state.server.beside
+    return await beside.sized(len(body), _decoded, body, kind)
+
+
+def _decoded(body: bytes, kind: type[F]) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:

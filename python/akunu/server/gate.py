@@ -17,8 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
+from akunu.server.bodies import Bodies, Body, too_large
 from akunu.server.errors import ApiError, as_api_error, error_response
-from akunu.server.limits import Guesses, RateLimit, limited, too_large
+from akunu.server.limits import Guesses, RateLimit
 from akunu.server.metrics import Meters
 from akunu.server.origins import check_host, check_origin
 from akunu.server.settings import Settings
@@ -32,6 +33,8 @@ _log = logging.getLogger("akunu.server")
 _OPEN: Final = ("/health", "/ready")
 """Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
 _UPLOADS: Final = "/v1/audio/"
+_ON_DISK: Final = 8
+"""Times the bytes that bodies may have in memory, for those that are kept on disk."""
 _ADMIN: Final = ("/admin/", "/api/pull")
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 
@@ -56,6 +59,8 @@ class Gate:
         self._routes = routes
         self._rate = RateLimit(settings.requests_per_minute)
         self._guesses = Guesses()
+        self._bodies = Bodies(settings.max_bodies)
+        self._uploads = Bodies(settings.max_bodies * _ON_DISK)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,6 +71,7 @@ class Gate:
         asked = Asked(given if _ID.fullmatch(given) else uuid.uuid4().hex, time.monotonic())
         scope["akunu.asked"] = asked
         status = 0
+        body: Body | None = None
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -78,24 +84,37 @@ class Gate:
         try:
             try:
                 self._check(scope, headers, asked)
-                most = self._most(scope["path"])
-                if _length(headers) > most:
-                    raise too_large(most)  # before any of it is read
+                body = self._body(scope, headers, asked, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)
                 return
+
+            async def receive_some() -> Message:
+                message = await body.receive()
+                asked.bytes = body.size
+                return message
+
             try:
-                await self._app(scope, limited(receive, most, self._settings.max_seconds), answer)
+                await self._app(scope, receive_some, answer)
             except Exception as error:
                 told = as_api_error(error)
                 if not status:
                     await error_response(told, scope)(scope, receive, answer)
         finally:
             self._record(scope, asked, status)
+            for form in asked.files:
+                await form.close()
+            if body is not None:
+                body.close()
 
-    def _most(self, path: str) -> int:
-        """Bytes of a request."""
-        return self._settings.max_upload if path.startswith(_UPLOADS) else self._settings.max_body
+    def _body(self, scope: Scope, headers: Headers, asked: Asked, receive: Receive) -> Body:
+        """The body that is going to be read; refused before that, if its length is said and too much."""
+        settings, upload = self._settings, scope["path"].startswith(_UPLOADS)
+        most = settings.max_upload if upload else settings.max_body
+        if _length(headers) > most:
+            raise too_large(most)
+        client = asked.holder.id or _address(scope)
+        return Body(self._uploads if upload else self._bodies, client, receive, most, settings.max_seconds)
 
     def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:
         """Find out who asks; raises what keeps them out."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from starlette.types import Message, Receive
-
 from akunu.server.auth import Holder
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 
-__all__ = ["RateLimit", "limited", "queue_place", "too_large", "too_long", "too_slow"]
+__all__ = ["Guesses", "RateLimit", "queue_place", "too_long"]
 
 _WRONG_KEYS: Final = 30
 """From one address: so many at once, and so many a minute."""
@@ -113,45 +110,11 @@ class Guesses:
             self._known.popitem(last=False)
 
 
-def too_large(most: int) -> ApiError:
-    """A body has more than `most` bytes."""
-    return ApiError(413, f"the body has more than {most} bytes, the limit of this server")
-
-
-def too_slow(seconds: float) -> ApiError:
-    """A body takes more than `seconds` to arrive."""
-    return ApiError(
-        408, f"the body did not arrive within {seconds:g} s, the limit of this server", code="timeout"
-    )
-
-
 def too_long(seconds: float) -> ApiError:
     """A request takes more than `seconds`."""
     return ApiError(
         504, f"the request takes longer than {seconds:g} s, the limit of this server", code="timeout"
     )
-
-
-def limited(receive: Receive, most: int, seconds: float) -> Receive:
-    """`receive` that takes at most so many bytes of a body, and waits at most so long for its end."""
-    size = 0
-    deadline: float | None = time.monotonic() + seconds
-
-    async def receive_some() -> Message:
-        nonlocal size, deadline
-        try:
-            async with asyncio.timeout(None if deadline is None else deadline - time.monotonic()):
-                message = await receive()
-        except TimeoutError:
-            raise too_slow(seconds) from None
-        size += len(message.get("body", b""))
-        if size > most:
-            raise too_large(most)
-        if not message.get("more_body"):
-            deadline = None  # what comes now is that the client goes away
-        return message
-
-    return receive_some
 
 
 @contextmanager

@@ -1,84 +1,59 @@
-"""Forms with files, `multipart/form-data` (RFC 7578), read from memory: the gate has bounded their size."""
+"""Forms with files, `multipart/form-data` (RFC 7578): a file of more than a MiB is kept on disk meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from email.message import Message
-from email.parser import HeaderParser
 from typing import Final
 
+from starlette.datastructures import FormData
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from akunu.server.errors import ApiError
+from akunu.server.texts import Asked
 
-__all__ = ["FORM", "Part", "read_form"]
+__all__ = ["FORM", "read_form"]
 
 FORM: Final = "multipart/form-data"
 MAX_PARTS: Final = 64
-_HEADERS: Final = 8192
-"""Bytes."""
+MAX_TEXT: Final = 1 << 20
+"""Bytes of a field that is no file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A field of a form.
+class _Parser(MultiPartParser):
+    ended = False
 
-    Attributes
-    ----------
-    name : str
-        Of the field.
-    filename : str or None
-        None for a field that is no file.
-    data : bytes
-        What it holds.
-    """
-
-    name: str
-    filename: str | None
-    data: bytes
+    def on_end(self) -> None:
+        self.ended = True
 
 
-async def read_form(request: Request) -> list[Part]:
-    """The parts of a form, in order.
+async def read_form(request: Request) -> FormData:
+    """The fields of a form, in order; its files are closed with the request.
 
     Raises
     ------
     ApiError
         415: it is no form; 400: it is not whole, or against the rules.
     """
-    head = _headers("content-type: " + request.headers.get("content-type", ""))
-    boundary = head.get_param("boundary")
-    if head.get_content_type() != FORM or not isinstance(boundary, str) or not boundary:
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != FORM or "boundary=" not in kind.lower():
         raise ApiError(
-            415, f"content-type: found {request.headers.get('content-type', 'none')!r}, expected {FORM} with "
-            "a boundary", param="content-type",
+            415, f"content-type: found {kind or 'none'!r}, expected {FORM} with a boundary",
+            param="content-type",
         )  # fmt: skip
+    parser = _Parser(
+        request.headers, request.stream(), max_files=1, max_fields=MAX_PARTS, max_part_size=MAX_TEXT
+    )
     try:
-        body = await request.body()
+        form = await parser.parse()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
-    pieces = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1", "replace"))
-    if len(pieces) < 2 or not pieces[-1].startswith(b"--"):
-        raise _broken("has no end")
-    if len(pieces) - 2 > MAX_PARTS:
-        raise _broken(f"has {len(pieces) - 2} parts, at most {MAX_PARTS} are expected")
-    return [_part(piece) for piece in pieces[1:-1]]
-
-
-def _part(piece: bytes) -> Part:
-    head, separator, data = piece.removeprefix(b"\r\n").partition(b"\r\n\r\n")
-    if not separator or len(head) > _HEADERS:
-        raise _broken("has a part without a head")
-    headers = _headers(head.decode("utf-8", "replace"))
-    name = headers.get_param("name", header="content-disposition")
-    if headers.get_content_disposition() != "form-data" or not isinstance(name, str):
-        raise _broken("has a part without a name")
-    return Part(name, headers.get_filename(), data)
-
-
-def _headers(text: str) -> Message:
-    return HeaderParser().parsestr(text, headersonly=True)
+    except MultiPartException as error:
+        raise _broken(error.message) from error
+    Asked.of(request).files.append(form)
+    if not parser.ended:
+        raise _broken("It has no end.")
+    return form
 
 
 def _broken(why: str) -> ApiError:
-    return ApiError(400, f"the body is no whole form: it {why}", code="invalid_form")
+    return ApiError(400, f"the body is no whole form: {why}", code="invalid_form")

@@ -83,7 +83,9 @@ async def chat(request: Request) -> Response:
     if not fields.messages:
         message: dict[str, Any] = {"message": {"role": "assistant", "content": ""}}
         return await _only_loaded(server, entry, fields, kept, message)
-    parts = _answer(server, Asked.of(request), entry.spec.name, fields.turn())
+    asked = Asked.of(request)
+    turn = await server.beside.sized(asked.bytes, fields.turn)
+    parts = _answer(server, asked, entry.spec.name, turn)
     return await _response(request, fields, parts, _chat_fields)
 
 

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, cast
 
 import msgspec
 from msgspec import Meta
+from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -18,7 +19,7 @@ from akunu.server.fields import Fields, form_fields
 from akunu.server.kinds import SPEECH
 from akunu.server.limits import queue_place, too_long
 from akunu.server.models import Entry
-from akunu.server.multipart import Part, read_form
+from akunu.server.multipart import read_form
 from akunu.server.replies import json_response
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server
@@ -129,37 +130,32 @@ class TranscriptionRequest(TranslationRequest, kw_only=True):
 
 async def transcriptions(request: Request) -> Response:
     """What is said in a recording."""
-    return await _answer(request, _fields(await read_form(request), TranscriptionRequest))
+    return await _answer(request, *_fields(await read_form(request), TranscriptionRequest))
 
 
 async def translations(request: Request) -> Response:
     """What is said in a recording, in English."""
-    return await _answer(request, _fields(await read_form(request), TranslationRequest))
+    return await _answer(request, *_fields(await read_form(request), TranslationRequest))
 
 
-def _fields(parts: list[Part], kind: type[TranslationRequest]) -> TranslationRequest:
+def _fields(form: FormData, kind: type[TranslationRequest]) -> tuple[TranslationRequest, IO[bytes]]:
+    """The fields, and the recording, which is closed with the request."""
     values: dict[str, Any] = {}
-    for part in parts:
-        name = f"{part.name}[]" if f"{part.name}[]" in LISTS else part.name
-        if name == "file":
-            if part.filename is None:
-                raise ApiError(400, "file: expected a file, found a text", param="file", code="invalid_type")
-            value: object = part.data
-        else:
-            try:
-                value = part.data.decode()
-            except UnicodeDecodeError as error:
-                raise ApiError(400, f"{name}: not UTF-8 text", param=name, code="invalid_type") from error
+    for given, value in form.multi_items():
+        name = f"{given}[]" if f"{given}[]" in LISTS else given
+        if isinstance(value, str) == (name == "file"):
+            expected = "a file, found a text" if name == "file" else "a text, found a file"
+            raise ApiError(400, f"{name}: expected {expected}", param=name, code="invalid_type")
         if name in LISTS:
             values.setdefault(name, []).append(value)
         elif name in values:
             raise ApiError(400, f"{name}: it is there twice", param=name, code="invalid_value")
         else:
             values[name] = value
-    data = values.pop("file", None)
+    upload: UploadFile | None = values.pop("file", None)
     # Checked without the recording, which is no text to be converted.
-    fields = form_fields({**values, "file": ""} if data is not None else values, kind)
-    fields.file = data or b""
+    fields = form_fields({**values, "file": ""} if upload is not None else values, kind)
+    assert upload is not None  # a field that has to be there
     if fields.granularities != ("segment",) and fields.response_format != "verbose_json":
         raise ApiError(
             400, f"timestamp_granularities[]: {fields.response_format} has no place for them; expected the "
@@ -173,20 +169,20 @@ def _fields(parts: list[Part], kind: type[TranslationRequest]) -> TranslationReq
     from akunu.speech.options import transcription_options
 
     transcription_options(fields.options())
-    return fields
+    return fields, upload.file
 
 
-async def _answer(request: Request, fields: TranslationRequest) -> Response:
+async def _answer(request: Request, fields: TranslationRequest, recording: IO[bytes]) -> Response:
     server: Server = request.app.state.server
     asked = Asked.of(request)
     asked.stream = fields.streams
     if fields.streams:
         return EventStream(
-            _events(server, asked, fields),
+            _events(server, asked, fields, recording),
             server.settings,
             on_error=lambda error: event({"type": "error", **error_body(error, PATH)}),
         )
-    found = await unless_gone(request, _transcribed(server, asked, fields))
+    found = await unless_gone(request, _transcribed(server, asked, fields, recording))
     if fields.response_format == "json":
         return json_response({"text": found.text, "usage": _usage(found)})
     if fields.response_format == "verbose_json":
@@ -195,16 +191,22 @@ async def _answer(request: Request, fields: TranslationRequest) -> Response:
     return PlainTextResponse(found.to(form))
 
 
-async def _transcribed(server: Server, asked: Asked, fields: TranslationRequest) -> Transcription:
+async def _transcribed(
+    server: Server, asked: Asked, fields: TranslationRequest, recording: IO[bytes]
+) -> Transcription:
     found: list[Transcription] = []
-    async with aclosing(_segments(server, asked, fields, found)) as segments:
+    async with aclosing(_segments(server, asked, fields, recording, found)) as segments:
         async for _ in segments:
             pass
     return found[0]
 
 
 async def _segments(
-    server: Server, asked: Asked, fields: TranslationRequest, found: list[Transcription]
+    server: Server,
+    asked: Asked,
+    fields: TranslationRequest,
+    recording: IO[bytes],
+    found: list[Transcription],
 ) -> AsyncGenerator[Segment, None]:
     """The segments as they come; at their end, `found` gets the whole."""
     async with server.models.use(fields.model, SPEECH) as entry:
@@ -212,7 +214,7 @@ async def _segments(
         with queue_place(entry, 1, server.settings.max_queue):
 
             def opened() -> AsyncSegmentStream:
-                stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(fields.file, **fields.options())
+                stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
             stream = await asyncio.to_thread(opened)  # a grammar takes time to compile
@@ -236,10 +238,12 @@ async def _next(server: Server, asked: Asked, entry: Entry, stream: AsyncSegment
     return segment
 
 
-async def _events(server: Server, asked: Asked, fields: TranslationRequest) -> AsyncGenerator[bytes, None]:
+async def _events(
+    server: Server, asked: Asked, fields: TranslationRequest, recording: IO[bytes]
+) -> AsyncGenerator[bytes, None]:
     found: list[Transcription] = []
     began = False
-    async with aclosing(_segments(server, asked, fields, found)) as segments:
+    async with aclosing(_segments(server, asked, fields, recording, found)) as segments:
         async for segment in segments:
             text = segment.text if began else segment.text.lstrip()
             began = began or bool(text)

@@ -174,7 +174,7 @@ async def chat_completions(request: Request) -> Response:
     server: Server = request.app.state.server
     asked = Asked.of(request)
     fields = await read_fields(request, ChatRequest)
-    turn, warnings = fields.turn()
+    turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
     asked.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("chatcmpl-"),

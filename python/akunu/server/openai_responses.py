@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -33,7 +32,7 @@ async def responses(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, ResponsesRequest)
     asked.stream = bool(fields.stream)
-    answer = _Answer(server, asked, fields)
+    answer = await server.beside.sized(asked.bytes, _Answer, server, asked, fields)
     if fields.stream:
         return EventStream(answer.events(), server.settings, on_error=answer.error)
     return json_response(await unless_gone(request, answer.whole()))
@@ -43,9 +42,11 @@ async def input_tokens(request: Request) -> Response:
     """How many tokens the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
-    turn, _ = fields.turn(_conversation(_previous(server, Asked.of(request), fields)))
+    asked = Asked.of(request)
+    earlier = _conversation(_previous(server, asked, fields))
+    turn, _ = await server.beside.sized(asked.bytes, fields.turn, earlier)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await asyncio.to_thread(prompt_ids, entry.loaded, turn)
+        ids = await server.beside.prompt(asked.bytes, prompt_ids, entry.loaded, turn)
     return json_response({"object": "response.input_tokens", "input_tokens": len(ids)})
 
 

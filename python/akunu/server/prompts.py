@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from akunu.api.model import Model
 from akunu.server.errors import ApiError
-from akunu.tokenizer import Segment
+from akunu.tokenizer import Segment, check_fits
 
 __all__ = ["infill_ids", "prompt_ids"]
 
@@ -25,7 +25,13 @@ def prompt_ids(model: Model, text: str, *, parse_special: bool = True, add_speci
         Read what spells a control token as that token.
     add_special
         Begin with what the model expects before a text (BOS), unless the text begins with it.
+
+    Raises
+    ------
+    ContextLengthError
+        It is so long that it cannot fit.
     """
+    check_fits(model.tokenizer, [text], model.context)
     if not add_special:
         return model.tokenize(text, add_special=False, parse_special=parse_special)
     ids = model.tokenizer.encode_segments([Segment(text, parse_special=parse_special)])
@@ -63,7 +69,10 @@ def infill_ids(model: Model, prefix: str, suffix: str, files: Sequence[tuple[str
     ------
     ApiError
         400: the model has no tokens for it.
+    ContextLengthError
+        The texts are so long that they cannot fit.
     """
+    check_fits(model.tokenizer, [prefix, suffix, *(part for file in files for part in file)], model.context)
 
     def token(mark: str) -> int | None:
         ids = model.tokenize(mark, add_special=False, parse_special=True) if mark else []

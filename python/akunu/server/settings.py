@@ -44,6 +44,9 @@ class Settings:
         Most time for the head of a request.
     max_body : int
         Bytes of a request.
+    max_bodies : int
+        Bytes of all requests that are there, of which a client may have as many as it leaves for others; of
+        recordings, which are on disk, eight times as many.
     max_upload : int
         Bytes of a request with a recording.
     max_queue : int
@@ -81,6 +84,7 @@ class Settings:
     max_connections: int = 1024
     head_seconds: float = 10.0
     max_body: int = 8 << 20
+    max_bodies: int = 256 << 20
     max_upload: int = 25 << 20
     max_queue: int = 64
     max_seconds: float = 600.0

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from akunu.api.model import Model
@@ -16,6 +17,7 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
+from akunu.server.beside import Beside
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
@@ -39,6 +41,7 @@ class Server:
     models: Registry
     meters: Meters
     stored: ResponseStore
+    beside: Beside
     started_at: float
 
 
@@ -50,6 +53,10 @@ class Asked:
     at: float
     holder: Holder = ANYONE
     """Whose key it brought."""
+    bytes: int = 0
+    """Of its body, as far as it has arrived."""
+    files: list[FormData] = field(default_factory=list)
+    """Forms whose files are closed when it has been answered."""
     model: str = "-"
     stream: bool = False
     prompt_tokens: int = 0
@@ -180,7 +187,8 @@ async def texts(
             def streams() -> list[AsyncStream]:
                 return [start(entry.loaded, _seeded(options, i)) for i, start in enumerate(starts)]
 
-            yield [Text(server, entry, stream, asked) for stream in await asyncio.to_thread(streams)]
+            begun = await server.beside.prompt(asked.bytes, streams)
+            yield [Text(server, entry, stream, asked) for stream in begun]
 
 
 def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:

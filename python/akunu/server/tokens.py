@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -13,7 +12,8 @@ from akunu.server.fields import Fields, read_fields
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
-from akunu.server.texts import Server
+from akunu.server.texts import Asked, Server
+from akunu.tokenizer import check_fits
 
 __all__ = [
     "DetokenizeRequest",
@@ -56,9 +56,16 @@ async def tokenize(request: Request) -> Response:
     """The token ids of a text; what looks like a control token in it is text."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TokenizeRequest)
+    size = Asked.of(request).bytes
     async with server.models.use(fields.model, *WITH_TOKENS) as entry:
-        ids = await asyncio.to_thread(entry.loaded.tokenize, fields.text, add_special=fields.add_special)
-        return json_response({"tokens": ids, "count": len(ids), "max_model_len": entry.loaded.context})
+        model = entry.loaded
+
+        def work() -> Response:
+            check_fits(model.tokenizer, [fields.text], model.context, "text")
+            ids = model.tokenize(fields.text, add_special=fields.add_special)
+            return json_response({"tokens": ids, "count": len(ids), "max_model_len": model.context})
+
+        return await server.beside.prompt(size, work)
 
 
 async def detokenize(request: Request) -> Response:
@@ -66,21 +73,29 @@ async def detokenize(request: Request) -> Response:
     server: Server = request.app.state.server
     fields = await read_fields(request, DetokenizeRequest)
     async with server.models.use(fields.model, *WITH_TOKENS) as entry:
-        return json_response({"text": await asyncio.to_thread(entry.loaded.detokenize, fields.tokens)})
+        model = entry.loaded
+        size = Asked.of(request).bytes
+        return await server.beside.prompt(
+            size, lambda: json_response({"text": model.detokenize(fields.tokens)})
+        )
 
 
 async def apply_template(request: Request) -> Response:
     """The prompt of a conversation, as a text and as token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TemplateRequest)
-    messages = prepared(plain_messages(fields.messages))
+    size = Asked.of(request).bytes
+    messages = await server.beside.sized(size, lambda: prepared(plain_messages(fields.messages)))
     tools, _ = chat_tools(fields.tools)
     async with server.models.use(fields.model, TEXT) as entry:
-        template = entry.loaded.chat_template
+        model = entry.loaded
+        template = model.chat_template
 
-        def work() -> dict[str, Any]:
+        def work() -> Response:
+            template.check_fits(messages, model.context)
             segments = template.render(messages, tools=tools or None, variables=fields.chat_template_kwargs)
             prompt = "".join(segment.text for segment in segments)
-            return {"prompt": prompt, "tokens": template.encode_segments(segments)}
+            check_fits(template.tokenizer, [prompt], model.context)
+            return json_response({"prompt": prompt, "tokens": template.encode_segments(segments)})
 
-        return json_response(await asyncio.to_thread(work))
+        return await server.beside.prompt(size, work)

@@ -15,15 +15,17 @@ from akunu.base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from akunu.tokenizer.core import Segment, Tokenizer
     from akunu.tokenizer.detokenizer import StreamingDetokenizer
+    from akunu.tokenizer.lengths import check_fits
     from akunu.tokenizer.vocabulary import TokenType
 
-__all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer"]
+__all__ = ["Segment", "StreamingDetokenizer", "TokenType", "Tokenizer", "check_fits"]
 
 _HOME: Final = {
     "Segment": "akunu.tokenizer.core",
     "StreamingDetokenizer": "akunu.tokenizer.detokenizer",
     "TokenType": "akunu.tokenizer.vocabulary",
     "Tokenizer": "akunu.tokenizer.core",
+    "check_fits": "akunu.tokenizer.lengths",
 }
 
 __getattr__ = lazy_names(__name__, _HOME, globals())

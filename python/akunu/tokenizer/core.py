@@ -6,6 +6,7 @@ import operator
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from akunu._core import bytes_of
@@ -43,6 +44,9 @@ class Segment:
 
 class Encoder(Protocol):
     """Encodes the text before, between and after added tokens."""
+
+    keeps_bytes: bool
+    """The bytes of the tokens are those of the text: none is left out."""
 
     def encode(self, text: str, *, at_start: bool) -> list[int]:
         """Ids of `text`; `at_start`: nothing comes before it, not even an added token."""
@@ -266,6 +270,12 @@ class Tokenizer:
         """`pieces` of the whole vocabulary, by id: made at once, which takes less than one by one."""
         return self._pieces.all()
 
+    @cached_property
+    def longest(self) -> int:
+        """Most bytes of a text that one token stands for."""
+        longest = max(map(len, self.all_pieces()), default=1)
+        return max(1, longest) * (1 if self._encoder.keeps_bytes else _DROPPED)
+
     def token_text(self, token: int) -> str:
         """The token as the vocabulary writes it."""
         _check_id(token, self.vocab_size)
@@ -281,6 +291,9 @@ class Tokenizer:
         """The texts of the control tokens: what a user's text must not be able to write."""
         return self._added_tokens.control_texts
 
+
+_DROPPED = 16
+"""Where a normaliser leaves out white space and the like, a text has no more bytes for each that is left."""
 
 _OUTSIDE = "\U0010ffff"
 _BYTE_OF_CHAR = {

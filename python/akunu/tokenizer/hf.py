@@ -21,6 +21,8 @@ from akunu.base.errors import TokenizerError, UnsupportedError, errors_of
 from akunu.base.json_file import read_object, read_optional
 from akunu.tokenizer.added_files import with_added_tokens
 from akunu.tokenizer.core import Tokenizer
+from akunu.tokenizer.older_files import FILES as OLDER_FILES
+from akunu.tokenizer.older_files import older_tokenizer
 from akunu.tokenizer.pieces import SPACE
 from akunu.tokenizer.templates import Template, template_of
 from akunu.tokenizer.vocabulary import TokenType, Vocabulary
@@ -41,15 +43,8 @@ _DECODERS: Final = frozenset(
     {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "WordPiece"}
 )
 
-_OTHER_FILES: Final = (
-    "tokenizer.model",
-    "sentencepiece.bpe.model",
-    "spiece.model",
-    "vocab.json",
-    "vocab.txt",
-    "tekken.json",
-)
-"""What tokenizers were before, or are elsewhere."""
+_OTHER_FILES: Final = ("spm.model", "tekken.json", "tiktoken.model")
+"""What tokenizers are elsewhere."""
 
 _WHITE_SPACE: Final = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -80,11 +75,15 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
         It is of a kind that Akunu does not have.
     """
     path = folder / "tokenizer.json"
-    if not os.path.lexists(path):
+    data: Mapping[str, Any] | None
+    if os.path.lexists(path):
+        data = read_object(path, limit=LIMIT)
+    else:
+        path, data = folder, older_tokenizer(folder)
+    if data is None:
         if error := other_tokenizer(folder, [file.name for file in folder.glob("*")]):
             raise error
         return None
-    data = read_object(path, limit=LIMIT)
     special = read_optional(folder / "special_tokens_map.json")
     special |= read_optional(folder / "tokenizer_config.json")
     with errors_of(path):
@@ -97,7 +96,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
 def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:
     """What to say where these files have another form of tokenizer only."""
     other = next((name for name in _OTHER_FILES if name in names), None)
-    if other is None or "tokenizer.json" in names:
+    if other is None or {"tokenizer.json", *OLDER_FILES} & set(names):
         return None
     return UnsupportedError(
         f"{where} has {other}, but no tokenizer.json; make it with Transformers: "
@@ -107,6 +106,8 @@ def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError |
 
 class _LibraryEncoder:
     """The `tokenizers` library on text without added tokens, but for those of normalised text."""
+
+    keeps_bytes = False
 
     def __init__(self, data: Mapping[str, Any], vocabulary: Vocabulary) -> None:
         user_defined = frozenset(vocabulary.ids_of_types(frozenset({int(TokenType.USER_DEFINED)})))

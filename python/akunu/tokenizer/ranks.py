@@ -25,6 +25,8 @@ class RankBpe:
         By rank. Every single byte is among them; empty ones are never used.
     """
 
+    keeps_bytes = True
+
     def __init__(self, tokens: Sequence[bytes]) -> None:
         import tokenizers
 

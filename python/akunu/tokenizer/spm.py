@@ -24,6 +24,8 @@ MERGED_TYPES = frozenset({_NORMAL, int(TokenType.UNUSED)})
 class SentencePieceBpe:
     """Encodes text without added tokens, for ``tokenizer.ggml.model = llama``."""
 
+    keeps_bytes = True
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         if vocabulary.scores is None:
             raise TokenizerError(

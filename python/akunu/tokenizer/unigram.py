@@ -20,6 +20,8 @@ __all__ = ["Charsmap", "Unigram", "as_bytes"]
 class Unigram:
     """Encodes text without added tokens."""
 
+    keeps_bytes = False
+
     def __init__(self, vocabulary: Vocabulary, metadata: Mapping[str, object]) -> None:
         from tokenizers.models import Unigram as Model
 

@@ -17,6 +17,8 @@ __all__ = ["WordPiece"]
 class WordPiece:
     """Encodes text without added tokens."""
 
+    keeps_bytes = False
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         import tokenizers
 

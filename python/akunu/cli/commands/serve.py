@@ -141,6 +141,14 @@ _FILE = PathName(exists=True)
     help="How many MiB a request may have.",
 )
 @click.option(
+    "--max-bodies",
+    default=256,
+    show_default=True,
+    type=Integer(1),
+    metavar="MIB",
+    help="How many MiB all requests that are there may have together; one client half of them at most.",
+)
+@click.option(
     "--max-upload",
     default=25,
     show_default=True,
@@ -328,6 +336,7 @@ def _settings(values: dict[str, Any]) -> Settings:
         trusted_proxies=values["trusted_proxy"],
         max_connections=values["max_connections"],
         max_body=values["max_body"] << 20,
+        max_bodies=values["max_bodies"] << 20,
         max_upload=values["max_upload"] << 20,
         max_queue=values["queue"],
         max_seconds=values["max_seconds"],

@@ -11,9 +11,9 @@ from typing import Final
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
+from akunu.server.bodies import Bodies, Body
 from akunu.server.cluster.replica import Call
 from akunu.server.errors import ApiError, as_api_error, error_response
-from akunu.server.limits import limited
 from akunu.server.sse import Gone, unless_disconnected
 
 __all__ = ["Front", "Lost"]
@@ -22,6 +22,8 @@ _log = logging.getLogger("akunu.server")
 
 ATTEMPTS: Final = 5
 """Replicas that a request is given to, one after another, while they die."""
+_BODIES: Final = 32
+"""Times the most bytes of a request that all of them may have."""
 PAUSE_SECONDS: Final = 0.1
 """Before the second attempt; twice that before the third, and so on."""
 
@@ -46,6 +48,7 @@ class Front:
     ) -> None:
         self._ask = ask
         self._max_body = max_body
+        self._bodies = Bodies(_BODIES * max_body)
         self._max_seconds = max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,13 +57,15 @@ class Front:
             return
         if scope["type"] != "http":
             raise RuntimeError(f"found a request of the type {scope['type']!r}, expected http")
+        client = scope["client"][0] if scope.get("client") else "-"
+        arriving = Body(self._bodies, client, receive, self._max_body, self._max_seconds)
         try:
             if scope["path"].startswith("/admin/"):
                 raise ApiError(
                     403, "/admin/: each replica has its own state; use Ray's dashboard", code="cluster"
                 )
             try:
-                body = await Request(scope, limited(receive, self._max_body, self._max_seconds)).body()
+                body = await Request(scope, arriving.receive).body()
             except ClientDisconnect:
                 return
             call = Call(
@@ -76,6 +81,8 @@ class Front:
             return
         except ApiError as error:
             await error_response(error, scope)(scope, receive, send)
+        finally:
+            arriving.close()
 
     async def _answer(self, call: Call, send: Send) -> None:
         for attempt in range(1, ATTEMPTS + 1):

@@ -1,0 +1,365 @@
+"""Attacks on a server, one after another, and what a neighbour notices of each.
+
+    python bench/siege.py                         # ember and ember-speech, about two minutes
+    python bench/siege.py --only prompts bodies
+
+A server with two keys is started. A neighbour asks short questions all the time, first alone and then beside
+each attack. The report has, for each attack, the 50th and 99th percentile of its answers' times, the most
+memory and file descriptors of the server, what it logged, and the statuses that the attacker got.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+KEYS = {"attacker": "attackers-key", "neighbour": "neighbours-key"}
+LONG = "ab cd " * 900_000
+SECONDS = 8.0
+
+
+class Siege:
+    """A server and who attacks it."""
+
+    def __init__(self, url: str, pid: int, log: Path, seconds: float) -> None:
+        self.url, self.pid, self.log, self.seconds = url, pid, log, seconds
+        self.statuses: Counter[str] = Counter()
+        self.port = int(url.rpartition(":")[2])
+
+    async def post(self, path: str, body: object = None, **options: object) -> None:
+        """One request of the attacker."""
+        headers = {"x-api-key": KEYS["attacker"]}
+        async with httpx.AsyncClient(base_url=self.url, timeout=60, trust_env=False, headers=headers) as http:
+            try:
+                answer = await (
+                    http.post(path, json=body) if body is not None else http.post(path, **options)
+                )
+                self.statuses[str(answer.status_code)] += 1
+            except httpx.HTTPError as error:
+                self.statuses[type(error).__name__] += 1
+
+    async def often(self, path: str, make: Callable[[], object], at_a_time: int = 4) -> None:
+        """The same again and again, several at a time."""
+        end = time.monotonic() + self.seconds
+
+        async def one() -> None:
+            while time.monotonic() < end:
+                await self.post(path, make())
+
+        await asyncio.gather(*(one() for _ in range(at_a_time)))
+
+    def memory(self) -> int:
+        """MiB that the server has."""
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
+        return int(found[1]) >> 10 if found else 0
+
+    def descriptors(self) -> int:
+        """Its open files."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+def chat(text: str, **fields: object) -> dict[str, object]:
+    return {"model": "ember", "max_tokens": 4, "messages": [{"role": "user", "content": text}], **fields}
+
+
+async def prompts(siege: Siege) -> None:
+    """Chats of 5 MB."""
+    body = chat(LONG)
+    await siege.often("/v1/chat/completions", lambda: body)
+
+
+async def completions(siege: Siege) -> None:
+    """Prompts of 5 MB."""
+    body = {"model": "ember", "prompt": LONG, "max_tokens": 1}
+    await siege.often("/v1/completions", lambda: body)
+
+
+async def messages(siege: Siege) -> None:
+    """Conversations of 100,000 messages."""
+    body = chat(
+        "",
+        messages=[{"role": "user" if i % 2 == 0 else "assistant", "content": "hi"} for i in range(100_001)],
+    )
+    await siege.often("/v1/chat/completions", lambda: body, 2)
+
+
+async def tokens(siege: Siege) -> None:
+    """`/tokenize`, `count_tokens` and `/apply-template` of 5 MB."""
+    for path, body in (
+        ("/tokenize", {"model": "ember", "text": LONG}),
+        ("/v1/messages/count_tokens", chat(LONG) | {"max_tokens": None}),
+        ("/apply-template", {name: value for name, value in chat(LONG).items() if name != "max_tokens"}),
+    ):
+        body = {name: value for name, value in body.items() if value is not None}
+        await asyncio.gather(*(siege.post(path, body) for _ in range(4)))
+
+
+async def speech(siege: Siege) -> None:
+    """Transcriptions with a prompt of 900 kB and with a grammar of 38 kB."""
+    audio = _silence(1.0)
+    grammar = "start: " + " | ".join(f'"{random.randrange(10**9)} words"' for _ in range(1700))
+    for fields in ({"prompt": LONG[:900_000]}, {"grammar": grammar}, {"hotwords": LONG[:900_000]}):
+        data = {"model": "ember-speech", **fields}
+        for _ in range(3):
+            await siege.post("/v1/audio/transcriptions", data=data, files={"file": ("a.wav", audio)})
+
+
+async def connections(siege: Siege) -> None:
+    """Half a head on 900 connections."""
+    held = await _hold(siege, 900, b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ")
+    await asyncio.sleep(siege.seconds)
+    _release(held)
+
+
+async def bodies(siege: Siege) -> None:
+    """Bodies of 24 MiB and 8 MiB that never end, 30 of each."""
+    held = []
+    for path, kind, size in (
+        ("/v1/audio/transcriptions", "multipart/form-data; boundary=x", 24 << 20),
+        ("/v1/chat/completions", "application/json", 8 << 20),
+    ):
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {KEYS['attacker']}\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
+        )
+        begin = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        held += await _hold(siege, 30, head.encode() + begin + bytes(size - 200))
+    await asyncio.sleep(siege.seconds)
+    _release(held)
+
+
+async def forms(siege: Siege) -> None:
+    """Distinct regular expressions of 2 MB, and grammars that are too large."""
+
+    def regex() -> object:
+        words = "|".join("".join(random.choices("abcdefghijklmnopqrstuvwxyz", k=20)) for _ in range(95_000))
+        return chat("hi", regex=f"({words})")
+
+    for make in (
+        regex,
+        lambda: chat("hi", regex="a{1000000}"),
+        lambda: chat("hi", grammar="start: " + '"a" ' * 200_000),
+    ):
+        for _ in range(3):
+            await siege.post("/v1/chat/completions", make())
+
+
+async def small_forms(siege: Siege) -> None:
+    """Distinct schemas of 20 kB."""
+
+    def schema() -> object:
+        properties = {f"p{random.randrange(10**9)}": {"type": "string", "maxLength": 99} for _ in range(300)}
+        return chat("hi", response_format={"type": "json_schema", "json_schema": {
+            "name": "a", "schema": {"type": "object", "properties": properties}}})  # fmt: skip
+
+    await siege.often("/v1/chat/completions", schema)
+
+
+async def queue(siege: Siege) -> None:
+    """80 long texts at a time."""
+    body = chat("Tell me a story", max_tokens=1900, logit_bias={"0": -100, "2": -100})
+
+    async def one() -> None:
+        try:
+            async with asyncio.timeout(siege.seconds):
+                await siege.post("/v1/chat/completions", body)
+        except TimeoutError:
+            siege.statuses["left"] += 1
+
+    await asyncio.gather(*(one() for _ in range(80)))
+
+
+async def responses(siege: Siege) -> None:
+    """Stored responses."""
+    await siege.often(
+        "/v1/responses", lambda: {"model": "ember", "input": "x" * 2000, "max_output_tokens": 1}, 2
+    )
+
+
+async def keys(siege: Siege) -> None:
+    """Wrong keys."""
+    end = time.monotonic() + siege.seconds
+    async with httpx.AsyncClient(base_url=siege.url, trust_env=False, timeout=60) as http:
+        while time.monotonic() < end:
+            answer = await http.get("/v1/models", headers={"x-api-key": f"wrong{random.random()}"})
+            siege.statuses[str(answer.status_code)] += 1
+
+
+ATTACKS = (
+    connections,
+    prompts,
+    completions,
+    messages,
+    tokens,
+    speech,
+    bodies,
+    forms,
+    small_forms,
+    responses,
+    keys,
+    queue,
+)
+
+
+def _silence(seconds: float) -> bytes:
+    data = bytes(2 * int(16000 * seconds))
+    head = b"RIFF" + (36 + len(data)).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
+    head += (
+        b"\x01\x00\x01\x00"
+        + (16000).to_bytes(4, "little")
+        + (32000).to_bytes(4, "little")
+        + b"\x02\x00\x10\x00"
+    )
+    return head + b"data" + len(data).to_bytes(4, "little") + data
+
+
+async def _hold(siege: Siege, n: int, data: bytes) -> list[socket.socket]:
+    def one() -> socket.socket | None:
+        try:
+            sock = socket.create_connection(("127.0.0.1", siege.port), timeout=5)
+        except OSError as error:
+            siege.statuses[type(error).__name__] += 1
+            return None
+        try:
+            sock.sendall(data)
+        except OSError as error:
+            siege.statuses[type(error).__name__] += 1
+        return sock
+
+    return [sock for sock in await asyncio.gather(*(asyncio.to_thread(one) for _ in range(n))) if sock]
+
+
+def _release(held: list[socket.socket]) -> None:
+    for sock in held:
+        sock.close()
+
+
+async def neighbour(siege: Siege, over: asyncio.Event) -> tuple[list[float], Counter[str]]:
+    """Short questions, one after another, on connections as they come."""
+    times, failed = [], Counter[str]()
+    headers = {"x-api-key": KEYS["neighbour"]}
+    async with httpx.AsyncClient(base_url=siege.url, timeout=30, trust_env=False, headers=headers) as http:
+        while not over.is_set():
+            at = time.perf_counter()
+            try:
+                answer = await http.post("/v1/chat/completions", json=chat("What is 2+2?"))
+                if answer.status_code != 200:
+                    failed[str(answer.status_code)] += 1
+            except httpx.HTTPError as error:
+                failed[type(error).__name__] += 1
+            times.append(time.perf_counter() - at)
+            await asyncio.sleep(0.02)
+    return times, failed
+
+
+async def observed(siege: Siege, attack: Callable[[Siege], Awaitable[None]] | None) -> dict[str, object]:
+    """What there was to see during an attack, which runs in a process of its own."""
+    logged = siege.log.stat().st_size
+    over = asyncio.Event()
+    watching = asyncio.create_task(neighbour(siege, over))
+    most = {"MiB": 0, "files": 0}
+
+    async def measure() -> None:
+        while True:
+            most["MiB"], most["files"] = (
+                max(most["MiB"], siege.memory()),
+                max(most["files"], siege.descriptors()),
+            )
+            await asyncio.sleep(0.05)
+
+    measuring = asyncio.create_task(measure())
+    said = ""
+    if attack is None:
+        await asyncio.sleep(siege.seconds)
+    else:
+        command = ["--attack", attack.__name__, siege.url, str(siege.pid), str(siege.seconds)]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, *command, stdout=subprocess.PIPE
+        )
+        said = (await process.communicate())[0].decode().strip()
+    over.set()
+    times, failed = await watching
+    measuring.cancel()
+    times.sort()
+    return {
+        "asked": len(times),
+        "p50": times[len(times) // 2],
+        "p99": times[int(len(times) * 0.99)],
+        "failed": dict(failed),
+        **most,
+        "log": siege.log.stat().st_size - logged,
+        "attacker": said,
+    }
+
+
+@contextmanager
+def server(log: Path) -> Iterator[tuple[str, int]]:
+    """`akunu serve` with two keys."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "keys"
+        file.write_text("".join(f"{key} {name}\n" for name, key in KEYS.items()))
+        code = "from akunu.cli import main; import sys; sys.exit(main(sys.argv[1:]))"
+        options = ["ember", "ember-speech", "--port", "0", "-t", "1", "--api-key-file", str(file)]
+        with log.open("wb") as output:
+            process = subprocess.Popen([sys.executable, "-c", code, "serve", *options], stderr=output)
+        try:
+            while not (found := re.search(r"at (http://[^\]]+)\]", log.read_text(errors="replace"))):
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+            yield found[1], process.pid
+        finally:
+            process.terminate()
+            process.wait(40)
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    if sys.argv[1:2] == ["--attack"]:
+        name, url, pid, seconds = sys.argv[2:]
+        siege = Siege(url, int(pid), Path(os.devnull), float(seconds))
+        asyncio.run(globals()[name](siege))
+        print(json.dumps(siege.statuses))
+        return
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="*", choices=[attack.__name__ for attack in ATTACKS])
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, server(log := Path(folder) / "log") as (url, pid):
+        siege = Siege(url, pid, log, chosen.seconds)
+        heads = ("", "asked", "p50 ms", "p99 ms", "MiB", "files", "log kB")
+        print("{:14}{:>6}{:>8}{:>8}{:>6}{:>6}{:>8}  failed, attacker".format(*heads))
+        for attack in (
+            None,
+            *(each for each in ATTACKS if not chosen.only or each.__name__ in chosen.only),
+            None,
+        ):
+            found = asyncio.run(observed(siege, attack))
+            name = attack.__name__ if attack else "quiet"
+            print(
+                f"{name:14}{found['asked']:6}{found['p50'] * 1e3:8.1f}{found['p99'] * 1e3:8.1f}"
+                f"{found['MiB']:6}{found['files']:6}{found['log'] / 1e3:8.1f}  "
+                f"{found['failed'] or '-'} {found['attacker']}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

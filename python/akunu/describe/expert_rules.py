@@ -1,0 +1,253 @@
+"""The tensors of experts and of delta nets, in each way that files store them; which layers have experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from akunu.describe.tensor_rules import LayerNumbers, TensorRule
+
+__all__ = [
+    "BIASED_EXPERTS",
+    "DELTA_NET",
+    "expert_layers",
+    "expert_rules",
+    "shared_rules",
+    "stored_rules",
+]
+
+_B, _H = "blk.{n}.", "layers.{n}."
+_PARTS = (("gate", "expert_dim", "dim"), ("up", "expert_dim", "dim"), ("down", "dim", "expert_dim"))
+_GGUF_EXPERTS = _B + "ffn_{part}_exps.weight"
+
+
+def _apart(
+    source: str = "", hf: str = "", parts: Sequence[str] = ("gate", "up", "down")
+) -> tuple[TensorRule, ...]:
+    """The matrices of the experts; `{part}` in a checkpoint's name stands for one of `parts`."""
+    return tuple(
+        TensorRule(
+            source.replace("{part}", own),
+            hf.replace("{part}", part),
+            ((f"experts_{own}", rows),),
+            cols,
+            count="n_experts",
+        )
+        for part, (own, rows, cols) in zip(parts, _PARTS, strict=True)
+    )
+
+
+def _fused(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -> tuple[TensorRule, ...]:
+    """The same where gate and up are one matrix of each expert."""
+    return (
+        TensorRule(
+            source[0],
+            hf[0],
+            (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+            "dim",
+            count="n_experts",
+        ),
+        TensorRule(source[1], hf[1], (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    )
+
+
+def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
+    return TensorRule(source, hf, ((name, rows),), cols, optional)
+
+
+def expert_rules(
+    place: str = "mlp.",
+    router: str = "gate",
+    parts: Sequence[str] = ("gate_proj", "up_proj", "down_proj"),
+    choice_bias: str = "",
+) -> tuple[TensorRule, ...]:
+    """The router and the experts of a layer.
+
+    Parameters
+    ----------
+    place, router, parts
+        A checkpoint's names: what stands before the others, that of the router, and those of an expert's
+        matrices.
+    choice_bias
+        Its name of the bias that only chooses, where there is one.
+    """
+    bias = TensorRule(
+        _B + "exp_probs_b.bias", _H + place + choice_bias, (("router_choice_bias", "n_experts"),), None, True
+    )
+    return (
+        _matrix(_B + "ffn_gate_inp.weight", f"{_H}{place}{router}.weight", "router", "n_experts", "dim"),
+        *((bias,) if choice_bias else ()),
+        *_apart(_GGUF_EXPERTS, _H + place + "experts.{e}.{part}.weight", parts),
+    )
+
+
+def shared_rules(place: str = "mlp.shared_experts.", gate: str = "") -> tuple[TensorRule, ...]:
+    """The expert that all rows share, by a checkpoint's names of it and of its gate, if it has one."""
+    found = tuple(
+        _matrix(
+            f"{_B}ffn_{part}_shexp.weight", f"{_H}{place}{part}_proj.weight", f"shared_{part}", rows, cols
+        )
+        for part, rows, cols in (
+            ("gate", "shared_dim", "dim"),
+            ("up", "shared_dim", "dim"),
+            ("down", "dim", "shared_dim"),
+        )
+    )
+    if not gate:
+        return found
+    return (_matrix(_B + "ffn_gate_inp_shexp.weight", _H + gate, "shared_router", "one", "dim"), *found)
+
+
+# In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.
+BIASED_EXPERTS: Final = (
+    _matrix(_B + "ffn_gate_inp.weight", _H + "mlp.router.weight", "router", "n_experts", "dim"),
+    TensorRule(_B + "ffn_gate_inp.bias", _H + "mlp.router.bias", (("router_bias", "n_experts"),)),
+    *_apart(_GGUF_EXPERTS),
+    *(
+        TensorRule(f"{_B}ffn_{part}_exps.bias", "", ((f"experts_{part}_bias", rows),), count="n_experts")
+        for part, rows, _ in _PARTS
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj",
+        (("experts_gate", "expert_dim"), ("experts_up", "expert_dim")),
+        "dim",
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule(
+        "",
+        _H + "mlp.experts.gate_up_proj_bias",
+        (("experts_gate_bias", "expert_dim"), ("experts_up_bias", "expert_dim")),
+        count="n_experts",
+        interleaved=True,
+    ),
+    TensorRule("", _H + "mlp.experts.down_proj", (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    TensorRule("", _H + "mlp.experts.down_proj_bias", (("experts_down_bias", "dim"),), count="n_experts"),
+)
+"""Router and experts of gpt-oss, all with biases."""
+
+
+def _delta(name: str, hf: str, part: str, rows: str, cols: str) -> TensorRule:
+    return _matrix(f"{_B}{name}.weight", f"{_H}linear_attn.{hf}.weight", part, rows, cols)
+
+
+_DELTA_PROJECTIONS = (
+    _delta("attn_qkv", "in_proj_qkv", "delta_qkv", "delta_channels", "dim"),
+    _delta("attn_gate", "in_proj_z", "delta_z", "delta_values", "dim"),
+)
+_DELTA_GATES = (
+    _delta("ssm_beta", "in_proj_b", "delta_b", "delta_value_heads", "dim"),
+    _delta("ssm_alpha", "in_proj_a", "delta_a", "delta_value_heads", "dim"),
+)
+DELTA_NET: Final = (
+    *_DELTA_PROJECTIONS,
+    *_DELTA_GATES,
+    _delta("ssm_conv1d", "conv1d", "delta_conv", "delta_channels", "delta_taps"),
+    # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
+    TensorRule(_B + "ssm_a", _H + "linear_attn.A_log", (("delta_decay", "delta_value_heads"),)),
+    TensorRule(_B + "ssm_dt.bias", _H + "linear_attn.dt_bias", (("delta_dt_bias", "delta_value_heads"),)),
+    TensorRule(_B + "ssm_norm.weight", _H + "linear_attn.norm.weight", (("delta_norm", "delta_value_dim"),)),
+    _delta("ssm_out", "out_proj", "delta_output", "dim", "delta_values"),
+)
+"""A gated delta net."""
+
+
+def _by_key_head(source: str, hf: str, *parts: tuple[str, str]) -> TensorRule:
+    """A matrix that has, for each key head, the rows of that head's parts."""
+    return TensorRule(source, hf, parts, "dim", count="delta_key_heads", flat=True)
+
+
+_Form = tuple[TensorRule, ...]
+
+# Other ways to store the same: gate and up of the experts in one, each expert a tensor of its own in files
+# before 2024; Transformers' own since its version 5, MLX. Qwen 3 Next's projections of delta nets.
+_GGUF_FORMS: Final[Sequence[_Form]] = (
+    _fused(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
+    _apart(source=_B + "ffn_{part}.{e}.weight"),
+    (
+        _by_key_head(
+            _B + "ssm_in.weight",
+            "",
+            ("delta_q", "delta_key_dim"),
+            ("delta_k", "delta_key_dim"),
+            ("delta_v", "delta_group_values"),
+            ("delta_z", "delta_group_values"),
+        ),
+    ),
+    (
+        _by_key_head(
+            _B + "ssm_ba.weight", "", ("delta_b", "delta_group_heads"), ("delta_a", "delta_group_heads")
+        ),
+    ),
+)
+_HF_FORMS: Final[Sequence[_Form]] = (
+    _fused(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
+    _fused(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
+    _apart(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
+    _apart(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
+    (
+        _by_key_head(
+            "",
+            _H + "linear_attn.in_proj_qkvz.weight",
+            ("delta_q", "delta_key_dim"),
+            ("delta_k", "delta_key_dim"),
+            ("delta_v", "delta_group_values"),
+            ("delta_z", "delta_group_values"),
+        ),
+    ),
+    (
+        _by_key_head(
+            "",
+            _H + "linear_attn.in_proj_ba.weight",
+            ("delta_b", "delta_group_heads"),
+            ("delta_a", "delta_group_heads"),
+        ),
+    ),
+)
+_STORED_APART: Final[Sequence[frozenset[str]]] = (
+    frozenset({"experts_gate", "experts_up", "experts_down"}),
+    frozenset(name for rule in _DELTA_PROJECTIONS for name, _ in rule.parts),
+    frozenset(name for rule in _DELTA_GATES for name, _ in rule.parts),
+)
+"""What the forms are forms of, by the canonical names of the usual one."""
+
+
+def stored_rules(
+    rules: Iterable[TensorRule], has: Callable[[str], bool], layer: int, *, hf: bool = False
+) -> tuple[TensorRule, ...]:
+    """The rules of a layer, with those of experts and delta nets as the file stores them.
+
+    `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
+    """
+    found = tuple(rule for rule in rules if (rule.hf if hf else rule.source))
+
+    def present(form: _Form) -> bool:
+        name = form[0].hf if hf else form[0].source
+        return has(name.replace("{n}", str(layer)).replace("{e}", "0"))
+
+    for names in _STORED_APART:
+        own = tuple(rule for rule in found if rule.parts[0][0] in names)
+        if not own or present(own):
+            continue
+        for form in _HF_FORMS if hf else _GGUF_FORMS:
+            makes = {name for rule in form for name, _ in rule.parts}
+            if makes & names and present(form):
+                found = (*(rule for rule in found if rule not in own), *form)
+                break
+    return found
+
+
+def expert_layers(numbers: LayerNumbers, n_layers: int) -> list[bool]:
+    """Which layers have experts: all, but the first ones and between some that the file names."""
+    if numbers.integer("n_experts") == 0:
+        return [False] * n_layers
+    types = numbers.get("mlp_layer_types")
+    if isinstance(types, list) and len(types) == n_layers:
+        return [kind != "dense" for kind in types]
+    dense = numbers.get("mlp_only_layers")
+    skipped = dense if isinstance(dense, list) else []
+    first, step = numbers.integer("dense_lead"), numbers.integer("expert_step") or 1
+    last = numbers.integer("expert_last")
+    end = n_layers if last < 0 else last + 1
+    return [n not in skipped and first <= n < end and (n + 1) % step == 0 for n in range(n_layers)]

@@ -1,0 +1,111 @@
+"""How a model chooses experts: as its file says, or else as its architecture does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import ExpertRouter
+from akunu.describe.config_numbers import Numbers, shown
+from akunu.describe.tensor_rules import Architecture, Gate, Gating
+
+__all__ = ["expert_keys", "gguf_router", "hf_gate", "hf_router"]
+
+_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
+"""By `expert_gating_func`, which counts from 1."""
+
+_HF_GATINGS: Final[Mapping[str, tuple[Gating, ...]]] = {
+    "softmax": ("softmax", "softmax_chosen"),
+    "sigmoid": ("sigmoid",),
+    "sqrtsoftplus": ("sqrt_softplus",),
+}
+"""By `scoring_func`."""
+
+_GROUP_TOP: Final = 2
+"""A group is as good as the sum of its so many best experts."""
+
+
+def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
+    """The keys of experts that a GGUF file of the architecture may have, of a model of these numbers."""
+    if arch.router is None:
+        return ()
+    counts = ("expert_count", "expert_used_count")
+    if numbers.integer("n_experts") == 0:
+        return counts
+    return (
+        *counts,
+        "expert_group_count",
+        "expert_group_used_count",
+        "leading_dense_block_count",
+        "interleave_moe_layer_step",
+        *(("expert_shared_count",) if arch.shares_expert else ()),
+    )
+
+
+def gguf_router(arch: Architecture, numbers: Numbers, raw: Mapping[str, object]) -> ExpertRouter | None:
+    """That of a GGUF file, of whose keys `raw` has the values, without the architecture's prefix."""
+    if arch.router is None:
+        return None
+    rule = arch.router
+    code = raw.get("expert_gating_func")
+    if code is not None and code != 0:
+        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
+            raise UnsupportedError(
+                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
+                f"{', '.join(_GATINGS)}"
+            )
+        rule = dataclasses.replace(rule, gating=_GATINGS[code - 1])
+    flag = raw.get("expert_weights_norm")
+    if isinstance(flag, bool):
+        rule = dataclasses.replace(rule, renormalise=flag)
+    return _with_numbers(ExpertRouter(**dataclasses.asdict(rule)), numbers)
+
+
+def hf_router(arch: Architecture, numbers: Numbers, renormalise: bool | None) -> ExpertRouter | None:
+    """That of a folder. `renormalise`: as its class does by the configuration; None: always as the class."""
+    if arch.router is None:
+        return None
+    rule = arch.router
+    function = numbers.get("scoring_func")
+    if function is not None and rule.gating not in _HF_GATINGS.get(str(function), ()):
+        raise UnsupportedError(
+            f"{numbers.shown_key('scoring_func')}: found {shown(function)}, but the router of a "
+            f"{numbers.owner} model is of kind {rule.gating}"
+        )
+    if renormalise is not None:
+        rule = dataclasses.replace(rule, renormalise=renormalise)
+    if numbers.has("expert_sum_min"):
+        rule = dataclasses.replace(rule, sum_min=numbers.real("expert_sum_min"))
+    return _with_numbers(ExpertRouter(**dataclasses.asdict(rule)), numbers)
+
+
+def _with_numbers(router: ExpertRouter, numbers: Numbers) -> ExpertRouter:
+    """The same with the scale and the groups that both kinds of files have."""
+    router = dataclasses.replace(router, scale=numbers.real("expert_scale"))
+    groups = numbers.integer("expert_groups")
+    if groups <= 1:
+        return router
+    used, experts = numbers.integer("expert_groups_used"), numbers.integer("n_experts")
+    if experts % groups or experts // groups < _GROUP_TOP:
+        raise ModelFileError(
+            f"{numbers.name('expert_groups')}: found {groups}, expected a divisor of the {experts} experts "
+            f"that leaves {_GROUP_TOP} or more in each"
+        )
+    if not 1 <= used <= groups:
+        raise ModelFileError(
+            f"{numbers.name('expert_groups_used')}: found {used}, expected 1 to the {groups} groups"
+        )
+    return dataclasses.replace(router, groups=groups, groups_used=used, group_top=_GROUP_TOP)
+
+
+def hf_gate(arch: Architecture, numbers: Numbers) -> Gate:
+    """How the model's experts are gated; only a class that clamps reads how."""
+    if arch.gate == Gate():
+        return arch.gate
+    return dataclasses.replace(
+        arch.gate,
+        limit=numbers.real("swiglu_limit", default=arch.gate.limit),
+        sharpness=numbers.real("swiglu_alpha", default=arch.gate.sharpness),
+    )

@@ -1,0 +1,145 @@
+"""The bodies of requests: how much of them may be there at a time, and how fast one has to arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from starlette.types import Message, Receive
+
+from akunu.server.errors import ApiError
+
+__all__ = ["Bodies", "Body", "too_large"]
+
+WINDOW_SECONDS: Final = 10.0
+WINDOW_BYTES: Final = 10 << 10
+"""In each such time so much of a body has to arrive, or its end."""
+
+
+class Bodies:
+    """The bodies that are there, from their first byte until their request is answered.
+
+    Each client may have as many bytes as are left for others: one alone half of all, two a third each.
+
+    Parameters
+    ----------
+    most
+        Bytes of all.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    @property
+    def bytes(self) -> int:
+        """What is there now."""
+        return self._held.total()
+
+    def take(self, client: str, size: int) -> None:
+        """Keep more bytes of a client.
+
+        Raises
+        ------
+        ApiError
+            503: there is no room for them now.
+        """
+        if size and self._held[client] + size > self._most - self.bytes - size:
+            raise ApiError(503, "too much is being sent to this server at a time", code="busy", retry_after=2)
+        self._held[client] += size
+
+    def give(self, client: str, size: int) -> None:
+        """They are no longer there."""
+        self._held[client] -= size
+        if self._held[client] <= 0:
+            del self._held[client]
+
+
+class Body:
+    """One of them.
+
+    Parameters
+    ----------
+    bodies
+        Those that it is one of.
+    client
+        Who sends it.
+    receive
+        Of the application.
+    most, seconds
+        Bytes that it may have, and time until its end.
+    """
+
+    def __init__(
+        self,
+        bodies: Bodies,
+        client: str,
+        receive: Receive,
+        most: int,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.size = 0
+        """Bytes that have arrived."""
+        self._bodies = bodies
+        self._client = client
+        self._receive = receive
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._deadline = clock() + seconds
+        self._window_from, self._window_end = 0, clock() + WINDOW_SECONDS
+        self._whole = False
+
+    async def receive(self) -> Message:
+        """The next message.
+
+        Raises
+        ------
+        ApiError
+            408: the body takes too long; 413: it has too many bytes; 503: with the others it has.
+        """
+        if self._whole:  # what comes now is that the client goes away
+            return await self._receive()
+        message: Message | None = None
+        while message is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(self._window_end, self._deadline) - self._clock()):
+                    message = await self._receive()
+            size = len(message.get("body", b"")) if message else 0
+            self._whole = message is not None and not message.get("more_body")
+            if self.size + size > self._most:
+                raise too_large(self._most)
+            self._bodies.take(self._client, size)
+            self.size += size
+            self._check_pace()
+        return message
+
+    def _check_pace(self) -> None:
+        now = self._clock()
+        if self._whole or now < min(self._window_end, self._deadline):
+            return
+        if now >= self._deadline:
+            raise ApiError(
+                408, f"the body did not arrive within {self._seconds:g} s, the limit of this server",
+                code="timeout",
+            )  # fmt: skip
+        if self.size - self._window_from < WINDOW_BYTES:
+            raise ApiError(
+                408, f"the body arrives too slowly: less than {WINDOW_BYTES} bytes in {WINDOW_SECONDS:g} s",
+                code="timeout",
+            )  # fmt: skip
+        self._window_from, self._window_end = self.size, now + WINDOW_SECONDS
+
+    def close(self) -> None:
+        """Its request is answered."""
+        self._bodies.give(self._client, self.size)
+
+
+def too_large(most: int) -> ApiError:
+    """A body has more than `most` bytes."""
+    return ApiError(413, f"the body has more than {most} bytes, the limit of this server")

@@ -1,0 +1,356 @@
+"""Random models of families with experts, as Transformers saves them, in every kind of file.
+
+Names and shapes of the tensors, and `config.json`, are what `save_pretrained` wrote (tests/data/families).
+The values come from a seed and each tensor's name. So `tools/make_golden.py` can load the very same folder in
+Transformers once, and the tests need neither torch nor Transformers. Names in a GGUF file are gguf-py's.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+
+from formats.safetensors_bytes import write_tensors
+
+from . import convert
+
+__all__ = [
+    "ALL",
+    "FAMILIES_DIR",
+    "Family",
+    "gguf_tensors",
+    "keys",
+    "saved",
+    "weights",
+    "write_folder",
+    "write_gguf",
+]
+
+FAMILIES_DIR = Path(__file__).resolve().parents[1] / "data" / "families"
+
+Array = npt.NDArray[np.float32]
+Arrays = dict[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """One model.
+
+    Attributes
+    ----------
+    name, seed, arch
+        Its name here, the seed of its weights, and its architecture in a GGUF file.
+    hf
+        Transformers' prefix of the classes of the configuration and of the model.
+    settings
+        What the configuration is made from.
+    keys
+        Keys of the GGUF file besides those that all have.
+    zero_centred
+        Norms multiply by 1 + w in a folder.
+    """
+
+    name: str
+    seed: int
+    arch: str
+    hf: str
+    settings: Mapping[str, Any]
+    keys: Mapping[str, object] = field(default_factory=dict)
+    zero_centred: bool = False
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the vocabulary."""
+        return int(self.settings["vocab_size"])
+
+
+_SIZES: Mapping[str, Any] = {
+    "hidden_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 160,
+    "vocab_size": 299,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+}
+_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64}
+_EXPERT_KEYS = {"expert_count": 8, "expert_used_count": 3, "expert_feed_forward_length": 64}
+_DELTA = {
+    "num_hidden_layers": 4,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_conv_kernel_dim": 4,
+    "shared_expert_intermediate_size": 76,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25},
+}
+_DELTA_KEYS = {
+    "full_attention_interval": 4,
+    "rope.dimension_count": 8,
+    "rope.dimension_sections": [2, 1, 1, 0],
+    "expert_shared_feed_forward_length": 76,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+    "ssm.inner_size": 192,
+    "ssm.state_size": 32,
+    "ssm.time_step_rank": 6,
+}
+
+_ROWS = (
+    Family(
+        "qwen35moe", 41, "qwen35moe", "Qwen3_5Moe", {**_SIZES, **_EXPERTS, **_DELTA},
+        {**_EXPERT_KEYS, **_DELTA_KEYS}, zero_centred=True,
+    ),
+    Family(
+        "qwen3next", 42, "qwen3next", "Qwen3Next", {**_SIZES, **_EXPERTS, **_DELTA},
+        {**_EXPERT_KEYS, **_DELTA_KEYS}, zero_centred=True,
+    ),
+    Family(
+        "glm4moe", 43, "glm4moe", "Glm4Moe",
+        {
+            **_SIZES, "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
+            "n_shared_experts": 2, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7,
+            "first_k_dense_replace": 1, "attention_bias": True, "use_qk_norm": True, "num_mtp_layers": 0,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+        },
+        {
+            **_EXPERT_KEYS, "expert_shared_count": 2, "expert_group_count": 4, "expert_group_used_count": 2,
+            "expert_weights_scale": 1.7, "expert_weights_norm": True, "expert_gating_func": 2,
+            "leading_dense_block_count": 1, "rope.dimension_count": 16, "nextn_predict_layers": 0,
+        },
+    ),
+    Family(
+        "minimax_m2", 44, "minimax-m2", "MiniMaxM2",
+        {
+            **_SIZES, "num_local_experts": 8, "num_experts_per_tok": 3, "intermediate_size": 64,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+        },
+        {**_EXPERT_KEYS, "expert_gating_func": 2, "rope.dimension_count": 16},
+    ),
+)  # fmt: skip
+ALL = {row.name: row for row in _ROWS}
+"""The models, by name."""
+
+
+def saved(family: Family) -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """`config.json`, and the shape of each tensor, as Transformers saved them."""
+    found = json.loads((FAMILIES_DIR / f"{family.name}.json").read_text())
+    return found["config"], found["shapes"]
+
+
+@functools.cache
+def weights(family: Family) -> Arrays:
+    """The random weights under the names of the folder. They are shared: don't change them."""
+    return made(family, saved(family)[1])
+
+
+def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
+    """Weights of these shapes, such that every part matters (see `tiny.weights`)."""
+    rng = np.random.RandomState(family.seed)
+
+    def normal(*shape: int) -> npt.NDArray[np.float64]:
+        n, reach = 4, 1 << 20
+        sums = rng.randint(-reach, reach, (n, *shape), dtype=np.int64).sum(axis=0)
+        return np.asarray(sums / (reach * np.sqrt(n / 3)))
+
+    def values(name: str, shape: list[int]) -> npt.NDArray[np.float64]:
+        x = normal(*shape)
+        for part, gain in (
+            ("conv1d", 0.6),
+            ("e_score_correction_bias", 0.2),
+            (".bias", 0.3),
+            ("dt_bias", 0.3),
+        ):
+            if part in name:
+                return gain * x
+        if "A_log" in name:
+            return np.linspace(-4, 1, shape[0])
+        if "norm" in name:
+            # Attention scores that are neither flat nor one-hot.
+            gain = 1.4 if "q_norm" in name or "k_norm" in name else 1.0
+            plain = not family.zero_centred or "linear_attn" in name
+            return (gain if plain else gain - 1) + 0.2 * x
+        gains = {
+            "embed_tokens": 2.4,
+            "lm_head": 3.0,
+            "gate.weight": 1.5,
+            "o_proj": 1.5,
+            "down_proj": 2.0,
+            "w2": 2.0,
+        }
+        gain = next((gain for part, gain in gains.items() if part in name), 1.4)
+        return x * (gain / np.sqrt(shape[-1]))
+
+    return {name: values(name, shape).astype(np.float32) for name, shape in sorted(shapes.items())}
+
+
+def write_folder(
+    family: Family,
+    folder: Path,
+    change: Callable[[Arrays], Mapping[str, Array]] | None = None,
+    **settings: object,
+) -> Path:
+    """Write the model as a folder, with other tensors and settings if there are such."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(saved(family)[0] | settings))
+    arrays = change(dict(weights(family))) if change else weights(family)
+    write_tensors(
+        folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
+    )
+    return folder
+
+
+def mlx(family: Family, arrays: Arrays) -> Arrays:
+    """What mlx-lm makes of a folder's tensors."""
+    out: Arrays = {}
+    for name, array in stacked(arrays).items():
+        if name.endswith("conv1d.weight"):
+            array = array.swapaxes(1, 2)
+        elif family.zero_centred and "norm" in name and "linear_attn" not in name:
+            array = array + np.float32(1)
+        out[name.replace("_exps.weight", "_proj.weight").replace(".experts.", ".switch_mlp.")] = array
+    return out
+
+
+def stacked(arrays: Mapping[str, Array]) -> Arrays:
+    """The same with all experts of a layer in one tensor `….experts.{gate,up,down}_exps.weight`."""
+    out: Arrays = {}
+    parts = {
+        "w1": "gate",
+        "w3": "up",
+        "w2": "down",
+        "gate_proj": "gate",
+        "up_proj": "up",
+        "down_proj": "down",
+    }
+    for name, array in arrays.items():
+        place, found, rest = name.partition(".experts.")
+        if not found:
+            out[name] = array
+        elif rest == "gate_up_proj":
+            out[f"{place}.experts.gate_exps.weight"], out[f"{place}.experts.up_exps.weight"] = np.split(
+                array, 2, 1
+            )
+        elif rest == "down_proj":
+            out[f"{place}.experts.down_exps.weight"] = array
+        elif rest.startswith("0."):
+            count = sum(n.startswith(f"{place}.experts.") and n.endswith(rest[1:]) for n in arrays)
+            part = parts[rest.split(".")[1]]
+            own = [arrays[f"{place}.experts.{e}{rest[1:]}"] for e in range(count)]
+            out[f"{place}.experts.{part}_exps.weight"] = np.stack(own)
+    return out
+
+
+def gguf_tensors(family: Family) -> Arrays:
+    """The tensors of llama.cpp's file."""
+    arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
+    names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
+    out: Arrays = {}
+    for name, whole in stacked(weights(family)).items():
+        for own, array in _converted(family, name.replace("language_model.", ""), whole):
+            if "_exps.weight" in own:
+                layer, part = own.split(".")[2], own.rpartition(".experts.")[2].partition("_")[0]
+                out[f"blk.{layer}.ffn_{part}_exps.weight"] = array
+                continue
+            own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
+            found = names.get_name(own, (".weight", ".bias"))
+            if found is None and own.endswith("e_score_correction_bias"):
+                found = f"blk.{own.split('.')[2]}.exp_probs_b.bias"
+            assert found is not None, own
+            out[found] = array
+    return {name: np.ascontiguousarray(array) for name, array in out.items()}
+
+
+def _converted(family: Family, name: str, array: Array) -> list[tuple[str, Array]]:
+    """What llama.cpp's converter makes of a tensor: its names and values there."""
+    if family.zero_centred and "norm" in name and "linear_attn" not in name:
+        array = array + np.float32(1)
+    if name.endswith("shared_expert_gate.weight"):
+        array = array[0]
+    if "linear_attn" not in name:
+        return [(name, array)]
+    return _delta_net(family, name, array)
+
+
+def _delta_net(family: Family, name: str, array: Array) -> list[tuple[str, Array]]:
+    s = family.settings
+    heads, values, dim = s["linear_num_key_heads"], s["linear_num_value_heads"], s["linear_value_head_dim"]
+    keys = heads * s["linear_key_head_dim"]
+    stem = name.rpartition("linear_attn.")[0] + "linear_attn."
+    if "in_proj_qkvz" in name:
+        per = values // heads * dim
+        x = array.reshape(heads, 2 * s["linear_key_head_dim"] + 2 * per, -1)
+        cuts = np.cumsum([s["linear_key_head_dim"], s["linear_key_head_dim"], per])
+        q, k, v, z = (part.reshape(-1, x.shape[-1]) for part in np.split(x, cuts, axis=1))
+        qkv = np.concatenate([q, k, v])
+        return [(f"{stem}in_proj_qkv.weight", qkv), (f"{stem}in_proj_z.weight", z)]
+    if family.arch == "qwen35moe":
+        # Its value heads have another order: those of a key head are apart.
+        order = np.arange(values).reshape(heads, -1).T.reshape(-1)
+        rows = (order[:, None] * dim + np.arange(dim)).reshape(-1)
+        if "in_proj_qkv" in name or "conv1d" in name:
+            array = np.concatenate([array[: 2 * keys], array[2 * keys :][rows]])
+        elif "in_proj_z" in name:
+            array = array[rows]
+        elif "out_proj" in name:
+            array = array[:, rows]
+        elif name.endswith(("in_proj_b.weight", "in_proj_a.weight", "A_log", "dt_bias")):
+            array = array[order]
+    if "A_log" in name:
+        return [(name, -np.exp(array))]
+    if "conv1d" in name:
+        array = array.squeeze()
+    return [(name.replace("dt_bias", "dt_proj.bias"), array)]
+
+
+def keys(family: Family) -> dict[str, object]:
+    """The configuration keys of the GGUF file."""
+    s = family.settings
+    found: dict[str, object] = {
+        "block_count": s["num_hidden_layers"],
+        "context_length": s["max_position_embeddings"],
+        "embedding_length": s["hidden_size"],
+        "feed_forward_length": s["intermediate_size"],
+        "attention.head_count": s["num_attention_heads"],
+        "attention.head_count_kv": s["num_key_value_heads"],
+        "attention.key_length": s["head_dim"],
+        "attention.value_length": s["head_dim"],
+        "attention.layer_norm_rms_epsilon": saved(family)[0].get("rms_norm_eps", 1e-6),
+        "rope.freq_base": s["rope_parameters"]["rope_theta"],
+    }
+    return {f"{family.arch}.{key}": value for key, value in (found | dict(family.keys)).items()}
+
+
+def write_gguf(
+    family: Family,
+    path: Path,
+    dtype: str = "F32",
+    change: Callable[[Arrays], Mapping[str, Array]] | None = None,
+    **other: object,
+) -> Path:
+    """Write the model as llama.cpp's converter does, with other tensors and keys if there are such."""
+    writer = gguf.GGUFWriter(str(path), family.arch)
+    more = {f"{family.arch}.{key}": value for key, value in other.items()}
+    for key, value in (keys(family) | more).items():
+        if value is not None:
+            convert.add_value(writer, key, value)
+    convert.add_tokenizer(writer, family.vocab_size)
+    arrays = gguf_tensors(family)
+    arrays = dict(change(arrays)) if change else arrays
+    plain = {name: array for name, array in arrays.items() if "conv1d" in name}
+    convert.add_tensors(writer, {name: a for name, a in arrays.items() if name not in plain}, dtype)
+    convert.add_tensors(writer, plain, "F32")
+    convert.finish(writer)
+    return path

@@ -1,0 +1,213 @@
+"""Families with experts from every kind of file, against Transformers, in every phase."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from akunu import _core
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import DeltaNet, Experts, FeedForward
+from akunu.describe.config import resolve
+from akunu.describe.hf_config import resolve_hf
+
+from . import families, tiny
+from .test_engine import greedy, nmse
+
+CONTEXT = 128
+NAMES = list(families.ALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("families")
+
+
+def open_gguf(path: Path, **options: object) -> _core.Engine:
+    file = _core.GgufFile(str(path))
+    settings = {"context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
+    return _core.Engine(file, resolve(file, context=CONTEXT), **settings)
+
+
+def open_folder(path: Path) -> _core.Engine:
+    files = _core.SafetensorsFiles([str(path / "model.safetensors")])
+    spec = resolve_hf(json.loads((path / "config.json").read_text()), files.tensors, context=CONTEXT)
+    return _core.Engine(files, spec, context=CONTEXT, kv_dtype="f32", threads=2)
+
+
+def written(folder: Path, name: str, dtype: str = "F32") -> Path:
+    path = folder / f"{name}-{dtype}.gguf"
+    return path if path.exists() else families.write_gguf(families.ALL[name], path, dtype)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_golden_data_belongs_to_the_weights(name: str) -> None:
+    assert tiny.golden(name).fingerprint == tiny.fingerprint(families.weights(families.ALL[name])), (
+        "tests/models/families.py has changed; run tools/make_golden.py"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gguf_file_computes_what_transformers_does(name: str, folder: Path) -> None:
+    golden, engine = tiny.golden(name), open_gguf(written(folder, name))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+    assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
+
+
+@pytest.mark.parametrize("style", ["transformers", "mlx"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_computes_what_transformers_does(name: str, style: str, tmp_path: Path) -> None:
+    family, golden = families.ALL[name], tiny.golden(name)
+    change = (lambda arrays: families.mlx(family, arrays)) if style == "mlx" else None
+    engine = open_folder(families.write_folder(family, tmp_path, change))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+
+
+@pytest.mark.parametrize("dtype", ["F32", "Q8_0"])
+@pytest.mark.parametrize("name", NAMES)
+def test_phases_agree_to_the_bit(name: str, dtype: str, folder: Path) -> None:
+    """Prompts, chunks of them, and single steps: which rows share a step decides nothing."""
+    golden, path = tiny.golden(name), written(folder, name, dtype)
+    ids = golden.prompt + golden.ids
+    whole = open_gguf(path).logits(ids)
+    for chunk in (1, 3, 16):
+        assert np.array_equal(open_gguf(path, chunk=chunk).logits(ids), whole), f"chunk {chunk}"
+    found = greedy(open_gguf(path), ids[:20], 20)
+    again = open_gguf(path).logits([*ids[:20], *found])
+    assert again[19:-1].argmax(1).tolist() == found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rounded_weights_agree_but_for_near_ties_of_the_router(name: str, folder: Path) -> None:
+    golden = tiny.golden(name)
+    found = open_gguf(written(folder, name, "Q8_0")).logits(golden.prompt)
+    errors = [nmse(row, other) for row, other in zip(found, golden.logits, strict=True)]
+    assert np.median(errors) < 0.02
+    assert np.mean(found.argmax(axis=1) == golden.logits.argmax(axis=1)) > 0.75
+
+
+def test_the_layers_are_what_the_files_say() -> None:
+    def mixers(name: str, **settings: object) -> list[str]:
+        family = families.ALL[name]
+        found = families.saved(family)
+
+        class Tensor:
+            dtype = "f32"
+
+            def __init__(self, name: str, shape: list[int]) -> None:
+                self.name, self.shape = name, tuple(shape)
+
+        dense = [] if name != "qwen3next" else [("gate", [160, 96]), ("up", [160, 96]), ("down", [96, 160])]
+        tensors = {n: s for n, s in found[1].items() if not dense or "layers.1.mlp" not in n}
+        tensors |= {f"model.layers.1.mlp.{part}_proj.weight": shape for part, shape in dense}
+        config = resolve_hf(
+            found[0] | settings, [Tensor(n, s) for n, s in tensors.items()], context=CONTEXT
+        ).config
+        return [type(block.mixer).__name__ for block in config.blocks]
+
+    assert mixers("glm4moe") == ["Attention", "FeedForward", *["Attention", "Experts"] * 2]
+    net = [DeltaNet.__name__, Experts.__name__]
+    dense = [DeltaNet.__name__, FeedForward.__name__]
+    assert mixers("qwen3next", mlp_only_layers=[1]) == [*net, *dense, *net, "Attention", "Experts"]
+
+
+def test_value_heads_are_paired_with_key_heads_as_each_kind_of_file_has_them(folder: Path) -> None:
+    """A wrong pair still makes a text."""
+    for name, grouped in (("qwen35moe", False), ("qwen3next", True)):
+        file = _core.GgufFile(str(written(folder, name)))
+        spec = resolve(file, context=CONTEXT)
+        assert {net.grouped for net in spec.config.mixers(DeltaNet)} == {grouped}
+        for net in spec.config.mixers(DeltaNet):
+            object.__setattr__(net, "grouped", not grouped)
+        engine = _core.Engine(file, spec, context=CONTEXT, kv_dtype="f32", threads=2)
+        golden = tiny.golden(name)
+        assert nmse(engine.logits(golden.prompt), golden.logits) > 1e-2
+
+
+def older(arrays: families.Arrays) -> families.Arrays:
+    """The projections of Qwen 3 Next's delta nets in one tensor, a key head behind the other."""
+    out: families.Arrays = {}
+    for name, array in arrays.items():
+        layer, _, part = name.partition(".attn_qkv.")
+        if part and f"{layer}.attn_gate.weight" in arrays:
+            q, k, v = np.split(array, [64, 128])
+            z = arrays[f"{layer}.attn_gate.weight"]
+            heads = [x.reshape(2, -1, x.shape[-1]) for x in (q, k, v, z)]
+            out[f"{layer}.ssm_in.weight"] = np.concatenate(heads, axis=1).reshape(-1, array.shape[-1])
+        elif not name.endswith("attn_gate.weight"):
+            out[name] = array
+    return out
+
+
+def test_older_files_of_qwen_3_next_have_its_projections_in_one(folder: Path) -> None:
+    path = families.write_gguf(families.ALL["qwen3next"], folder / "older.gguf", change=older)
+    golden = tiny.golden("qwen3next")
+    assert nmse(open_gguf(path).logits(golden.prompt), golden.logits) < 1e-8
+
+
+def test_what_predicts_a_token_more_is_left_out(folder: Path, tmp_path: Path) -> None:
+    family, golden = families.ALL["glm4moe"], tiny.golden("glm4moe")
+    ones = np.ones((4, 4), np.float32)
+    more = {"blk.3.nextn.eh_proj.weight": ones, "blk.3.attn_norm.weight": ones[0]}
+    path = families.write_gguf(
+        family,
+        folder / "nextn.gguf",
+        change=lambda arrays: arrays | more,
+        block_count=4,
+        nextn_predict_layers=1,
+    )
+    with pytest.warns(RuntimeWarning, match="glm4moe model are left out: 2 for multi-token prediction"):
+        engine = open_gguf(path)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+    more = {"model.layers.3.eh_proj.weight": ones}
+    path = families.write_folder(family, tmp_path, lambda arrays: arrays | more, num_nextn_predict_layers=1)
+    with pytest.warns(RuntimeWarning, match="glm4_moe model are left out: 1 for multi-token prediction"):
+        engine = open_folder(path)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "message"),
+    [
+        (
+            {"expert_group_count": 3},
+            ModelFileError,
+            "expert_group_count: found 3, expected a divisor of the 8",
+        ),
+        (
+            {"expert_group_used_count": 5},
+            ModelFileError,
+            "expert_group_used_count: found 5, expected 1 to the 4",
+        ),
+        ({"expert_gating_func": 7}, UnsupportedError, "expert_gating_func: found 7; supported are 1 to 4"),
+        ({"expert_shared_count": 3}, ModelFileError, r"found shape \(128, 96\), expected \(192, 96\)"),
+        ({"leading_dense_block_count": 2}, ModelFileError, r"blk\.1\.ffn_gate\.weight is missing"),
+        ({"moe_latent_size": 32}, UnsupportedError, "moe_latent_size: found 32"),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(
+    keys: dict[str, object], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    path = families.write_gguf(families.ALL["glm4moe"], tmp_path / "model.gguf", **keys)
+    with pytest.raises(error, match=message):
+        resolve(_core.GgufFile(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("minimax_m2", {"scoring_func": "softmax"}, "scoring_func: found 'softmax', but the router of a"),
+        ("minimax_m2", {"routed_scaling_factor": 2.0}, "routed_scaling_factor: found 2.0, but a minimax_m2"),
+        ("qwen35moe", {"n_group": 4}, "n_group: found 4, but a qwen3_5_moe_text model has none"),
+    ],
+)
+def test_settings_that_the_class_does_not_have_are_refused(
+    name: str, settings: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    path = families.write_folder(families.ALL[name], tmp_path, **settings)
+    with warnings.catch_warnings(), pytest.raises(UnsupportedError, match=message):
+        open_folder(path)

@@ -1,0 +1,186 @@
+"""What clients send: how much of it there may be, how fast it comes, and how long it may be for a model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import socket
+import tempfile
+import threading
+
+import pytest
+
+from akunu.server import Settings, fields
+from akunu.server.bodies import WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
+from akunu.server.errors import ApiError
+from akunu.tokenizer import Tokenizer
+
+from .conftest import EMBER, serving, wait_until
+from .test_audio import wav
+from .test_cancel import port_of
+
+HEAD = (
+    b"POST /tokenize HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
+
+
+def sent(*chunks: bytes, clock: list[float] | None = None, seconds: float = 0.0):
+    """An application's `receive` for a body in these pieces, each after some seconds of a clock."""
+    left = list(chunks)
+
+    async def receive():
+        if clock is not None:
+            clock[0] += seconds
+        data = left.pop(0)
+        return {"type": "http.request", "body": data, "more_body": bool(left)}
+
+    return receive
+
+
+async def read(body: Body) -> int:
+    while (await body.receive()).get("more_body"):
+        pass
+    return body.size
+
+
+def test_a_client_has_as_many_bytes_as_it_leaves_for_others():
+    bodies = Bodies(900)
+    bodies.take("tom", 450)
+    with pytest.raises(ApiError) as refused:
+        bodies.take("tom", 1)
+    assert refused.value.status == 503
+    bodies.take("eve", 225)
+    for client in ("tom", "eve"):
+        with pytest.raises(ApiError):
+            bodies.take(client, 1)
+    bodies.take("ann", 100)
+    bodies.give("tom", 450)
+    bodies.take("eve", 175)
+    for client, size in (("eve", 400), ("ann", 100)):
+        bodies.give(client, size)
+    assert bodies.bytes == 0
+
+
+def test_a_body_arrives_in_time_and_at_a_pace():
+    def status(chunks: list[bytes], step: float, seconds: float = 600) -> int:
+        clock = [0.0]
+        receive = sent(*chunks, clock=clock, seconds=step)
+        body = Body(Bodies(1 << 30), "tom", receive, 1 << 30, seconds, lambda: clock[0])
+        try:
+            asyncio.run(read(body))
+        except ApiError as error:
+            return error.status
+        return 200
+
+    assert status([b"x"] * 5, WINDOW_SECONDS / 10) == 200
+    assert status([b"x"] * 50, WINDOW_SECONDS / 10) == 408
+    assert status([b"x" * WINDOW_BYTES] * 50, WINDOW_SECONDS) == 200
+    assert status([b"x" * WINDOW_BYTES] * 50, WINDOW_SECONDS, seconds=45) == 408
+    assert status([b"x" * (10 * WINDOW_BYTES), b"x", b"x", b"x"], WINDOW_SECONDS) == 408
+    assert status([b"x"], 100 * WINDOW_SECONDS) == 200  # all of it is there
+
+
+def test_a_body_that_stops_is_a_408(monkeypatch):
+    monkeypatch.setattr("akunu.server.bodies.WINDOW_SECONDS", 0.2)
+    head = HEAD % 99
+    with serving() as served, socket.create_connection(("127.0.0.1", port_of(served)), timeout=20) as one:
+        one.sendall(head + b'{"model"')
+        answer = one.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"too slowly" in answer
+
+
+def test_bodies_have_a_sum():
+    begin = b'{"model": "ember", "text": "'
+    head = HEAD % (1 << 20)
+    with serving(settings=Settings(max_bodies=1 << 20)) as served:
+        held = []
+        for _ in range(3):
+            held.append(socket.create_connection(("127.0.0.1", port_of(served)), timeout=20))
+            held[-1].sendall(head + begin + b"x" * (200 << 10))
+        answer = select.select(held, [], [], 20)[0][0].recv(4096)  # of the one that was one too many
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"retry-after" in answer.lower()
+        for one in held:
+            one.close()
+        wait_until(lambda: served.post("/tokenize", model="ember", text="x" * 20_000).status_code == 200)
+
+
+def test_recordings_are_on_disk_and_are_closed(monkeypatch):
+    opened = []
+    spool = tempfile.SpooledTemporaryFile
+
+    def spooled(*args, **options):
+        opened.append(spool(*args, **options))
+        return opened[-1]
+
+    monkeypatch.setattr("starlette.formparsers.SpooledTemporaryFile", spooled)
+    with serving() as served:
+        for model, size in (("ember", 100_000), ("ember", 3 << 20), ("nobody", 3 << 20)):
+            files = {"file": ("a.wav", wav(1) + bytes(size))}
+            served.http.post("/v1/audio/transcriptions", data={"model": model}, files=files)
+        wait_until(lambda: all(file.closed for file in opened))
+        assert [file._rolled for file in opened] == [False, True, True]
+
+
+LONG = "ab cd " * 200_000
+CHAT = {"model": "ember", "messages": [{"role": "user", "content": LONG}]}
+MANY = {"model": "ember", "messages": [{"role": "user", "content": "x"}] * 100_000}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", CHAT),
+        ("/v1/chat/completions", MANY),
+        ("/v1/completions", {"model": "ember", "prompt": LONG}),
+        ("/v1/responses", {"model": "ember", "input": LONG}),
+        ("/v1/responses/input_tokens", {"model": "ember", "input": LONG}),
+        ("/v1/messages", {**CHAT, "max_tokens": 1}),
+        ("/v1/messages/count_tokens", CHAT),
+        ("/v1/messages/count_tokens", MANY),
+        ("/tokenize", {"model": "ember", "text": LONG}),
+        ("/apply-template", CHAT),
+        ("/apply-template", MANY),
+        ("/api/chat", CHAT),
+        ("/api/generate", {"model": "ember", "prompt": LONG}),
+        ("/api/generate", {"model": "ember", "prompt": LONG, "raw": True}),
+        ("/v1/embeddings", {"model": "vectors", "input": LONG}),
+        ("/v1/rerank", {"model": "scores", "query": LONG, "documents": ["a"]}),
+        ("/v1/rerank", {"model": "scores", "query": "a", "documents": [LONG]}),
+    ],
+)
+def test_what_is_too_long_is_refused_before_it_is_rendered_or_put_into_tokens(
+    served, monkeypatch, path, body
+):
+    lengths = []
+    encode, render = Tokenizer.encode_segments, "akunu.chat.sandbox.render"
+
+    def segments(self, given, **options):
+        given = list(given)
+        lengths.append(sum(len(segment.text) for segment in given))
+        return encode(self, given, **options)
+
+    monkeypatch.setattr(Tokenizer, "encode_segments", segments)
+    monkeypatch.setattr(render, lambda *_: pytest.fail("it was rendered"))
+    answer = served.http.post(path, json=body)
+    assert answer.status_code == 400
+    assert re.search(r"at least \d{4}|\d{5} tokens", answer.text)
+    assert sum(lengths) < 1000
+
+
+def test_requests_that_are_large_are_read_beside_the_loop(monkeypatch):
+    threads = []
+    with serving(EMBER) as served:
+        decoded = fields._decoded
+        monkeypatch.setattr(
+            fields,
+            "_decoded",
+            lambda *args: (threads.append(threading.current_thread().name), decoded(*args))[1],
+        )
+        served.post("/tokenize", model="ember", text="x")
+        served.post("/tokenize", model="ember", text="x" * 100_000)
+    assert "akunu-large" not in threads[0]
+    assert "akunu-large" in threads[1]
