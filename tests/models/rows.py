@@ -22,8 +22,11 @@ from . import convert, tiny
 __all__ = ["ALL", "Row", "configuration", "metadata", "weights", "write"]
 
 HF_DIR = Path(__file__).resolve().parents[1] / "data" / "hf"
-_NAMES = {"seed_oss": {"post_attention_layernorm": "post_attention_norm"}}
-"""By architecture, where gguf-py's table leaves it to the converter."""
+
+
+_OUTPUTS = ("o_proj", "down_proj", "c_proj", "attention.dense", "4h_to_h")
+"""Parts of the names of matrices whose products are added to the residual stream."""
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +266,21 @@ _ROWS = (
         use_bias=True,
         sliding_window=None,
     ),
+    _row(
+        "falcon",
+        "falcon",
+        "Falcon",
+        68,
+        folder=False,
+        num_key_value_heads=1,
+        ffn_hidden_size=160,
+        tie_word_embeddings=False,
+        multi_query=True,
+        parallel_attn=True,
+        new_decoder_architecture=False,
+        alibi=False,
+        bias=False,
+    ),
 )
 
 ALL: dict[str, Row] = {row.name: row for row in _ROWS}
@@ -296,11 +314,11 @@ def weights(row: Row) -> tiny.Weights:
             values = (1.4 if "self_attn" in name else 1.0) + 0.2 * normal
         else:
             gain = 1.0
-            if "embed_tokens" in name:
+            if "embed" in name:
                 gain = 2.4
             elif "lm_head" in name:
                 gain = 3.0
-            elif not any(part in name for part in ("o_proj", "down_proj", "c_proj")):
+            elif not any(part in name for part in _OUTPUTS):
                 gain = 1.4
             values = normal * (gain / np.sqrt(shape[-1]))
         out[name] = np.asarray(values, np.float32)
@@ -312,9 +330,9 @@ def metadata(row: Row) -> dict[str, object]:
     s = row.settings
     rope = s["rope_parameters"]
     rope = rope.get("full_attention", rope)
-    layer_norm = row.arch in ("command-r", "cohere2", "stablelm", "starcoder2")
+    layer_norm = row.arch in ("command-r", "cohere2", "stablelm", "starcoder2", "falcon")
     defaults = json.loads((HF_DIR / row.name / "config.json").read_text())
-    eps = next(defaults[k] for k in ("rms_norm_eps", "layer_norm_eps", "norm_epsilon") if k in defaults)
+    eps = next(defaults[key] for key in _EPSILONS if key in defaults)
     keys: dict[str, object] = {
         "block_count": s["num_hidden_layers"],
         "context_length": s["max_position_embeddings"],

@@ -14,8 +14,11 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, FeedForward
 from akunu.describe.config import ModelConfig, resolve
+from akunu.describe.hf_models import HF_MODELS
+from akunu.describe.known_missing import why_missing
 from akunu.files.folder import ModelFolder
 
 from . import configs, convert, folders, rows, tiny
@@ -271,3 +274,9 @@ def test_what_is_missing_for_a_known_architecture_is_said(folder: Path) -> None:
     source.metadata = {**source.metadata, "general.architecture": "lfm2"}
     with pytest.raises(UnsupportedError, match="'lfm2', which is known but not run yet: it needs short conv"):
         resolve(source)
+
+
+def test_what_is_known_to_be_missing_is_missing() -> None:
+    """A row makes an entry of `akunu.describe.known_missing` wrong."""
+    rows_there = ARCHITECTURES.keys() | HF_MODELS.keys()
+    assert not [name for name in rows_there if why_missing(name)]

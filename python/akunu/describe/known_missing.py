@@ -26,11 +26,11 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
         "chunked attention": "llama4 llama4_text",
         "a router with groups, a choice bias or leading dense layers": (
-            "bailingmoe2 deepseek dots1 ernie4_5-moe ernie4_5_moe glm4moe glm4_moe minimax-m2 minimax_m2"
+            "bailingmoe2 deepseek dots1 ernie4_5-moe ernie4_5_moe"
         ),
         "experts of its kind": (
             "cohere2moe cohere2_moe dbrx granitemoe granitemoeshared grok hunyuan-moe hunyuan_v1_moe mellum "
-            "olmoe phimoe qwen3vlmoe qwen3_vl_moe qwen35moe qwen3_5_moe qwen3next qwen3_next"
+            "olmoe phimoe qwen3_vl_moe"
         ),
         "an encoder for the decoder to attend to": "t5 t5encoder",
         "a norm of the embedding without a weight": "muse-glimmer muse_glimmer muse_glimmer_text",
@@ -38,7 +38,6 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "ALiBi": "bloom mpt baichuan",
         "two norms ahead of parallel blocks": "gptneox gpt_neox",
         "biases of parallel blocks and of the output": "phi phi2 gptj",
-        "folders of its class (its GGUF files run)": "falcon",
     }
 )
 
