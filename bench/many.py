@@ -124,9 +124,9 @@ def first_token(scheduler: Scheduler, prompt: np.ndarray[Any, np.dtype[np.uint32
 
 def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[str, float]:
     """Seconds to the first token of a prompt that is new, in memory, and in files."""
-    text, page = ids(vocab, prompt, 5), engine.pages["page_bytes"]
+    text = ids(vocab, prompt, 5)
     with TemporaryDirectory() as folder:
-        scheduler = Scheduler(engine, PageFiles(Path(folder), 1 << 40, b"", page))
+        scheduler = Scheduler(engine, PageFiles(Path(folder), 1 << 40, b"", engine.part_bytes))
         cold = first_token(scheduler, text)
         scheduler.flush()
         memory = median(first_token(scheduler, text) for _ in range(rounds))

@@ -217,6 +217,19 @@ void bind_engine_class(py::module_& m) {
                                    d["pinned"] = u.pinned;
                                    d["cached"] = u.cached;
                                    d["page_bytes"] = u.page_bytes;
+                                   py::list windows;
+                                   for (const WindowUse& w : u.windows) {
+                                       py::dict of;
+                                       of["positions"] = w.positions;
+                                       of["pages"] = w.pages;
+                                       of["held"] = w.held;
+                                       of["pinned"] = w.pinned;
+                                       of["cached"] = w.cached;
+                                       of["most_held"] = w.most_held;
+                                       of["page_bytes"] = w.page_bytes;
+                                       windows.append(std::move(of));
+                                   }
+                                   d["windows"] = std::move(windows);
                                    d["checkpoints"] = u.checkpoints;
                                    d["state_bytes"] = u.state_bytes;
                                    return d;
@@ -262,26 +275,46 @@ void bind_engine_class(py::module_& m) {
             py::arg("slot"), py::arg("rows"), py::arg("steps") = 1, py::arg("drafts") = 0)
         .def(
             "read_page",
-            [](PyEngine& e, const IdArray& ids, std::uint64_t root,
-               const py::object& contents) -> std::optional<ByteArray> {
+            [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents,
+               const std::optional<std::vector<std::uint32_t>>& wanted) -> std::optional<py::list> {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
-                const PyEngine::Call call(e);
-                ByteArray out(static_cast<py::ssize_t>(call.model().page_use().page_bytes));
-                const std::span bytes(out.mutable_data(), static_cast<std::size_t>(out.size()));
-                const bool found = call.run([&](Engine& engine, const Poll&) {
-                    return engine.read_page(prefix.view(), std::as_writable_bytes(bytes));
+                const auto parts = e.call([&](Engine& engine, const Poll&) {
+                    return engine.read_page(prefix.view(), [&](std::size_t part) {
+                        return !wanted || std::ranges::find(*wanted, part) != wanted->end();
+                    });
                 });
-                return found ? std::optional(out) : std::nullopt;
+                if (!parts) return std::nullopt;
+                std::optional<py::list> out(std::in_place);
+                for (std::size_t i = 0; i < parts->size(); ++i) {
+                    const auto& part = (*parts)[i];
+                    if (part) {
+                        out->append(ByteArray(static_cast<py::ssize_t>(part->size()),
+                                              reinterpret_cast<const std::uint8_t*>(part->data())));
+                    } else {
+                        out->append(py::none());
+                    }
+                }
+                return out;
             },
-            py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
+            py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("parts") = py::none())
         .def(
             "restore_page",
-            [](PyEngine& e, std::uint32_t slot, const ByteArray& page) {
-                const std::span bytes(page.data(), static_cast<std::size_t>(page.size()));
-                return e.call(
-                    [&](Engine& engine, const Poll&) { return engine.restore_page(slot, std::as_bytes(bytes)); });
+            [](PyEngine& e, std::uint32_t slot, const std::vector<std::optional<ByteArray>>& page) {
+                std::vector<std::optional<std::span<const std::byte>>> parts;
+                for (const auto& part : page) {
+                    auto& bytes = parts.emplace_back();
+                    if (part) bytes = std::as_bytes(std::span(part->data(), static_cast<std::size_t>(part->size())));
+                }
+                return e.call([&](Engine& engine, const Poll&) { return engine.restore_page(slot, parts); });
             },
             py::arg("slot"), py::arg("page"))
+        .def(
+            "finish_restoring",
+            [](PyEngine& e, std::uint32_t slot) {
+                return e.call([&](Engine& engine, const Poll&) { return engine.finish_restoring(slot); });
+            },
+            py::arg("slot"))
+        .def_property_readonly("part_bytes", [](PyEngine& e) { return PyEngine::Call(e).model().part_bytes(); })
         .def(
             "pin",
             [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {

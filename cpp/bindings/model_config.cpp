@@ -151,8 +151,8 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     if (a.kv_owner) {
         const std::size_t i = *a.kv_owner;
         const auto* owner = i < model.blocks.size() ? std::get_if<AttentionConfig>(&model.blocks[i].mixer) : nullptr;
-        const bool fits = owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads &&
-                          owner->head_dim == a.head_dim && owner->window == a.window;
+        const bool fits =
+            owner && !owner->kv_owner && owner->n_kv_heads == a.n_kv_heads && owner->head_dim == a.head_dim;
         f.check(fits, "kv_owner", i, "an attention block before it with keys and values of its own and the same sizes");
     }
     return a;

@@ -26,14 +26,13 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     StepBuffers& s = step_;
     s.max_rows = config_.positions;
     s.max_pages = pages_for(config_.positions);
-    allocate_kv_of_one_step(s.max_pages);
+    const Binding table = allocate_kv_of_one_step(s.max_pages, 1);
+    std::iota(table.host<u32>(), table.host<u32>() + s.max_pages, 0u);
     text.reserve_sound(activations_);
     allocate_activations(s.max_rows);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(s.max_rows * sizeof(Row));
     sound_rows_ = shared(s.max_rows * sizeof(Row));
-    s.pages = shared(s.max_pages * sizeof(u32));
-    std::iota(s.pages.host<u32>(), s.pages.host<u32>() + s.max_pages, 0u);
     for (u32 i = 0; i < s.max_rows; ++i) s.rows.host<Row>()[i] = {0, i};
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
     sound_ = text.compile_sound(activations_, sound_rows_, s.max_rows);

@@ -32,13 +32,13 @@ void Encoder::allocate() {
     s.max_logits = kTexts;
     s.max_pages = pages_for(context_);
     s.history_stride = context_;
-    allocate_kv_of_one_step(pages_for(s.max_rows) + kTexts);  // each text may leave a part of its last page empty
+    // Each text may leave a part of its last page empty.
+    tables_ = allocate_kv_of_one_step(pages_for(s.max_rows) + kTexts, kTexts);
     allocate_activations(s.max_rows);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(std::uint64_t{s.max_rows} * sizeof(Row));
     s.row_kinds = shared(std::uint64_t{s.max_rows} * sizeof(u32));
     s.logit_rows = shared(std::uint64_t{kTexts} * sizeof(u32));
-    s.pages = shared(std::uint64_t{kTexts} * s.max_pages * sizeof(u32));
     s.history = shared(std::uint64_t{kTexts} * s.history_stride * sizeof(u32));
     s.vectors = shared(std::uint64_t{kTexts} * model_->width() * sizeof(float));
 }
@@ -63,7 +63,7 @@ void Encoder::check(std::span<const EncoderText> texts) const {
 std::size_t Encoder::fill(std::span<const EncoderText> texts, ReplayArgs& args) {
     auto* rows = step_.rows.host<Row>();
     auto* kinds = step_.row_kinds.host<u32>();
-    auto* pages = step_.pages.host<u32>();
+    auto* pages = tables_.host<u32>();
     args = {.rows = 0, .logits = 0, .keys = 0};
     const std::uint32_t most = device_->traits().encoder_rows;
     u32 page = 0;

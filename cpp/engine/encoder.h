@@ -43,6 +43,7 @@ class Encoder : public LoadedModel {
     void check(std::span<const EncoderText> texts) const;
     Replay replay_of(std::uint32_t tokens, std::uint32_t texts) const;
 
+    Binding tables_;  // of pages, one for each text of a step
     std::unique_ptr<Program> body_, vectors_;
 };
 

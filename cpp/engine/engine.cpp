@@ -50,7 +50,7 @@ void Engine::allocate(const EngineOptions& options) {
     // Batch tables, and a step with a row of every sequence, may have more rows than a small chunk.
     s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
-    allocate_pages(options);
+    allocate_cache(options);
     if (config_.sound_positions()) allocate_sounds(options);
 
     allocate_activations(s.max_rows);
@@ -60,7 +60,6 @@ void Engine::allocate(const EngineOptions& options) {
     const std::uint64_t vocab = config_.vocab_size;
     s.rows = shared({s.max_rows, sizeof(Row)});
     s.logit_rows = shared({s.max_logits, sizeof(u32)});
-    s.pages = shared({slots, s.max_pages, sizeof(u32)});
     s.history = shared({slots, s.history_stride, sizeof(u32)});
     s.copies = shared({2, sizeof(u32)});
     s.logits = own(checked_product({s.max_logits, vocab, sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
@@ -112,6 +111,7 @@ std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     if (free == sequences_.end()) return std::nullopt;
     Sequence fresh;
     fresh.pages.reserve(step_.max_pages);  // that no page is lost for want of memory
+    fresh.kept_from.assign(groups_.size(), 0);
     fresh.open = true;
     fresh.sound = sound;
     if (config_.sound_positions()) hold_sound(sound);
@@ -139,8 +139,13 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     const std::uint32_t shared = pages_for(from.length);
     for (std::uint32_t i = 0; i < shared; ++i) {
         pool_->hold(from.pages[i]);
-        add_page(fresh, from.pages[i]);
+        to.pages.push_back(from.pages[i]);
+        for (std::size_t g = 1; g < groups_.size(); ++g) {
+            if (i >= from.kept_from[g]) groups_[g].records->hold(from.pages[i]);
+        }
     }
+    to.kept_from = from.kept_from;
+    place_pages(fresh, 0);
     from.published = to.published = shared;
     try {
         if (checkpoints_) copy_state(slot, fresh);
@@ -207,14 +212,16 @@ std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const Sample
     if (reuse) {
         // The last token always runs, since its logits are needed.
         const PagePool::Match m = pool_->match({s.root, keys});
-        for (const std::uint32_t page : m.pages) add_page(slot, page);
-        s.published = static_cast<std::uint32_t>(s.pages.size());
-        s.length = s.published * kPagePositions;
+        s.pages = m.pages;
+        s.length = static_cast<std::uint32_t>(s.pages.size() * kPagePositions);
         if (m.partial != PagePool::kNone) {
-            add_page(slot, m.partial);
-            ++s.published;
+            s.pages.push_back(m.partial);
             s.length += m.partial_keys;
         }
+        s.published = static_cast<std::uint32_t>(s.pages.size());
+        std::ranges::fill(std::span(s.kept_from).subspan(1), s.published);
+        hold_windows(s);
+        place_pages(slot, 0);
         if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
     }
     return s.length;
@@ -325,6 +332,11 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         if (s.pages.size() < pages_for(end) || s.published > s.length / kPagePositions) {
             throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
         }
+        for (std::size_t g = 1; g < groups_.size(); ++g) {
+            if (s.kept_from[g] <= first_page_seen(groups_[g].window, s.length)) continue;
+            throw InvalidArgumentError("slot " + std::to_string(part.slot) +
+                                       " lacks pages that its next row sees: its restoring was not finished");
+        }
     }
     check_weights();
     std::vector<Part> shortened;
@@ -385,6 +397,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     for (const Part& part : parts) {
         out.push_back(collect(part, logit, args.logits, done != 0));
         if (checkpoints_) settle_state(part, whole);
+        pass_pages(part.slot);
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
     }
     return out;

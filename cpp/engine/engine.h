@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/sampling.h"
-#include "engine/checkpoints.h"
 #include "engine/input_squares.h"
 #include "engine/loaded_model.h"
 #include "engine/pages.h"
@@ -27,9 +26,10 @@ struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
     std::uint32_t chunk = 0;    // rows of a step at most; 0: the device's own
     DType kv_dtype = DType::F16;
-    std::uint32_t parallel = 8;   // sequences at a time
-    std::uint64_t kv_memory = 0;  // bytes of all pages; 0: a context for each sequence, or half of the device's memory
-    std::uint32_t sounds = 1;     // of decoders with cross-attention: sounds at a time
+    std::uint32_t parallel = 8;  // sequences at a time
+    // Bytes of all pages and states; 0: those of a context for each sequence, or half of the device's memory.
+    std::uint64_t kv_memory = 0;
+    std::uint32_t sounds = 1;  // of decoders with cross-attention: sounds at a time
 };
 
 constexpr std::uint32_t kMaxParallel = 256;
@@ -92,13 +92,27 @@ struct RunSinks {
     std::function<void(std::span<const float> weights, std::uint32_t rows)> aligned;
 };
 
+// Of layers with a window, of which a text keeps the last pages only.
+struct WindowUse {
+    std::uint32_t positions = 0;  // that a row sees
+    std::uint32_t pages = 0, held = 0, pinned = 0, cached = 0;
+    std::uint32_t most_held = 0;  // by one text
+    std::uint64_t page_bytes = 0;
+};
+
 struct PageUse {
     std::uint32_t pages = 0, held = 0, pinned = 0, cached = 0;  // those that are pinned are held
-    std::uint64_t page_bytes = 0;
+    std::uint64_t page_bytes = 0;                               // with those of windows
+    std::vector<WindowUse> windows;
     // Of models whose blocks have a state: checkpoints that pages have, and the size of one.
     std::uint32_t checkpoints = 0;
     std::uint64_t state_bytes = 0;
 };
+
+// What a page has outside of the engine: what layers without a window keep of its positions, what those of each window
+// do, and the state behind it, as far as the model has any. The cache may lack parts, but the first one.
+using PageParts = std::vector<std::optional<std::vector<std::byte>>>;
+using PartsView = std::span<const std::optional<std::span<const std::byte>>>;
 
 // Which programs, and on what: for plans and profiles. The rows are one text's, which draws after the last; or, with
 // `each_draws`, each is that of a text of its own, which draws after it.
@@ -140,15 +154,20 @@ class Engine : public LoadedModel {
     // Appends tokens that are known without being drawn; they are to be run. The text must have begun.
     void extend(std::uint32_t slot, std::span<const std::uint32_t> ids);
     // Goes back to the first n tokens, which must be in the cache. Returns how many of them it holds now: fewer where
-    // blocks have a state, of which there is a checkpoint before n only; the others are to be run again.
+    // what a row there would need of states and windows has been given up; the others are to be run again.
     std::uint32_t truncate(std::uint32_t slot, std::uint32_t n);
-    // Pages outside of the engine, of models without a state. The contents of one, all layers of
-    // `page_use().page_bytes`: the last page of a prefix, whole pages that some text begins with. False when the cache
-    // does not hold it.
-    bool read_page(const Prefix& text, std::span<std::byte> bytes) const;
+    // Pages outside of the engine. The last page of a prefix, whole pages that some text begins with; nothing when the
+    // cache does not hold it.
+    // Parts that are not `wanted` are left out.
+    std::optional<PageParts> read_page(const Prefix& text, const std::function<bool(std::size_t)>& wanted = {}) const;
     // The next page of a slot's text as `read_page` gave it, so that its tokens need not be run. False when no page is
     // left. At least the last known token is still to be run.
-    bool restore_page(std::uint32_t slot, std::span<const std::byte> bytes);
+    bool restore_page(std::uint32_t slot, PartsView parts);
+    // To be called behind the last of these pages. Returns how many tokens the cache holds now, so that the text can go
+    // on: fewer where the pages came without a part that the next row needs.
+    std::uint32_t finish_restoring(std::uint32_t slot);
+    // Bytes of the parts of a page.
+    std::vector<std::uint64_t> part_bytes() const;
     // The pages of a prefix, whole pages that some text begins with, stay in the cache until they are unpinned as
     // often. False where it does not hold all of them. Throws where a text that fills the context would have no room
     // left, and, of `unpin`, where they are not pinned.
@@ -217,11 +236,7 @@ class Engine : public LoadedModel {
     DType kv_dtype() const { return step_.kv_dtype; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
-    PageUse page_use() const {
-        return {pool_->pages(),  pool_->held(), pool_->pinned(),
-                pool_->cached(), page_bytes_,   checkpoints_ ? checkpoints_->size() : 0,
-                state_bytes_};
-    }
+    PageUse page_use() const;
     // Forgets every text that no slot holds.
     void forget() { pool_->forget(); }
     // Gives the memory of pages that hold nothing back to the system.
@@ -229,14 +244,15 @@ class Engine : public LoadedModel {
 
   private:
     void allocate(const EngineOptions& options);
-    void allocate_pages(const EngineOptions& options);
+    void allocate_cache(const EngineOptions& options);
+    // Pages of a window that a text can hold, with one to copy, where its steps have up to so many rows.
+    std::uint32_t most_held(std::uint32_t window, std::uint32_t rows) const;
     // A fresh run over `ids`, up to `at_once` rows at a time, each with logits where there is a tail; then `done(first,
     // n)`. Returns the positions run.
     std::uint32_t run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
                             const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
     void allocate_sounds(const EngineOptions& options);
     void allocate_aligned();
-    void allocate_states(std::uint64_t kv_bytes);
     // Asked by a device during a replay: whether it was cancelled, or `poll` ends it.
     Poll stopping(const Poll& poll) {
         interrupted_ = false;
@@ -267,11 +283,14 @@ class Engine : public LoadedModel {
     void settle_state(const Part& part, bool whole);
     // Of the text as it is; after its pages have been published.
     void keep_checkpoint(std::uint32_t slot);
+    // Keeps a state, that before `state_at`, for a page that has none: `copy(record)` copies it. Where that throws the
+    // page has none, as before.
+    void add_checkpoint(std::uint32_t page, std::uint32_t state_at, const std::function<void(std::uint32_t)>& copy);
     void restore_state(std::uint32_t slot, std::uint32_t page);
     // Goes back to the first n tokens, or as many of them as there is a state of.
     void go_back(std::uint32_t slot, std::uint32_t n);
     void copy_state(std::uint32_t from, std::uint32_t to);
-    Binding state_of(std::uint32_t slot) const { return {step_.states.buffer, slot * state_bytes_, state_bytes_}; }
+    Binding state_of(std::uint32_t record) const { return {step_.states.buffer, record * state_bytes_, state_bytes_}; }
     Sequence& opened(std::uint32_t slot);
     // Gives the slot's pages back; its tokens are to be run again.
     void drop_pages(std::uint32_t slot);
@@ -280,14 +299,20 @@ class Engine : public LoadedModel {
     bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
     void take_pages(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
     bool own_page(std::uint32_t slot, std::uint32_t index);
-    void add_page(std::uint32_t slot, std::uint32_t page);
-    void copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words, std::uint32_t from,
+    // Pages [from, s.pages.size()) are in the slot's page tables.
+    void place_pages(std::uint32_t slot, std::uint32_t from);
+    void copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint64_t bytes, std::uint32_t from,
                      std::uint32_t to);
-    void check_page(std::size_t bytes) const;
     // Pages that one text needs: it can fill the context, and a page that it shares be copied.
     std::uint32_t least_pages() const { return step_.max_pages + 1; }
-    Binding page_at(std::uint32_t page) const { return {step_.cache.buffer, page * page_bytes_, page_bytes_}; }
     void release_pages(Sequence& s, std::uint32_t from);
+    // Gives back what no later row of a text sees.
+    void pass_pages(std::uint32_t slot);
+    // Holds what the next row sees of windows, which pages have.
+    void hold_windows(Sequence& s);
+    void check_parts(PartsView parts) const;
+    // A text that goes back a little, as one whose last token is run again, finds what it sees from there.
+    static constexpr std::uint32_t kGoesBack = kPagePositions;
     // Enters what the cache holds of a text: its full pages, and with `all` the last one too.
     void publish(std::uint32_t slot, bool all);
     // Where the positions end that a part writes in `steps` steps; throws where it is none that can be run.
@@ -297,11 +322,34 @@ class Engine : public LoadedModel {
 
     std::map<Phase, std::unique_ptr<Program>> bodies_;
     std::map<TailKey, std::unique_ptr<Program>> tails_;
-    std::unique_ptr<Program> page_copies_, state_copies_;
+    // What layers that keep equally many positions have: a part of each page, in a cache and page tables of their own.
+    // The first group keeps all; of each of the others pages have the record that `records` says.
+    struct PageGroup {
+        std::uint32_t window = 0, most_held = 0;
+        std::uint64_t page_bytes = 0;
+        Binding cache, tables;
+        std::unique_ptr<PageRecords> records;
+        std::unique_ptr<Program> copies;
+
+        std::uint32_t* table(std::uint32_t slot, std::uint32_t max_pages) const {
+            return tables.host<std::uint32_t>() + std::size_t{slot} * max_pages;
+        }
+        std::uint32_t record(std::uint32_t page) const { return records ? records->find(page) : page; }
+        Binding at(std::uint32_t record) const { return {cache.buffer, record * page_bytes, page_bytes}; }
+    };
+    std::span<PageGroup> windows() { return std::span(groups_).subspan(1); }
+
+    class FreshPage;
+
+    std::vector<PageGroup> groups_;
+    std::unique_ptr<Program> state_copies_;
     std::uint32_t chunk_ = 0;
-    std::uint64_t page_bytes_ = 0, state_bytes_ = 0;
-    bool interrupted_ = false;                  // the replay that runs, or the last one
-    std::unique_ptr<Checkpoints> checkpoints_;  // of models whose blocks have a state
+    std::uint64_t state_bytes_ = 0;
+    bool interrupted_ = false;  // the replay that runs, or the last one
+    // Of models whose blocks have a state: which pages have a copy of one, and, for each such record, the position that
+    // the state is before. What the text ran since is stashed in it.
+    std::unique_ptr<PageRecords> checkpoints_;
+    std::vector<std::uint32_t> checkpoint_at_;
     std::unique_ptr<PagePool> pool_;
     std::vector<Sequence> sequences_;
     std::vector<std::uint32_t> sounds_;  // how many hold each: its owner, and texts

@@ -53,8 +53,10 @@ std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t comman
         for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
             const Binding& b = c.buffers[i];
             const BufferInfo& info = op_info(c.op).buffers[i];
-            const bool kept =
-                b.buffer.handle == step_.cache.buffer.handle || b.buffer.handle == step_.states.buffer.handle;
+            const bool kept = b.buffer.handle == step_.states.buffer.handle ||
+                              std::ranges::any_of(groups_, [&](const PageGroup& group) {
+                                  return b.buffer.handle == group.cache.buffer.handle;
+                              });
             if (b && info.access != Access::kRead && !kept) f(info.name, b);
         }
     };
@@ -92,7 +94,6 @@ std::vector<CommandInfo> Engine::profile(const PhaseRun& run, std::size_t repeat
     } opened{*this, {}};
     const std::uint32_t rows = args.rows / args.texts;
     // Memory that nothing was written to is of no place yet: it would be read faster than any cache.
-    const std::vector<std::byte> zeros(page_bytes_);
     for (std::uint32_t i = 0; i < args.texts; ++i) {
         const auto slot = open(sound);
         if (!slot) {
@@ -101,9 +102,18 @@ std::vector<CommandInfo> Engine::profile(const PhaseRun& run, std::size_t repeat
                                        " sequences");
         }
         opened.slots.push_back(*slot);
-        take_pages(*slot, 0, args.keys);
         Sequence& s = sequences_[*slot];
-        for (const std::uint32_t page : s.pages) device_->upload(page_at(page), zeros);
+        for (std::size_t g = 1; g < groups_.size(); ++g) {
+            s.kept_from[g] = first_page_seen(groups_[g].window, run.position);
+        }
+        take_pages(*slot, 0, args.keys);
+        for (const PageGroup& group : groups_) {
+            const std::vector<std::byte> zeros(group.page_bytes);
+            for (const std::uint32_t page : s.pages) {
+                const std::uint32_t record = group.record(page);
+                if (record != PageRecords::kNone && !zeros.empty()) device_->upload(group.at(record), zeros);
+            }
+        }
         // As if it had so many tokens, for as long as it takes to place those that follow.
         s.length = s.state_at = run.position;
         place(i * rows, *slot, rows);

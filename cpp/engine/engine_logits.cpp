@@ -31,6 +31,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
         done(s.length, n);
         s.length += n;
         s.state_at = s.length;
+        pass_pages(slot);
     }
     return s.length;
 }
@@ -87,6 +88,7 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
             s.length += rows;
             s.state_at = s.length;
             publish(slot, false);
+            pass_pages(slot);
         }
         if (!ran) return false;
         while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {

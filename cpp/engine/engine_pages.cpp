@@ -1,11 +1,11 @@
 // Engine: the pages that hold a text's keys and values, those that texts share, and pages that come from outside of it.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "core/error.h"
 #include "engine/engine.h"
-#include "engine/records.h"
 
 namespace akunu {
 namespace {
@@ -21,10 +21,31 @@ void check_whole(const Prefix& text) {
                                std::to_string(text.ids.size()));
 }
 
-// A page that was acquired and is of no text yet: it goes back where something throws before one has it.
-class FreshPage {
+void expect_page(bool found) {
+    if (!found) throw DeviceError("all pages of the cache are in use");
+}
+
+// Throws where a text that fills the context would have no page left.
+void expect_room(std::uint64_t pages, std::uint64_t pinned, std::uint64_t least, const std::string& of) {
+    if (pinned + least <= pages) return;
+    throw InvalidArgumentError("the cache has " + std::to_string(pages) + " pages" + of + "; with " +
+                               std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
+                               std::to_string(least) + ": more kv_memory is needed");
+}
+
+}  // namespace
+
+// A page, with records, that was acquired and is of no text yet: it goes back where something throws before one has it.
+class Engine::FreshPage {
   public:
-    explicit FreshPage(PagePool& pool) : pool_(pool), page_(pool.acquire()) {}
+    // With a record of each window that `wants(group)`. It is none when all of some kind are held.
+    template <typename Wants>
+    FreshPage(Engine& engine, Wants&& wants) : pool_(*engine.pool_), page_(pool_.acquire()) {
+        for (std::size_t g = 1; g < engine.groups_.size() && *this; ++g) {
+            if (!wants(g) || engine.groups_[g].records->acquire(page_) != PageRecords::kNone) continue;
+            pool_.release(take());
+        }
+    }
     ~FreshPage() {
         if (*this) pool_.release(page_);
     }
@@ -39,54 +60,47 @@ class FreshPage {
     std::uint32_t page_;
 };
 
-void expect_page(bool found) {
-    if (!found) throw DeviceError("all pages of the cache are in use");
-}
-
-}  // namespace
-
-void Engine::allocate_pages(const EngineOptions& options) {
-    const RecordLayout layout(model_->kv_page_bytes(*device_, options.kv_dtype));
-    page_bytes_ = std::max<std::uint64_t>(layout.end, 64);
-    step_.page_words = static_cast<std::uint32_t>(page_bytes_ / 4);
-    const std::uint64_t least = least_pages();
-    const std::uint64_t all = checked_product({options.parallel, step_.max_pages}) + options.parallel;
-    // Of memory that is shared with the host, the weights have taken theirs.
-    const auto own_left = device_->memory_left();
-    const std::uint64_t has = own_left.value_or(device_->memory());
-    const std::uint64_t memory = own_left ? has / 2 : std::min(has / 2, has - std::min(has, memory_.weights));
-    std::uint64_t pages = std::max(least, std::min(all, memory / page_bytes_));
-    if (options.kv_memory) {
-        pages = options.kv_memory / page_bytes_;
-        if (pages < least) {
-            throw InvalidArgumentError("kv_memory is " + std::to_string(options.kv_memory) + " bytes; a context of " +
-                                       std::to_string(context_) + " tokens needs " +
-                                       std::to_string(least * page_bytes_) + "; give as much, or a smaller context");
+void Engine::place_pages(std::uint32_t slot, std::uint32_t from) {
+    const Sequence& s = sequences_[slot];
+    for (const PageGroup& group : groups_) {
+        std::uint32_t* table = group.table(slot, step_.max_pages);
+        for (std::size_t i = from; i < s.pages.size(); ++i) {
+            const std::uint32_t record = group.record(s.pages[i]);
+            // Before a window there is none, and nobody reads it: a table's entries are of pages all the same.
+            table[i] = record == PageRecords::kNone ? 0 : record;
         }
     }
-    if (pages >= PagePool::kNone) {
-        throw InvalidArgumentError("the cache would have " + std::to_string(pages) + " pages of " +
-                                   std::to_string(page_bytes_) + " bytes, expected fewer than 2^32 - 1");
-    }
-    step_.cache = own(checked_product({pages, page_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    step_.kv = layout.in(step_.cache);
-    allocate_states(step_.cache.buffer.size);
-    pool_ = std::make_unique<PagePool>(static_cast<std::uint32_t>(pages), checkpoints_.get());
-}
-
-void Engine::add_page(std::uint32_t slot, std::uint32_t page) {
-    Sequence& s = sequences_[slot];
-    step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + s.pages.size()] = page;
-    s.pages.push_back(page);
 }
 
 void Engine::release_pages(Sequence& s, std::uint32_t from) {
     // Later pages first: of two pages that nobody holds, the later one is then the one used longer ago.
     while (s.pages.size() > from) {
-        pool_->release(s.pages.back());
+        const std::uint32_t page = s.pages.back();
         s.pages.pop_back();
+        for (std::size_t g = 1; g < groups_.size(); ++g) {
+            if (s.pages.size() >= s.kept_from[g]) groups_[g].records->release(page);
+        }
+        pool_->release(page);
     }
     s.published = std::min(s.published, from);
+    for (std::uint32_t& first : s.kept_from) first = std::min(first, from);
+}
+
+void Engine::pass_pages(std::uint32_t slot) {
+    Sequence& s = sequences_[slot];
+    const std::uint32_t back = s.length - std::min<std::uint32_t>(s.length, kGoesBack);
+    for (std::size_t g = 1; g < groups_.size(); ++g) {
+        const std::uint32_t first = first_page_seen(groups_[g].window, back);
+        for (std::uint32_t& i = s.kept_from[g]; i < first; ++i) groups_[g].records->release(s.pages[i], true);
+    }
+}
+
+void Engine::hold_windows(Sequence& s) {
+    for (std::size_t g = 1; g < groups_.size(); ++g) {
+        std::uint32_t& first = s.kept_from[g];
+        const std::uint32_t seen = first_page_seen(groups_[g].window, s.length);
+        for (; first > seen; --first) groups_[g].records->hold(s.pages[first - 1]);
+    }
 }
 
 void Engine::drop_pages(std::uint32_t slot) {
@@ -105,20 +119,25 @@ void Engine::publish(std::uint32_t slot, bool all) {
     if (config_.sound_positions()) return;
     Sequence& s = sequences_[slot];
     const std::uint32_t full = s.length / kPagePositions, last = all ? pages_for(s.length) : full;
-    auto* table = step_.pages.host<std::uint32_t>() + std::size_t{slot} * step_.max_pages;
     for (; s.published < last; ++s.published) {
         const std::uint32_t i = s.published, first = i * kPagePositions;
         const std::uint32_t n = std::min<std::uint32_t>(kPagePositions, s.length - first);
         std::array<PageKey, kPagePositions> keys;
         for (std::uint32_t k = 0; k < n; ++k) keys[k] = key_of(history(slot)[first + k], s.contents, first + k);
         const std::uint32_t parent = i == 0 ? PagePool::kNone : s.pages[i - 1];
-        table[i] = s.pages[i] = pool_->publish(parent, s.pages[i], {s.root, std::span(keys).first(n)});
+        const std::uint32_t page = pool_->publish(parent, s.pages[i], {s.root, std::span(keys).first(n)});
+        if (page == std::exchange(s.pages[i], page)) continue;
+        for (const PageGroup& group : groups_) {
+            const std::uint32_t record = group.record(page);
+            group.table(slot, step_.max_pages)[i] = record == PageRecords::kNone ? 0 : record;
+        }
     }
 }
 
-void Engine::copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint32_t words,
+void Engine::copy_record(std::unique_ptr<Program>& program, const Binding& records, std::uint64_t bytes,
                          std::uint32_t from, std::uint32_t to) {
-    if (!program) program = device_->compile(model_->copies(plan(), records, words));
+    if (bytes == 0) return;
+    if (!program) program = device_->compile(model_->copies(plan(), records, static_cast<std::uint32_t>(bytes / 4)));
     auto* pair = step_.copies.host<std::uint32_t>();
     pair[0] = from;
     pair[1] = to;
@@ -132,12 +151,19 @@ bool Engine::own_page(std::uint32_t slot, std::uint32_t index) {
     if (index >= s.published) return true;  // nobody else has seen it
     const std::uint32_t page = s.pages[index];
     if (!pool_->make_private(page)) {
-        FreshPage copy(*pool_);
+        FreshPage copy(*this, [&](std::size_t g) { return index >= s.kept_from[g]; });
         if (!copy) return false;
-        copy_record(page_copies_, step_.cache, step_.page_words, page, copy.number());
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            PageGroup& group = groups_[g];
+            if (index < s.kept_from[g]) continue;
+            copy_record(group.copies, group.cache, group.page_bytes, group.record(page), group.record(copy.number()));
+        }
+        for (PageGroup& group : windows()) {
+            if (group.record(copy.number()) != PageRecords::kNone) group.records->release(page);
+        }
         pool_->release(page);
         s.pages[index] = copy.take();
-        step_.pages.host<std::uint32_t>()[std::size_t{slot} * step_.max_pages + index] = s.pages[index];
+        place_pages(slot, index);
     }
     s.published = index;
     return true;
@@ -148,9 +174,11 @@ bool Engine::make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t
     // Writing begins in at most one page that may be known to others: those behind it were released.
     if (from % kPagePositions != 0 && !own_page(slot, from / kPagePositions)) return false;
     while (s.pages.size() < pages_for(to)) {
-        const std::uint32_t page = pool_->acquire();
-        if (page == PagePool::kNone) return false;
-        add_page(slot, page);
+        const auto index = static_cast<std::uint32_t>(s.pages.size());
+        FreshPage page(*this, [&](std::size_t g) { return index >= s.kept_from[g]; });
+        if (!page) return false;
+        s.pages.push_back(page.take());
+        place_pages(slot, index);
     }
     return true;
 }
@@ -174,11 +202,12 @@ bool Engine::pin(const Prefix& text) {
     const Beginning beginning{text.root, keys};
     if (checkpoints_)
         throw UnsupportedError("texts of this model have a state, which goes with checkpoints, not pages");
-    const std::uint64_t pinned = std::uint64_t{pool_->pinned()} + pool_->unpinned_in(beginning);
-    if (pinned + least_pages() > pool_->pages()) {
-        throw InvalidArgumentError("the cache has " + std::to_string(pool_->pages()) + " pages; with " +
-                                   std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
-                                   std::to_string(least_pages()) + ": more kv_memory is needed");
+    expect_room(pool_->pages(), std::uint64_t{pool_->pinned()} + pool_->unpinned_in(beginning), least_pages(), "");
+    const auto more = pool_->unpinned_records_in(beginning);
+    for (std::size_t i = 0; i < more.size(); ++i) {
+        const PageGroup& group = windows()[i];
+        expect_room(group.records->records(), std::uint64_t{group.records->pinned()} + more[i], group.most_held,
+                    " of the window of " + std::to_string(group.window) + " positions");
     }
     return pool_->pin(beginning);
 }
@@ -188,47 +217,131 @@ void Engine::unpin(const Prefix& text) {
     if (!pool_->unpin({text.root, keys_of(text)})) throw InvalidArgumentError("these pages are not pinned");
 }
 
-bool Engine::read_page(const Prefix& text, std::span<std::byte> bytes) const {
-    check_whole(text);
-    check_page(bytes.size());
-    const std::uint32_t page = pool_->find({text.root, keys_of(text)});
-    if (page == PagePool::kNone) return false;
-    device_->download(page_at(page), bytes);
-    return true;
+std::vector<std::uint64_t> Engine::part_bytes() const {
+    std::vector<std::uint64_t> bytes;
+    for (const PageGroup& group : groups_) bytes.push_back(group.page_bytes);
+    if (checkpoints_) bytes.push_back(state_bytes_ + sizeof(std::uint32_t));
+    return bytes;
 }
 
-bool Engine::restore_page(std::uint32_t slot, std::span<const std::byte> bytes) {
+std::optional<PageParts> Engine::read_page(const Prefix& text, const std::function<bool(std::size_t)>& wanted) const {
+    check_whole(text);
+    const std::uint32_t page = pool_->find({text.root, keys_of(text)});
+    if (page == PagePool::kNone) return std::nullopt;
+    PageParts parts;
+    const auto read = [&](const Binding& from, std::uint64_t bytes) -> std::vector<std::byte>& {
+        auto& part = parts.back().emplace(bytes);
+        if (bytes) device_->download(from, part);
+        return part;
+    };
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const std::uint32_t record = groups_[g].record(page);
+        parts.emplace_back();
+        if (record != PageRecords::kNone && (!wanted || wanted(g))) {
+            read(groups_[g].at(record), groups_[g].page_bytes);
+        }
+    }
+    if (!checkpoints_) return parts;
+    const std::uint32_t record = checkpoints_->find(page);
+    parts.emplace_back();
+    if (record != PageRecords::kNone && (!wanted || wanted(groups_.size()))) {
+        auto& part = read(state_of(record), state_bytes_);
+        const auto at = std::as_bytes(std::span(&checkpoint_at_[record], 1));
+        part.insert(part.end(), at.begin(), at.end());
+    }
+    return parts;
+}
+
+void Engine::check_parts(PartsView parts) const {
+    const auto bytes = part_bytes();
+    if (parts.size() != bytes.size()) {
+        throw InvalidArgumentError("a page has " + std::to_string(bytes.size()) + " parts, not " +
+                                   std::to_string(parts.size()));
+    }
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        if (parts[i] ? parts[i]->size() == bytes[i] : i != 0) continue;
+        throw InvalidArgumentError("part " + std::to_string(i) + " of a page has " + std::to_string(bytes[i]) +
+                                   " bytes, not " + (parts[i] ? std::to_string(parts[i]->size()) : "none"));
+    }
+}
+
+bool Engine::restore_page(std::uint32_t slot, PartsView parts) {
     Sequence& s = opened(slot);
-    check_page(bytes.size());
+    check_parts(parts);
     const std::uint32_t index = s.length / kPagePositions, end = (index + 1) * kPagePositions;
     if (end >= s.known) {
         throw InvalidArgumentError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) +
                                    " tokens: a page that ends at " + std::to_string(end) + " leaves none to run");
     }
-    FreshPage page(*pool_);
+    const auto has = [&](std::size_t g) { return parts[g].has_value(); };
+    FreshPage page(*this, has);
     if (!page) return false;
-    device_->upload(page_at(page.number()), bytes);
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (has(g) && groups_[g].page_bytes) {
+            device_->upload(groups_[g].at(groups_[g].record(page.number())), *parts[g]);
+        }
+    }
     release_pages(s, index);  // one that the cache holds a part of
-    add_page(slot, page.take());
+    s.pages.push_back(page.take());
+    place_pages(slot, index);
+    for (std::size_t g = 1; g < groups_.size(); ++g) {
+        if (has(g)) continue;
+        for (std::uint32_t& i = s.kept_from[g]; i <= index; ++i) {
+            if (i < index) groups_[g].records->release(s.pages[i], true);
+        }
+    }
     s.length = end;
+    if (checkpoints_) s.state_at = kLostState;
     publish(slot, false);
+    if (checkpoints_ && parts.back()) {
+        const auto state = parts.back()->first(state_bytes_);
+        std::uint32_t at = 0;
+        std::memcpy(&at, state.data() + state_bytes_, sizeof at);
+        add_checkpoint(s.pages[index], at, [&](std::uint32_t record) { device_->upload(state_of(record), state); });
+    }
     return true;
 }
 
+std::uint32_t Engine::finish_restoring(std::uint32_t slot) {
+    go_back(slot, opened(slot).length);
+    return sequences_[slot].length;
+}
+
 void Engine::discard_unused() {
-    // Pages side by side in one go: the system takes whole pages of its own, which are larger.
-    std::vector<std::uint32_t> pages(pool_->unused().begin(), pool_->unused().end());
-    std::ranges::sort(pages);
-    for (std::size_t first = 0, end = 0; first < pages.size(); first = end) {
-        while (end < pages.size() && pages[end] == pages[first] + (end - first)) ++end;
-        device_->discard({step_.cache.buffer, pages[first] * page_bytes_, (end - first) * page_bytes_});
+    for (const PageGroup& group : groups_) {
+        if (group.page_bytes == 0) continue;
+        // Pages side by side in one go: the system takes whole pages of its own, which are larger.
+        const auto unused = group.records ? group.records->unused() : pool_->unused();
+        std::vector<std::uint32_t> pages(unused.begin(), unused.end());
+        std::ranges::sort(pages);
+        for (std::size_t first = 0, end = 0; first < pages.size(); first = end) {
+            while (end < pages.size() && pages[end] == pages[first] + (end - first)) ++end;
+            device_->discard({group.cache.buffer, pages[first] * group.page_bytes, (end - first) * group.page_bytes});
+        }
     }
 }
 
-void Engine::check_page(std::size_t bytes) const {
-    if (checkpoints_) throw UnsupportedError("texts of this model have a state, which pages outside of it lack");
-    if (bytes == page_bytes_) return;
-    throw InvalidArgumentError("a page has " + std::to_string(page_bytes_) + " bytes, not " + std::to_string(bytes));
+PageUse Engine::page_use() const {
+    PageUse use;
+    use.pages = pool_->pages();
+    use.held = pool_->held();
+    use.pinned = pool_->pinned();
+    use.cached = pool_->cached();
+    use.checkpoints = checkpoints_ ? checkpoints_->used() : 0;
+    use.state_bytes = state_bytes_;
+    for (const PageGroup& group : groups_) {
+        use.page_bytes += group.page_bytes;
+        if (!group.records) continue;
+        const PageRecords& r = *group.records;
+        use.windows.push_back({.positions = group.window,
+                               .pages = r.records(),
+                               .held = r.held(),
+                               .pinned = r.pinned(),
+                               .cached = r.used() - r.held(),
+                               .most_held = group.most_held,
+                               .page_bytes = group.page_bytes});
+    }
+    return use;
 }
 
 }  // namespace akunu

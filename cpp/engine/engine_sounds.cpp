@@ -15,14 +15,17 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     }
     sounds_.resize(options.sounds);
     StepBuffers& s = step_;
-    const RecordLayout layout(model_->sound_page_bytes(*device_, s.kv_dtype));
-    s.sound_page_words = static_cast<std::uint32_t>(layout.end / 4);
-    s.sound_max_pages = pages_for(config_.sound_positions());
-    const std::uint64_t pages = checked_product({options.sounds, s.sound_max_pages});
+    std::vector<std::uint64_t> bytes;
+    for (const Kept& kept : model_->keeps(*device_, s.kv_dtype)) bytes.push_back(kept.sound_page_bytes);
+    const RecordLayout layout(bytes);
+    const std::uint32_t max_pages = pages_for(config_.sound_positions());
+    const std::uint64_t pages = checked_product({options.sounds, max_pages});
     const Binding cache = own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    s.sound_kv = layout.in(cache);
-    s.sound_pages = own(pages * sizeof(u32), &MemoryUse::scratch);
-    std::iota(s.sound_pages.host<u32>(), s.sound_pages.host<u32>() + pages, 0u);
+    const Binding tables = own(pages * sizeof(u32), &MemoryUse::scratch);
+    std::iota(tables.host<u32>(), tables.host<u32>() + pages, 0u);
+    for (const Binding& kv : layout.in(cache)) {
+        s.sound_kv.push_back({kv, tables, max_pages, static_cast<std::uint32_t>(layout.end / 4)});
+    }
     s.sound_rows = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
     s.rules = own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
     s.forbidden =

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "engine/engine.h"
-#include "engine/records.h"
 
 namespace akunu {
 
@@ -19,21 +18,6 @@ std::uint32_t prompt_checkpoint(const Sequence& s) {
 }
 
 }  // namespace
-
-void Engine::allocate_states(std::uint64_t kv_bytes) {
-    const RecordLayout layout(model_->state_bytes());
-    if (layout.end == 0) return;
-    state_bytes_ = layout.end;
-    step_.state_words = static_cast<std::uint32_t>(state_bytes_ / 4);
-    // Beside each slot's own: what it began with and what it leaves, or more where there is room beside the pages.
-    constexpr std::uint64_t kShare = 4, kMost = std::uint64_t{1} << 16;
-    const auto slots = static_cast<std::uint32_t>(sequences_.size());
-    const std::uint64_t n = std::clamp<std::uint64_t>(kv_bytes / kShare / state_bytes_, 2ull * slots, kMost);
-    checkpoints_ = std::make_unique<Checkpoints>(slots, static_cast<std::uint32_t>(n));
-    step_.states = own(checked_product({slots + n, state_bytes_}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    step_.state = layout.in(step_.states);
-    step_.state_spans = own(slots * sizeof(StateSpan), &MemoryUse::scratch);
-}
 
 std::uint32_t Engine::next_checkpoint(const Sequence& s) const {
     const std::uint32_t next = (s.length / kCheckpointEvery + 1) * kCheckpointEvery, of_prompt = prompt_checkpoint(s);
@@ -72,37 +56,58 @@ void Engine::keep_checkpoint(std::uint32_t slot) {
     const std::uint32_t last = pages_for(s.length) - 1, page = s.pages[last];
     // Others may know more of the page than a text that went back within it.
     if (pool_->keys_in(page) != s.length - last * kPagePositions) return;
-    if (checkpoints_->find(page)) return checkpoints_->touch(page);
-    checkpoints_->add(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });
+    if (checkpoints_->find(page) != PageRecords::kNone) return checkpoints_->touch(page);
+    add_checkpoint(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });
+}
+
+void Engine::add_checkpoint(std::uint32_t page, std::uint32_t state_at,
+                            const std::function<void(std::uint32_t)>& copy) {
+    if (checkpoints_->find(page) != PageRecords::kNone) return;
+    const std::uint32_t record = checkpoints_->acquire(page);
+    try {
+        copy(record);
+    } catch (...) {
+        checkpoints_->drop(page);
+        throw;
+    }
+    checkpoint_at_[record] = state_at;
+    checkpoints_->release(page);
 }
 
 void Engine::go_back(std::uint32_t slot, std::uint32_t n) {
-    Sequence& s = sequences_[slot];
+    Sequence& s = opened(slot);
     publish(slot, false);
+    const auto page_before = [&](std::uint32_t end) { return s.pages[end / kPagePositions - 1]; };
+    const auto has_state = [&](std::uint32_t end) {
+        return !checkpoints_ || s.state_at <= end ||
+               (end % kPagePositions == 0 && checkpoints_->find(page_before(end)) != PageRecords::kNone);
+    };
+    const auto can_go_on = [&](std::uint32_t end) {
+        return end == 0 || (has_state(end) && pool_->windows_reach(std::span(s.pages).first(pages_for(end)), end));
+    };
+    while (!can_go_on(n)) n = (n - 1) / kPagePositions * kPagePositions;
     std::uint32_t restored = PagePool::kNone;
     if (checkpoints_ && s.state_at > n) {
-        std::uint32_t pages = std::min(n / kPagePositions, s.published);
-        while (pages > 0 && !checkpoints_->find(s.pages[pages - 1])) --pages;
-        s.state_at = pages > 0 ? kLostState : 0;
-        if (pages > 0) restored = s.pages[pages - 1];
-        n = pages * kPagePositions;
+        s.state_at = n > 0 ? kLostState : 0;
+        if (n > 0) restored = page_before(n);
     }
     s.length = n;
     release_pages(s, pages_for(n));
+    hold_windows(s);
     if (restored != PagePool::kNone) restore_state(slot, restored);
 }
 
 void Engine::restore_state(std::uint32_t slot, std::uint32_t page) {
-    const Checkpoint& c = *checkpoints_->find(page);
+    const std::uint32_t record = checkpoints_->find(page);
     checkpoints_->touch(page);
     Sequence& s = sequences_[slot];
     s.state_at = kLostState;
-    copy_state(c.record, slot);
-    s.state_at = c.state_at;
+    copy_state(record, slot);
+    s.state_at = checkpoint_at_[record];
 }
 
 void Engine::copy_state(std::uint32_t from, std::uint32_t to) {
-    copy_record(state_copies_, step_.states, step_.state_words, from, to);
+    copy_record(state_copies_, step_.states, state_bytes_, from, to);
 }
 
 }  // namespace akunu

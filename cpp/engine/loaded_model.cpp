@@ -44,15 +44,16 @@ Binding LoadedModel::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose
     return owned_.back().at();
 }
 
-void LoadedModel::allocate_kv_of_one_step(std::uint64_t pages) {
+Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts) {
     StepBuffers& s = step_;
     s.kv_dtype = model_->kv_of_one_step(*device_);
     std::uint64_t page_bytes = 64;
-    for (const std::uint64_t n : model_->kv_page_bytes(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, n);
+    for (const Kept& kept : model_->keeps(*device_, s.kv_dtype)) page_bytes = std::max(page_bytes, kept.page_bytes);
     page_bytes = aligned(page_bytes);
-    s.page_words = static_cast<std::uint32_t>(page_bytes / 4);
-    s.cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
-    s.kv.assign(config_.blocks.size(), s.cache);
+    const Binding cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
+    const Binding tables = own(texts * s.max_pages * sizeof(u32), &MemoryUse::scratch);
+    s.kv.assign(config_.blocks.size(), {cache, tables, s.max_pages, static_cast<std::uint32_t>(page_bytes / 4)});
+    return tables;
 }
 
 void LoadedModel::allocate_activations(std::uint32_t rows) {

@@ -50,8 +50,8 @@ class LoadedModel {
     }
     Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
     // The cache of a model whose texts are whole in each step: so many pages, which all layers use, one after the
-    // other.
-    void allocate_kv_of_one_step(std::uint64_t pages);
+    // other. Returns the page tables, of up to so many texts.
+    Binding allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts);
     // What the model's blocks need between their commands, for tables of up to `rows` rows.
     void allocate_activations(std::uint32_t rows);
     // Once the programs are compiled that every call needs: afterwards none waits for kernels.

@@ -4,7 +4,8 @@
 
 namespace akunu {
 
-PagePool::PagePool(std::uint32_t pages, Checkpoints* checkpoints) : pages_(pages), checkpoints_(checkpoints) {
+PagePool::PagePool(std::uint32_t pages, PageRecords* states, std::vector<WindowRecords> windows)
+    : pages_(pages), states_(states), windows_(std::move(windows)) {
     free_.reserve(pages);
     for (std::uint32_t i = pages; i-- > 0;) free_.push_back(i);
 }
@@ -25,7 +26,7 @@ const std::vector<std::uint32_t>* PagePool::children_of(const Branch& branch) co
 
 void PagePool::withdraw(std::uint32_t page) {
     leave_queue(page);
-    if (checkpoints_) checkpoints_->drop(page);
+    if (states_) states_->drop(page);
     Page& p = pages_[page];
     const auto at = tree_.find({p.root, p.keys[0], p.parent});
     std::erase(at->second, page);
@@ -42,6 +43,11 @@ void PagePool::withdraw(std::uint32_t page) {
 void PagePool::evict(std::uint32_t page) {
     withdraw(page);
     --cached_;
+    free(page);
+}
+
+void PagePool::free(std::uint32_t page) {
+    for (const WindowRecords& of : windows_) of.records->drop(page);
     free_.push_back(page);
 }
 
@@ -71,7 +77,7 @@ void PagePool::release(std::uint32_t page) {
     if (--p.holders != 0) return;
     --held_;
     if (p.n_keys == 0) {
-        free_.push_back(page);
+        free(page);
     } else {
         ++cached_;
         touch(page);
@@ -100,18 +106,38 @@ PagePool::Match PagePool::match(const Beginning& text) {
         keys = keys.subspan(longest);
         parent = best;
     }
-    if (checkpoints_) end_at_checkpoint(m);
+    shorten(m);
     for (const std::uint32_t page : m.pages) hold(page);
     if (m.partial != kNone) hold(m.partial);
     return m;
 }
 
-void PagePool::end_at_checkpoint(Match& m) const {
-    if (m.partial != kNone && (m.partial_keys < pages_[m.partial].n_keys || !checkpoints_->find(m.partial))) {
+bool PagePool::windows_reach(std::span<const std::uint32_t> pages, std::uint32_t position) const {
+    return std::ranges::all_of(windows_, [&](const WindowRecords& of) {
+        const std::size_t first = first_page_seen(of.window, position);
+        if (first >= pages.size()) return true;
+        return std::ranges::all_of(pages.subspan(first),
+                                   [&](std::uint32_t page) { return of.records->find(page) != PageRecords::kNone; });
+    });
+}
+
+bool PagePool::can_go_on(std::span<const std::uint32_t> pages, std::uint32_t position) const {
+    return (!states_ || states_->find(pages.back()) != PageRecords::kNone) && windows_reach(pages, position);
+}
+
+void PagePool::shorten(Match& m) const {
+    const auto end = [&] { return static_cast<std::uint32_t>(m.pages.size() * kPagePositions); };
+    if (m.partial != kNone) {
+        // A state is one behind all of the page's keys.
+        const std::uint32_t position = end() + m.partial_keys;
+        m.pages.push_back(m.partial);
+        const bool whole = m.partial_keys == pages_[m.partial].n_keys;
+        const bool all = (whole || !states_) && can_go_on(m.pages, position);
+        m.pages.pop_back();
+        if (all) return;
         m.partial = kNone;
     }
-    if (m.partial != kNone) return;
-    while (!m.pages.empty() && !checkpoints_->find(m.pages.back())) m.pages.pop_back();
+    while (!m.pages.empty() && !can_go_on(m.pages, end())) m.pages.pop_back();
 }
 
 std::vector<std::uint32_t> PagePool::path(const Beginning& text) const {
@@ -136,10 +162,15 @@ std::uint32_t PagePool::find(const Beginning& text) const {
 bool PagePool::pin(const Beginning& text) {
     const auto pages = path(text);
     if (pages.size() * kPagePositions != text.keys.size()) return false;
+    const auto end = static_cast<std::uint32_t>(text.keys.size());
+    if (!windows_reach(pages, end)) return false;
     for (const std::uint32_t page : pages) {
         if (pages_[page].pins++ != 0) continue;
         hold(page);
         ++pinned_;
+    }
+    for (const WindowRecords& of : windows_) {
+        for (std::size_t i = first_page_seen(of.window, end); i < pages.size(); ++i) of.records->pin(pages[i]);
     }
     return true;
 }
@@ -148,6 +179,19 @@ bool PagePool::unpin(const Beginning& text) {
     const auto pages = path(text);
     if (pages.size() * kPagePositions != text.keys.size()) return false;
     if (std::ranges::any_of(pages, [&](std::uint32_t page) { return pages_[page].pins == 0; })) return false;
+    // Pins of longer texts need no records of what is before their windows.
+    const auto end = static_cast<std::uint32_t>(text.keys.size());
+    const auto has = [&](const WindowRecords& of, std::size_t i) {
+        return of.records->find(pages[i]) != PageRecords::kNone && of.records->is_pinned(pages[i]);
+    };
+    for (const WindowRecords& of : windows_) {
+        for (std::size_t i = first_page_seen(of.window, end); i < pages.size(); ++i) {
+            if (!has(of, i)) return false;
+        }
+    }
+    for (const WindowRecords& of : windows_) {
+        for (std::size_t i = first_page_seen(of.window, end); i < pages.size(); ++i) of.records->unpin(pages[i]);
+    }
     // Later pages first, as those of a text that ends.
     for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
         if (--pages_[*page].pins != 0) continue;
@@ -163,6 +207,32 @@ std::uint32_t PagePool::unpinned_in(const Beginning& text) const {
     return static_cast<std::uint32_t>(text.keys.size() / kPagePositions - static_cast<std::size_t>(pinned));
 }
 
+std::vector<std::uint32_t> PagePool::unpinned_records_in(const Beginning& text) const {
+    const auto pages = path(text);
+    const auto end = static_cast<std::uint32_t>(text.keys.size());
+    std::vector<std::uint32_t> counts;
+    for (const WindowRecords& of : windows_) {
+        std::uint32_t n = 0;
+        for (std::size_t i = first_page_seen(of.window, end); i < end / kPagePositions; ++i) {
+            const bool there = i < pages.size() && of.records->find(pages[i]) != PageRecords::kNone;
+            n += !(there && of.records->is_pinned(pages[i]));
+        }
+        counts.push_back(n);
+    }
+    return counts;
+}
+
+void PagePool::take_over(std::uint32_t from, std::uint32_t to) {
+    for (const WindowRecords& of : windows_) {
+        if (of.records->find(from) == PageRecords::kNone) continue;
+        if (of.records->find(to) == PageRecords::kNone) {
+            of.records->move(from, to);
+        } else if (of.records->is_held(from)) {
+            of.records->hold(to);
+        }
+    }
+}
+
 std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const Beginning& text) {
     const auto keys = text.keys;
     const Branch branch{text.root, keys[0], parent};
@@ -172,6 +242,7 @@ std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const 
             const auto have = keys_of(pages_[other]);
             if (other != page && std::ranges::equal(have, keys)) {
                 hold(other);
+                take_over(page, other);
                 release(page);
                 return other;
             }

@@ -9,6 +9,10 @@
 // that begins like an earlier one, whoever's it was, shares the pages of the common beginning. A page in the tree that
 // nobody holds stays until its memory is needed; those used longest ago go first, and no page before the pages that
 // follow it.
+//
+// A page may have records besides (`PageRecords`): of each window, and of a state. A text can be gone on with from
+// where the pages before have what the next row reads: those that its windows reach have their records, and the last
+// one has the state.
 #pragma once
 
 #include <array>
@@ -20,7 +24,7 @@
 #include <vector>
 
 #include "core/params.h"
-#include "engine/checkpoints.h"
+#include "engine/page_records.h"
 
 namespace akunu {
 
@@ -35,39 +39,56 @@ struct Beginning {
     std::span<const PageKey> keys;
 };
 
+// The first page that a row at `position` sees through a window.
+constexpr std::uint32_t first_page_seen(std::uint32_t window, std::uint32_t position) {
+    return position + 1 > window ? (position + 1 - window) / kPagePositions : 0;
+}
+
+// What pages have besides their own contents for layers with a window.
+struct WindowRecords {
+    std::uint32_t window;
+    PageRecords* records;
+};
+
 class PagePool {
   public:
     static constexpr std::uint32_t kNone = UINT32_MAX;
 
-    // With checkpoints a beginning is cached only up to one of them.
-    explicit PagePool(std::uint32_t pages, Checkpoints* checkpoints = nullptr);
+    // With `states` a beginning is cached only up to one of them.
+    explicit PagePool(std::uint32_t pages, PageRecords* states = nullptr, std::vector<WindowRecords> windows = {});
 
     // A page that only the caller holds; kNone when all are held.
     std::uint32_t acquire();
     void hold(std::uint32_t page);
     void release(std::uint32_t page);
 
-    // The longest cached beginning of a text: pages whose keys match whole, and how many keys of one more match. All
-    // are held for the caller.
+    // The longest cached beginning of a text that can be gone on with: pages whose keys match whole, and how many keys
+    // of one more match. All are held for the caller, their records are not.
     struct Match {
         std::vector<std::uint32_t> pages;
         std::uint32_t partial = kNone, partial_keys = 0;
     };
     Match match(const Beginning& text);
 
+    // Whether the windows of the row at `position` find their records in the pages before it.
+    bool windows_reach(std::span<const std::uint32_t> pages, std::uint32_t position) const;
+
     // The page of the last of these keys, which are whole pages; kNone where it is not in the tree. Holds nothing.
     std::uint32_t find(const Beginning& text) const;
 
-    // The pages of these keys, which are whole pages, stay in the tree until as many calls of `unpin`. False, and
-    // nothing is done, where they are not all there, or, of `unpin`, not pinned.
+    // The pages of these keys, which are whole pages, stay in the tree until as many calls of `unpin`, and so do the
+    // records that a text needs that goes on behind them. False, and nothing is done, where they are not all there, or,
+    // of `unpin`, not pinned.
     bool pin(const Beginning& text);
     bool unpin(const Beginning& text);
-    // Pages that `pin` would add to those that are pinned.
+    // Pages that `pin` would add to those that are pinned, and records, of each window.
     std::uint32_t unpinned_in(const Beginning& text) const;
+    std::vector<std::uint32_t> unpinned_records_in(const Beginning& text) const;
 
     // Enters the caller's page, which holds these keys of a text of this root, behind `parent` (kNone: at its
     // beginning). Returns the page to hold from now on: an equal one that was there before, in whose favour the
-    // caller's is released, or `page`.
+    // caller's is released, or `page`. An equal one takes over the records of windows that it lacks; of others it has,
+    // the caller holds those that it held of its own page.
     std::uint32_t publish(std::uint32_t parent, std::uint32_t page, const Beginning& text);
 
     // Makes a held page one that only the caller holds and may write: true where nobody else holds it or its tokens go
@@ -119,10 +140,13 @@ class PagePool {
     };
     static std::span<const PageKey> keys_of(const Page& p) { return {p.keys.data(), p.n_keys}; }
     bool evictable(const Page& p) const { return p.holders == 0 && p.n_keys != 0 && p.children == 0; }
-    // The pages of a match up to the last one that has a checkpoint, and the state there.
-    void end_at_checkpoint(Match& m) const;
-    // Takes a page out of the tree; one that nobody holds gives its memory back, too.
+    // The pages of a match as far as a text can be gone on with from them.
+    void shorten(Match& m) const;
+    bool can_go_on(std::span<const std::uint32_t> pages, std::uint32_t position) const;
+    // Takes a page out of the tree; `evict`: one that nobody holds, which gives its memory back.
     void withdraw(std::uint32_t page);
+    void free(std::uint32_t page);
+    void take_over(std::uint32_t from, std::uint32_t to);
     void evict(std::uint32_t page);
     // After a change of what `evictable` looks at.
     void touch(std::uint32_t page);
@@ -132,7 +156,8 @@ class PagePool {
     const std::vector<std::uint32_t>* children_of(const Branch& branch) const;
 
     std::vector<Page> pages_;
-    Checkpoints* checkpoints_;
+    PageRecords* states_;
+    std::vector<WindowRecords> windows_;
     std::vector<std::uint32_t> free_;
     std::unordered_map<Branch, std::vector<std::uint32_t>, Hash> tree_;
     std::set<std::pair<std::uint64_t, std::uint32_t>> queue_;  // evictable pages, by last use

@@ -19,6 +19,8 @@ struct Sequence {
     std::uint32_t prompt = 0;     // tokens of the prompt
     std::uint32_t published = 0;  // pages that other texts can find, or have
     std::vector<std::uint32_t> pages;
+    // For each group of layers, the first page of which the text holds that group's part; it holds those of all behind.
+    std::vector<std::uint32_t> kept_from;
     // What its pages are known by, besides tokens: see pages.h. The hash of what stands at a position where it is not
     // the token, else 0; positions behind the last one have tokens.
     std::uint64_t root = 0;

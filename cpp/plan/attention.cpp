@@ -55,8 +55,10 @@ class AttentionBlock final : public Block {
         }
     }
 
-    std::uint64_t kv_page_bytes(const Device& device, DType dtype) const override {
-        return owns_kv() ? device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim) : 0;
+    Kept keeps(const Device& device, DType dtype) const override {
+        if (!owns_kv()) return {};
+        return {.page_bytes = device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim),
+                .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
         return gate_ ? std::uint32_t{kActF32} : device.matmul_input(output_.dtype);
@@ -162,7 +164,7 @@ class AttentionBlock final : public Block {
     }
 
     // The keys and values that it reads.
-    const Binding& kv(const Emitter& e) const { return e.step.kv.at(attention_.kv_owner.value_or(place_.index)); }
+    const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(attention_.kv_owner.value_or(place_.index)); }
 
     // Heads that are rotated, normed, or both, in place, and those that go into the cache then.
     struct Turn {
@@ -200,10 +202,10 @@ class AttentionBlock final : public Block {
             .buffer(t.k)
             .buffer(t.v)
             .buffer(rope ? e.activations.f32(rope_table_name(*t.rope)) : Binding{})
-            .buffer(t.n_kv_heads ? kv(e) : Binding{})
+            .buffer(t.n_kv_heads ? cache(e).kv : Binding{})
             .buffer(t.norms)
             .buffer(e.step.rows)
-            .buffer(e.step.pages)
+            .buffer(cache(e).tables)
             .kv(e.step.kv_dtype)
             .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
@@ -215,27 +217,28 @@ class AttentionBlock final : public Block {
                                  .style = rope ? rope->style : kRopeHalf,
                                  .qk_norm = bool(t.norms),
                                  .eps = attention_.norm_eps,
-                                 .max_pages = e.step.max_pages,
-                                 .page_words = e.step.page_words});
+                                 .max_pages = cache(e).max_pages,
+                                 .page_words = cache(e).page_words});
     }
 
     void attend(Emitter& e, Phase phase) const {
-        e.attention("attention", place_.layer, phase,
-                    {.q = projections(e).q, .kv = kv(e), .rows = e.step.rows, .pages = e.step.pages, .sinks = sinks_},
-                    {.rows = 0,
-                     .step = 0,
-                     .keys = 1,
-                     .n_heads = attention_.n_heads,
-                     .n_kv_heads = attention_.n_kv_heads,
-                     .head_dim = attention_.head_dim,
-                     .window = attention_.window,
-                     .max_pages = e.step.max_pages,
-                     .page_words = e.step.page_words,
-                     .scale = attention_.scale,
-                     .softcap = attention_.softcap,
-                     .formats = gate_ ? u32{kActF32} : e.input_format(output_),
-                     .bidirectional = attention_.bidirectional,
-                     .fixed_keys = 0});
+        e.attention(
+            "attention", place_.layer, phase,
+            {.q = projections(e).q, .kv = cache(e).kv, .rows = e.step.rows, .pages = cache(e).tables, .sinks = sinks_},
+            {.rows = 0,
+             .step = 0,
+             .keys = 1,
+             .n_heads = attention_.n_heads,
+             .n_kv_heads = attention_.n_kv_heads,
+             .head_dim = attention_.head_dim,
+             .window = attention_.window,
+             .max_pages = cache(e).max_pages,
+             .page_words = cache(e).page_words,
+             .scale = attention_.scale,
+             .softcap = attention_.softcap,
+             .formats = gate_ ? u32{kActF32} : e.input_format(output_),
+             .bidirectional = attention_.bidirectional,
+             .fixed_keys = 0});
     }
 
     const BlockPlace place_;

@@ -10,6 +10,17 @@
 
 namespace akunu {
 
+// What a block keeps from one step to the next, in bytes.
+struct Kept {
+    std::uint64_t page_bytes = 0;  // of a text, for each kPagePositions of its positions
+    // Of these, how many of the last positions a row sees, its own with them; what is before is of no more use. 0: all.
+    std::uint32_t window = 0;
+    // Of a text as a whole: a state that advances with every row and cannot be truncated, and what its stashed rows
+    // would add to it (see StateSpan).
+    std::uint64_t state_bytes = 0;
+    std::uint64_t sound_page_bytes = 0;  // of a sound, for each kPagePositions of its positions
+};
+
 class Block {
   public:
     virtual ~Block() = default;
@@ -19,16 +30,12 @@ class Block {
     // What it needs of a sound, an encoder's output, whose normed states are in `states`: computed once for each sound.
     virtual void emit_sound(Emitter&, const Act& /*states*/) const {}
     virtual void reserve_sound(const Device&, Activations&) const {}
-    // The formats of `states` that it reads, and bytes of its part of a page of a sound; 0 where it needs nothing.
+    // The formats of `states` that it reads; 0 where it needs nothing.
     virtual std::uint32_t sound_formats(const Device&) const { return 0; }
-    virtual std::uint64_t sound_page_bytes(const Device&, DType) const { return 0; }
-    // Bytes of its cache for kPagePositions positions; 0 where it keeps none.
-    virtual std::uint64_t kv_page_bytes(const Device&, DType) const { return 0; }
+    // Where keys and values are of this type.
+    virtual Kept keeps(const Device&, DType) const { return {}; }
     // The formats in which what its attention makes is read; 0 where it has none.
     virtual std::uint32_t attention_formats(const Device&) const { return 0; }
-    // Bytes of its part of a text's record: a state that advances with every row and cannot be truncated, and what its
-    // stashed rows would add to it (see StateSpan); 0 where it has none.
-    virtual std::uint64_t state_bytes() const { return 0; }
 };
 
 // What a block is built from besides its own configuration.

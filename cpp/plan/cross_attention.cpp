@@ -51,8 +51,8 @@ class CrossAttentionBlock final : public Block {
     std::uint32_t sound_formats(const Device& device) const override {
         return device.matmul_input(k_.dtype) | device.matmul_input(v_.dtype);
     }
-    std::uint64_t sound_page_bytes(const Device& device, DType dtype) const override {
-        return device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim);
+    Kept keeps(const Device& device, DType dtype) const override {
+        return {.sound_page_bytes = device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim)};
     }
 
     void emit_sound(Emitter& e, const Act& states) const override {
@@ -64,10 +64,10 @@ class CrossAttentionBlock final : public Block {
             .buffer(k)
             .buffer(v)
             .buffer({})
-            .buffer(e.step.sound_kv.at(at()))
+            .buffer(cache(e).kv)
             .buffer({})
             .buffer(e.step.sound_rows)
-            .buffer(e.step.sound_pages)
+            .buffer(cache(e).tables)
             .kv(e.step.kv_dtype)
             .shape(shape_of(attention_.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
@@ -79,34 +79,33 @@ class CrossAttentionBlock final : public Block {
                                  .style = kRopeHalf,
                                  .qk_norm = 0,
                                  .eps = place_.config.norm_eps,
-                                 .max_pages = e.step.sound_max_pages,
-                                 .page_words = e.step.sound_page_words});
+                                 .max_pages = cache(e).max_pages,
+                                 .page_words = cache(e).page_words});
     }
 
   private:
     std::size_t at() const { return place_.index; }
+    const PagedCache& cache(const Emitter& e) const { return e.step.sound_kv.at(at()); }
     std::uint32_t positions() const { return attention_.positions; }
 
     void attend(Emitter& e, Phase phase) const {
-        e.attention("cross_attention", place_.layer, phase,
-                    {.q = e.activations.f32("cross_q"),
-                     .kv = e.step.sound_kv.at(at()),
-                     .rows = e.step.sound_rows,
-                     .pages = e.step.sound_pages},
-                    {.rows = 0,
-                     .step = 0,
-                     .keys = 1,
-                     .n_heads = attention_.n_heads,
-                     .n_kv_heads = attention_.n_kv_heads,
-                     .head_dim = attention_.head_dim,
-                     .window = 0,
-                     .max_pages = e.step.sound_max_pages,
-                     .page_words = e.step.sound_page_words,
-                     .scale = attention_.scale,
-                     .softcap = 0,
-                     .formats = e.input_format(output_),
-                     .bidirectional = 0,
-                     .fixed_keys = positions()});
+        e.attention(
+            "cross_attention", place_.layer, phase,
+            {.q = e.activations.f32("cross_q"), .kv = cache(e).kv, .rows = e.step.sound_rows, .pages = cache(e).tables},
+            {.rows = 0,
+             .step = 0,
+             .keys = 1,
+             .n_heads = attention_.n_heads,
+             .n_kv_heads = attention_.n_kv_heads,
+             .head_dim = attention_.head_dim,
+             .window = 0,
+             .max_pages = cache(e).max_pages,
+             .page_words = cache(e).page_words,
+             .scale = attention_.scale,
+             .softcap = 0,
+             .formats = e.input_format(output_),
+             .bidirectional = 0,
+             .fixed_keys = positions()});
     }
 
     // Aligned heads of the blocks before this one.
@@ -125,19 +124,19 @@ class CrossAttentionBlock final : public Block {
         const std::size_t chosen = attention_.aligned.size();
         e.emit(Op::kAttentionWeights, "cross_weights", place_.layer)
             .buffer(e.activations.f32("cross_q"))
-            .buffer(e.step.sound_kv.at(at()))
+            .buffer(cache(e).kv)
             .buffer(e.step.heads.at(at()))
             .buffer({e.step.aligned.buffer, e.step.aligned.offset + heads_before() * head, chosen * head})
             .buffer(e.step.sound_rows)
-            .buffer(e.step.sound_pages)
+            .buffer(cache(e).tables)
             .kv(e.step.kv_dtype)
             .shape(shape_of(chosen, positions()))
             .params(AttentionWeightsParams{.rows = 0,
                                            .n_heads = attention_.n_heads,
                                            .n_kv_heads = attention_.n_kv_heads,
                                            .head_dim = attention_.head_dim,
-                                           .max_pages = e.step.sound_max_pages,
-                                           .page_words = e.step.sound_page_words,
+                                           .max_pages = cache(e).max_pages,
+                                           .page_words = cache(e).page_words,
                                            .scale = attention_.scale,
                                            .fixed_keys = positions(),
                                            .chosen = static_cast<u32>(chosen),

@@ -55,8 +55,9 @@ class DeltaNetBlock final : public Block {
         a.reserve("delta", net_.values(), device.matmul_input(output_.dtype) | (whole_blocks() ? 0u : u32{kActF32}));
     }
 
-    std::uint64_t state_bytes() const override {
-        return (conv_at() + (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()}) * sizeof(float);
+    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+        const std::uint64_t inputs = (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()};
+        return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {

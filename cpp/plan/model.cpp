@@ -46,23 +46,16 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     for (const auto& block : blocks_) block->reserve(device, a, context);
 }
 
-template <typename Bytes>
-std::vector<std::uint64_t> Model::of_blocks(const Bytes& bytes) const {
-    std::vector<std::uint64_t> all;
-    for (const auto& block : blocks_) all.push_back(bytes(*block));
-    return all;
-}
-
-std::vector<std::uint64_t> Model::kv_page_bytes(const Device& device, DType dtype) const {
-    return of_blocks([&](const Block& b) { return b.kv_page_bytes(device, dtype); });
-}
-
-std::vector<std::uint64_t> Model::sound_page_bytes(const Device& device, DType dtype) const {
-    return of_blocks([&](const Block& b) { return b.sound_page_bytes(device, dtype); });
-}
-
-std::vector<std::uint64_t> Model::state_bytes() const {
-    return of_blocks([](const Block& b) { return b.state_bytes(); });
+std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
+    std::vector<Kept> kept;
+    for (const auto& block : blocks_) kept.push_back(block->keeps(device, dtype));
+    for (const BlockConfig& block : config_.blocks) {
+        const auto* reader = std::get_if<AttentionConfig>(&block.mixer);
+        if (!reader || !reader->kv_owner) continue;
+        std::uint32_t& window = kept.at(*reader->kv_owner).window;
+        window = window && reader->window ? std::max(window, reader->window) : 0;
+    }
+    return kept;
 }
 
 DType Model::kv_of_one_step(const Device& device) const {

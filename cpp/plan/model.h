@@ -32,11 +32,9 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // For each block: bytes of its cache for kPagePositions positions, of its cache of sounds for as many, and of its
-    // part of a sequence's record.
-    std::vector<std::uint64_t> kv_page_bytes(const Device& device, DType dtype) const;
-    std::vector<std::uint64_t> sound_page_bytes(const Device& device, DType dtype) const;
-    std::vector<std::uint64_t> state_bytes() const;
+    // For each block, where keys and values are of this type. The window of one whose keys and values others read is
+    // the widest of theirs.
+    std::vector<Kept> keeps(const Device& device, DType dtype) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
     // rounded to F16, too.
     DType kv_of_one_step(const Device& device) const;
@@ -60,8 +58,6 @@ class Model {
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
-    template <typename Bytes>
-    std::vector<std::uint64_t> of_blocks(const Bytes& bytes) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;

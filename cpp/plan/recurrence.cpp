@@ -28,7 +28,9 @@ class RecurrenceBlock final : public Block {
         a.reserve("recur", n_, device.matmul_input(output_.dtype));
     }
 
-    std::uint64_t state_bytes() const override { return (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float); }
+    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+        return {.state_bytes = (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float)};
+    }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
         const Binding &x = e.activations.f32("recur_x"), &gate = e.activations.f32("recur_gate");

@@ -9,40 +9,45 @@
 
 namespace akunu {
 
+// A cache of pages, as a block's commands see it.
+struct PagedCache {
+    Binding kv;      // from the block's part of the first page on
+    Binding tables;  // [slots, max_pages] u32: page tables
+    std::uint32_t max_pages = 0, page_words = 0;
+};
+
 struct StepBuffers {
-    Binding rows;             // Row of each row
-    Binding logit_rows;       // [max_logits] u32: rows whose logits are wanted, or the last one of each text
-    Binding row_kinds;        // [max_rows] u32, of encoders
-    Binding vectors;          // [max_logits, width] f32, of encoders
-    Binding pages;            // [slots, max_pages] u32: page tables
-    Binding history;          // [slots, history_stride] u32: token at every position
-    Binding copies;           // [1, 2] u32: records to copy, from and to
-    Binding logits;           // [max_logits, vocab] f32
-    Binding scaled;           // [max_logits, 2, vocab] f32: sampling scratch
-    Binding sampled;          // [max_logits] u32
-    Binding sampler;          // SamplerState of each slot
-    Binding bias;             // [slots, kMaxLogitBias] LogitBias
-    Binding mask;             // [max_logits, mask_words(vocab)] u32
-    Binding slots;            // SlotState of each slot
-    Binding control;          // Control
-    Binding logprobs;         // LogprobRecord of each row with logits, step after step
-    Binding cache;            // pages, each with the keys and values of all blocks
-    std::vector<Binding> kv;  // per block: the cache from the block's part of the first page on
+    Binding rows;                // Row of each row
+    Binding logit_rows;          // [max_logits] u32: rows whose logits are wanted, or the last one of each text
+    Binding row_kinds;           // [max_rows] u32, of encoders
+    Binding vectors;             // [max_logits, width] f32, of encoders
+    Binding history;             // [slots, history_stride] u32: token at every position
+    Binding copies;              // [1, 2] u32: records to copy, from and to
+    Binding logits;              // [max_logits, vocab] f32
+    Binding scaled;              // [max_logits, 2, vocab] f32: sampling scratch
+    Binding sampled;             // [max_logits] u32
+    Binding sampler;             // SamplerState of each slot
+    Binding bias;                // [slots, kMaxLogitBias] LogitBias
+    Binding mask;                // [max_logits, mask_words(vocab)] u32
+    Binding slots;               // SlotState of each slot
+    Binding control;             // Control
+    Binding logprobs;            // LogprobRecord of each row with logits, step after step
+    std::vector<PagedCache> kv;  // per block: its keys and values
     // Where blocks have a state that cannot be truncated: records, the slots' own first, then checkpoints.
     Binding states;
     std::vector<Binding> state;  // per block: from the block's part of the first record on
     Binding state_spans;         // StateSpan of each slot
     std::uint32_t state_words = 0;
     // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
-    Binding sound_rows;             // Row of each row, whose slot is its text's sound
-    Binding sound_pages;            // [sounds, sound_max_pages] u32
-    std::vector<Binding> sound_kv;  // per block
-    Binding aligned;                // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
-    std::vector<Binding> heads;     // per block, u32: its aligned heads
-    std::uint32_t sound_max_pages = 0, sound_page_words = 0, aligned_rows = 0;
+    Binding sound_rows;                // Row of each row, whose slot is its text's sound
+    std::vector<PagedCache> sound_kv;  // per block; a table for each sound
+    Binding aligned;                   // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
+    std::vector<Binding> heads;        // per block, u32: its aligned heads
+    std::uint32_t aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
     DType kv_dtype = DType::F16;
-    std::uint32_t max_pages = 0, page_words = 0, history_stride = 0;
+    std::uint32_t max_pages = 0;  // of a page table
+    std::uint32_t history_stride = 0;
     std::uint32_t max_rows = 0;    // of a step
     std::uint32_t max_logits = 0;  // rows of a step whose logits may be wanted
 };

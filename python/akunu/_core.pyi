@@ -302,6 +302,18 @@ class CommandInfo(TypedDict):
     seconds: float
     """Median measured time; 0 in a plan."""
 
+class WindowPages(TypedDict):
+    """Pages of layers that see only so many positions: a text holds those that its next tokens see."""
+
+    positions: int
+    pages: int
+    held: int
+    pinned: int
+    cached: int
+    most_held: int
+    """By one text."""
+    page_bytes: int
+
 class Pages(TypedDict):
     """The KV cache: pages of 32 positions each."""
 
@@ -312,7 +324,8 @@ class Pages(TypedDict):
     cached: int
     """Held by none, kept for texts that begin like an earlier one."""
     page_bytes: int
-    """Of all layers."""
+    """Of all layers, those with a window too, which have fewer pages."""
+    windows: list[WindowPages]
     checkpoints: int
     """Copies of texts' states, at pages' ends, where the model keeps a state."""
     state_bytes: int
@@ -355,9 +368,9 @@ class Engine:
         """`progress(done_bytes, total_bytes)` may raise to abandon the load. It is also called as
         `progress(total_bytes, total_bytes, what)`, while a device does what it does once for all loads.
 
-        `chunk`: rows of a step at most; None: the device's `prompt_rows`. `kv_memory`: bytes of all pages; 0:
-        a context for each of `parallel` texts, or half of the device's memory. `check_weights`: float weights
-        that are NaN or infinite are an error.
+        `chunk`: rows of a step at most; None: the device's `prompt_rows`. `kv_memory`: bytes of all pages and
+        states; 0: a context for each of `parallel` texts, or half of the device's memory. `check_weights`:
+        float weights that are NaN or infinite are an error.
 
         `quantize` maps canonical tensor names to the dtypes that they get as they are loaded.
         With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
@@ -413,14 +426,24 @@ class Engine:
         Token t is bit t % 32 of word t // 32.
         """
     def read_page(
-        self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
-    ) -> npt.NDArray[np.uint8] | None:
-        """Keys and values of the last 32 of `ids`, which some text begins with; None: not in the cache.
+        self,
+        ids: npt.NDArray[np.uint32],
+        root: int = 0,
+        contents: npt.NDArray[np.uint64] | None = None,
+        parts: Sequence[int] | None = None,
+    ) -> list[npt.NDArray[np.uint8] | None] | None:
+        """What is kept of the last 32 of `ids`, which some text begins with; None: not in the cache.
 
+        It has a part for layers that see all positions, one for each window, and one for the state there, if
+        the model keeps one. None: a part that the cache lacks, or that is not among those wanted.
         `root` and `contents` as in `begin`, here and below.
         """
-    def restore_page(self, slot: int, page: npt.NDArray[np.uint8]) -> bool:
+    part_bytes: list[int]
+    """Of each part."""
+    def restore_page(self, slot: int, page: Sequence[npt.NDArray[np.uint8] | None]) -> bool:
         """Take what `read_page` gave as the next page of a text; False when no page is left."""
+    def finish_restoring(self, slot: int) -> int:
+        """After the last of such pages: how many tokens the cache holds from where the text can go on."""
     def pin(
         self, ids: npt.NDArray[np.uint32], root: int = 0, contents: npt.NDArray[np.uint64] | None = None
     ) -> bool:

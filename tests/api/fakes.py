@@ -114,10 +114,11 @@ class FakeEngine:
         return len(self.cache)
 
     @property
-    def pages(self) -> dict[str, int]:
+    def pages(self) -> dict[str, Any]:
         with self._exclusive():
             held = sum(-(-len(text.cache) // 32) for text in self.texts.values())
-            return {"pages": self.tokens_left // 32, "held": held, "pinned": 0, "cached": 0, "page_bytes": 64}
+            counts = {"pages": self.tokens_left // 32, "held": held, "pinned": 0, "cached": 0}
+            return counts | {"page_bytes": 64, "windows": []}
 
     def open(self) -> int | None:
         with self._exclusive():

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from akunu.scheduling.page_files import HEADER, PageFiles
+from akunu.scheduling.page_parts import PageParts
 from akunu.scheduling.prefix import Prefix
 
 SIZE = 1000  # of a page
+PARTS = PageParts((SIZE,))
 FILE = SIZE + HEADER.size
 LIMIT = 20 * FILE
 
@@ -23,7 +25,7 @@ def page(seed: int) -> np.ndarray:
 
 
 def store(folder: Path, *, limit: int = 1 << 30, identity: bytes = b"a model") -> PageFiles:
-    return PageFiles(folder, limit, identity, SIZE)
+    return PageFiles(folder, limit, identity, [SIZE])
 
 
 def share(folder: Path, seed: int) -> None:

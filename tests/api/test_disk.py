@@ -28,7 +28,7 @@ from akunu.scheduling.prefix import Prefix
 from children import environment
 from models import llama2c
 
-from .pages import FILE, LIMIT, ids, page, store
+from .pages import FILE, LIMIT, PARTS, ids, page, store
 
 STORY = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside in the big, green park. "
@@ -425,14 +425,14 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
     more = threading.Event()
     more.set()
 
-    def read(prefix: Prefix) -> np.ndarray:
+    def read(prefix: Prefix, parts: list[int]) -> list[np.ndarray]:
         if more.is_set():  # texts end faster than pages are written
-            tier.keep(Prefix(ids(2 + tier.counts["written"])))
-        return page(1)
+            tier.keep(Prefix(ids(2 + tier.counts["written"])), 1)
+        return [page(1)]
 
     files = store(tmp_path)
-    tier = DiskTier(files, read, lambda: False)
-    tier.keep(Prefix(ids(1)))
+    tier = DiskTier(files, PARTS, read, lambda: False)
+    tier.keep(Prefix(ids(1)), 1)
     flushing = threading.Thread(target=tier.flush, daemon=True)
     flushing.start()
     flushing.join(10)
@@ -448,26 +448,28 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
 def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     for busy in (True, False):
-        tier = DiskTier(store(tmp_path / str(busy)), lambda ids: page(1), lambda busy=busy: busy)
+        tier = DiskTier(
+            store(tmp_path / str(busy)), PARTS, lambda ids, parts: [page(1)], lambda busy=busy: busy
+        )
         monkeypatch.setattr(tier._hurry, "wait", rests.append)
-        tier._write(Prefix(ids(1)))
+        tier._write(Prefix(ids(1)), 1)
         assert len(rests) == 3 and all(rest > 0 for rest in rests)
 
 
 def test_a_page_that_cannot_be_read_is_no_end_of_keeping(tmp_path: Path) -> None:
     files, asked = store(tmp_path), []
 
-    def read(prefix: Prefix) -> np.ndarray:
+    def read(prefix: Prefix, parts: list[int]) -> list[np.ndarray]:
         asked.append(prefix)
         if len(asked) == 1:
             raise akunu.DeviceError("the device is out of memory")
-        return page(1)
+        return [page(1)]
 
-    tier = DiskTier(files, read, lambda: False)
+    tier = DiskTier(files, PARTS, read, lambda: False)
     with pytest.warns(RuntimeWarning, match="cache_dir: a page cannot be kept: the device is out of memory"):
-        tier.keep(Prefix(ids(1)))
+        tier.keep(Prefix(ids(1)), 1)
         tier.flush()
-    tier.keep(Prefix(ids(2)))
+    tier.keep(Prefix(ids(2)), 1)
     tier.flush()
     assert (tier.counts["unwritten"], tier.counts["written"]) == (1, 3)
     assert all(files.holds(key) for key in files.keys(Prefix(ids(2))))
@@ -488,11 +490,11 @@ def test_pages_are_looked_for_a_few_at_a_time_and_others_have_the_lock(
                 lock.release()
             return taken
 
-        def slow(files: page_files.PageFiles, key: str) -> bool:
+        def slow(files: page_files.PageFiles, key: str, part: int = 0) -> bool:
             with ThreadPoolExecutor(1) as other:
                 looked.append((key, other.submit(free).result()))
             steps.append(len(stepped))
-            return holds(files, key)
+            return holds(files, key, part)
 
         stepped = list[bool]()
         step = second._scheduler._step
@@ -511,13 +513,13 @@ def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:
     """It changes their numbers, and adds none."""
     files, counts = store(tmp_path), list[list[str]]()
 
-    def read(prefix: Prefix) -> np.ndarray:
+    def read(prefix: Prefix, parts: list[int]) -> list[np.ndarray]:
         counts.append(list(tier.counts))
-        return page(1)
+        return [page(1)]
 
-    tier = DiskTier(files, read, lambda: False)
+    tier = DiskTier(files, PARTS, read, lambda: False)
     names = list(tier.counts)
-    tier.keep(Prefix(ids(1)))
+    tier.keep(Prefix(ids(1)), 1)
     tier.flush()
     assert tier.counts["written"] == len(counts) == 3 and all(found == names for found in counts)
     assert {f"disk_{name}" for name in names} == {

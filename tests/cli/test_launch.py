@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,8 +19,17 @@ import pytest
 from akunu.cli.programs import PROGRAMS, Target
 
 SPY = """#!{python}
-import json, os, sys
-json.dump({{"arguments": sys.argv[1:], "environment": dict(os.environ)}}, open({told!r}, "w"))
+import json, os, sys, time
+if sys.argv[1:2] == ["auth"]:
+    json.dump(sys.argv[1:], open({told!r} + ".auth", "w"))
+    sys.exit(0)
+named = [each for each in (*sys.argv[1:], *os.environ.values()) if "akunu-launch-" in each]
+files = filter(os.path.isfile, named)
+texts = {{os.path.basename(each): open(each).read() for each in files}}
+said = {{"arguments": sys.argv[1:], "environment": dict(os.environ), "files": texts}}
+json.dump(said, open({told!r}, "w"))
+if "stay" in sys.argv:
+    time.sleep(600)
 sys.exit(3)
 """
 
@@ -31,7 +43,8 @@ class Server:
 
             def do_GET(self) -> None:
                 allowed = self.headers.get("Authorization") == "Bearer local"
-                body = json.dumps({"data": [{"id": "small"}, {"id": "large"}]}).encode()
+                known = {"context": 20000, "thinking": False}
+                body = json.dumps({"data": [{"id": "small", **known}, {"id": "large"}]}).encode()
                 self.send_response(200 if allowed else 401)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -73,6 +86,8 @@ def test_claude_is_told_by_its_environment(akunu_cli, server, spy):
     assert environment["ANTHROPIC_BASE_URL"] == server.url
     assert environment["ANTHROPIC_MODEL"] == environment["ANTHROPIC_DEFAULT_HAIKU_MODEL"] == "small"
     assert environment["ANTHROPIC_AUTH_TOKEN"] == "local" and "ANTHROPIC_API_KEY" not in environment
+    assert environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "20000"
+    assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "5000"
 
 
 def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
@@ -86,6 +101,20 @@ def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
     assert provider["base_url"] == f"{server.url}/v1" and provider["wire_api"] == "responses"
     assert told["environment"][provider["env_key"]] == "local"
     assert told["arguments"][-2:] == ["-m", "large"]
+    assert not {"model_context_window", "model_reasoning_effort"} & config.keys()  # nothing is known of it
+
+
+def test_codex_is_told_the_context_and_that_the_model_does_not_think(
+    akunu_cli, server, spy, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text('model_reasoning_effort = "high"\n')
+    ran = akunu_cli("launch", "codex", "--url", server.url)
+    arguments = json.loads(spy.read_text())["arguments"]
+    assert "model_context_window=20000" in arguments and 'model_reasoning_effort="none"' in arguments
+    assert "small cannot think first: model_reasoning_effort = 'high' is left out" in ran.err
+    (tmp_path / "config.toml").write_text("model = 'x'\n")
+    assert "is left out" not in akunu_cli("launch", "codex", "--url", server.url).err
 
 
 def test_opencode_is_told_by_a_config(akunu_cli, server, spy):
@@ -94,14 +123,61 @@ def test_opencode_is_told_by_a_config(akunu_cli, server, spy):
     config = json.loads(told["environment"]["OPENCODE_CONFIG_CONTENT"])
     provider, model = config["model"].split("/")
     assert config["provider"][provider]["options"]["baseURL"] == f"{server.url}/v1"
-    assert model in config["provider"][provider]["models"]
+    assert config["provider"][provider]["models"][model]["limit"] == {"context": 20000, "output": 5000}
     assert told["arguments"] == ["run", "hi"]
+
+
+def test_pi_is_told_by_an_extension(akunu_cli, server, spy):
+    assert akunu_cli("launch", "pi", "--url", server.url, "--", "-p", "hi").status == 3
+    told = json.loads(spy.read_text())
+    assert told["arguments"][2:] == ["--provider", "akunu", "--model", "small", "-p", "hi"]
+    provider = json.loads(told["files"]["akunu.ts"].partition("'akunu', ")[2].rstrip(")\n"))
+    assert provider["baseUrl"] == f"{server.url}/v1"
+    assert told["environment"][provider["apiKey"]] == "local"
+    assert [(each["id"], each["contextWindow"]) for each in provider["models"]] == [("small", 20000)]
+
+
+def test_qwen_code_is_told_by_its_environment(akunu_cli, server, spy):
+    assert akunu_cli("launch", "qwen", "--url", server.url).status == 3
+    told = json.loads(spy.read_text())
+    assert told["environment"]["OPENAI_BASE_URL"] == f"{server.url}/v1"
+    assert told["arguments"] == ["--auth-type", "openai", "-m", "small"]
+    settings = json.loads(told["files"]["settings.json"])
+    assert settings["model"]["generationConfig"] == {"contextWindowSize": 20000}
+
+
+def test_cline_is_set_up_in_a_folder_of_its_own(akunu_cli, server, spy):
+    assert akunu_cli("launch", "cline", "--url", server.url, "--", "hi").status == 3
+    setup = json.loads(Path(f"{spy}.auth").read_text())
+    arguments = json.loads(spy.read_text())["arguments"]
+    assert setup[setup.index("-b") + 1] == f"{server.url}/v1" and setup[setup.index("-m") + 1] == "small"
+    folder = arguments[arguments.index("--data-dir") + 1]
+    assert setup[setup.index("--data-dir") + 1] == folder and not Path(folder).parent.exists()
+
+
+def test_aider_is_told_the_sizes_of_the_model(akunu_cli, server, spy):
+    assert akunu_cli("launch", "aider", "--url", server.url).status == 3
+    told = json.loads(spy.read_text())
+    assert told["environment"]["OPENAI_API_BASE"] == f"{server.url}/v1"
+    assert told["arguments"][:2] == ["--model", "openai/small"]
+    (known,) = json.loads(told["files"]["models.json"]).items()
+    assert known[0] == "openai/small" and known[1]["max_input_tokens"] == 20000
+
+
+def test_continue_is_told_by_a_configuration(akunu_cli, server, spy):
+    assert akunu_cli("launch", "continue", "--url", server.url).status == 3
+    told = json.loads(spy.read_text())
+    assert told["arguments"][0] == "--config"
+    (model,) = json.loads(told["files"]["config.yaml"])["models"]
+    assert (model["model"], model["apiBase"]) == ("small", f"{server.url}/v1")
+    assert model["defaultCompletionOptions"] == {"contextLength": 20000, "maxTokens": 5000}
 
 
 def test_a_name_with_quotes_stays_one_name():
     target = Target("http://127.0.0.1:1", 'a "b" / c', "k")
     for program in PROGRAMS.values():
-        said = [*program.arguments(target), *(value or "" for value in program.environment(target).values())]
+        said = [*program.arguments(target), *program.setup(target), *program.files(target).values()]
+        said += [value or "" for value in program.environment(target).values()]
         assert any(target.model in text or json.dumps(target.model)[1:-1] in text for text in said)
 
 
@@ -109,7 +185,10 @@ def test_a_name_with_quotes_stays_one_name():
     ("args", "message"),
     [
         (["launch", "claude"], "which model? -m MODEL names it"),
-        (["launch", "emacs"], "'emacs' is not one of 'claude', 'codex', 'opencode'"),
+        (
+            ["launch", "emacs"],
+            "'emacs' is not one of 'claude', 'codex', 'opencode', 'pi', 'qwen', 'cline', 'aider', 'continue'",
+        ),
         (
             ["launch", "claude", "--url", "http://127.0.0.1:1"],
             "no server of models answers there (Connection",
@@ -163,6 +242,22 @@ def test_a_server_is_started_for_the_program_and_ends_with_it(spy):
         else set()
     )
     assert port not in listening
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_and_a_supervisor_end_the_server_too(spy, number):
+    command = [sys.executable, "-m", "akunu", "launch", "claude", "-m", "ember", "--", "stay"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as launch:
+        deadline = time.monotonic() + 120
+        while not spy.exists() or not spy.read_text().endswith("}"):
+            assert launch.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        url = json.loads(spy.read_text())["environment"]["ANTHROPIC_BASE_URL"]
+        launch.send_signal(number)
+        assert launch.wait(60) == 128 + number
+    host, port = url.removeprefix("http://").split(":")
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect((host, int(port)))
 
 
 def test_a_server_that_cannot_load_a_model_says_why_once(akunu_cli, caplog):

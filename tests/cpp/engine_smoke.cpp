@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "forwarding_device.h"
 #include "one_text.h"
+#include "page_parts.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -295,30 +296,33 @@ void keep() {
     const Ids prompt = prompt_of(75, m.config.vocab_size);
     const Ids expected = generate(alone, prompt, 12, 5, s, false);
     generate(from, prompt, 1, 1, s);
-    std::vector<std::byte> first(from.engine.page_use().page_bytes), second = first;
     const std::span ids(prompt);
-    check(from.engine.read_page(ids.first(32), first) && from.engine.read_page(ids.first(64), second),
-          "both are there");
-    check(!to.engine.read_page(ids.first(32), first), "not in another engine");
+    const auto first = from.engine.read_page(ids.first(32)), second = from.engine.read_page(ids.first(64));
+    check(first && second, "both are there");
+    check(!to.engine.read_page(ids.first(32)), "not in another engine");
+    const auto one = views(*first), two = views(*second);
+    auto little = one;
+    little[0] = one[0]->first(9);
 
     const std::uint32_t slot = to.engine.open().value();
     check(to.engine.begin(slot, prompt, s, true) == 0, "nothing is cached");
-    check(to.engine.restore_page(slot, first) && to.engine.restore_page(slot, second), "there is room");
+    check(to.engine.restore_page(slot, one) && to.engine.restore_page(slot, two), "there is room");
+    check(to.engine.finish_restoring(slot) == 64, "nothing is lacking");
     check(to.engine.sequence(slot).length == 64, "two pages");
-    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, first); }, "the last token is to be run");
-    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, std::span(first).first(9)); }, "a part");
-    check_throws<InvalidArgumentError>([&] { from.engine.read_page(ids.first(33), first); }, "no page's end");
+    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, one); }, "the last token is to be run");
+    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, little); }, "a part");
+    check_throws<InvalidArgumentError>([&] { from.engine.read_page(ids.first(33)); }, "no page's end");
     from.text.begin(prompt_of(2, m.config.vocab_size), s, false);  // which holds no page yet
     check(from.engine.pin(ids.first(64)) && from.engine.pin(ids.first(32)), "pinned");
     check(from.engine.page_use().pinned == 2 && from.engine.page_use().held == 2, "two pages, by nobody else");
     from.engine.forget();
-    check(from.engine.read_page(ids.first(64), second), "they stay");
+    check(from.engine.read_page(ids.first(64)).has_value(), "they stay");
     from.engine.unpin(ids.first(64));
     check_throws<InvalidArgumentError>([&] { from.engine.unpin(ids.first(64)); }, "the second is not");
     check(!from.engine.pin(ids.subspan(1, 32)), "no text's beginning");
     from.engine.unpin(ids.first(32));
     from.engine.forget();
-    check(!from.engine.read_page(ids.first(32), first), "they went");
+    check(!from.engine.read_page(ids.first(32)), "they went");
     const std::uint32_t commands = 5;
     check(!to.engine.run_prefix(slot, commands).empty(), "a command wrote something");
     check_throws<InvalidArgumentError>([&] { to.engine.run_prefix(slot, 0); }, "no command");

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "engine/engine.h"
 #include "forwarding_device.h"
+#include "page_parts.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -117,9 +118,9 @@ void pages() {
     Opened from(m), e(m);
     const std::uint32_t source = from.engine.take_slot();
     const Ids expected = from.generate(source, prompt, 5, false);
-    std::vector<std::byte> first(from.engine.page_use().page_bytes), second = first;
-    check(from.engine.read_page(std::span(prompt).first(32), first), "there");
-    check(from.engine.read_page(std::span(prompt).first(64), second), "there");
+    const auto second = from.engine.read_page(std::span(prompt).first(64));
+    check(second.has_value(), "there");
+    const auto parts = views(*second);
 
     // A page that cannot be uploaded leaves the text what the cache holds of it: a part of that page.
     const std::uint32_t slot = e.engine.take_slot(), other = e.engine.take_slot();
@@ -130,7 +131,7 @@ void pages() {
     check(e.engine.begin(slot, prompt, {}, true) == 40, "a page and a part of one");
     const std::uint32_t held = e.engine.page_use().held;
     e.device->uploads_fail = true;
-    check_throws<DeviceError>([&] { e.engine.restore_page(slot, second); }, "an upload fails");
+    check_throws<DeviceError>([&] { e.engine.restore_page(slot, parts); }, "an upload fails");
     e.device->uploads_fail = false;
     check(e.engine.sequence(slot).length == 40 && e.engine.page_use().held == held, "all is as before");
     check(e.go_on(slot, 5) == expected, "and goes on");

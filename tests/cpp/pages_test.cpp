@@ -1,5 +1,5 @@
-// Pages are found by texts of their identity only, whatever comes, forks, ends and makes room: random texts of equal
-// tokens, whose roots, or whose contents at a position, differ.
+// Pages, and their records of a window, are found by texts of their identity only, whatever comes, forks, ends, goes on
+// and makes room: random texts of equal tokens, whose roots, or whose contents at a position, differ.
 #include "engine/pages.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace akunu;
 using akunu::test::check;
 using Keys = std::vector<PageKey>;
 
-constexpr std::uint32_t kPages = 24;
+constexpr std::uint32_t kPages = 24, kRecords = 14, kWindow = 40;
 
 class Random {
   public:
@@ -37,12 +37,14 @@ struct Text {
     Keys keys;
     std::vector<std::uint32_t> pages;
     std::uint32_t published = 0;
+    std::uint32_t kept_from = 0;  // the first page whose record it holds
 };
 
 class Pool {
   public:
-    PagePool pool{kPages};
-    std::vector<Written> written{kPages};
+    PageRecords records{kPages, kRecords};
+    PagePool pool{kPages, nullptr, {{kWindow, &records}}};
+    std::vector<Written> written{kPages}, recorded{kRecords};
     std::uint64_t shared = 0;
 
     // A text that finds what it can, and writes the rest; false where there is no room.
@@ -50,15 +52,27 @@ class Pool {
         const PagePool::Match m = pool.match({text.root, text.keys});
         std::size_t at = 0;
         for (const std::uint32_t page : m.pages) {
-            expect(text, page, at += kPagePositions);
+            expect(text, written[page], at += kPagePositions);
             text.pages.push_back(page);
         }
+        text.kept_from = static_cast<std::uint32_t>(m.pages.size());
+        const auto length = static_cast<std::uint32_t>(at) + m.partial_keys;
+        for (const std::uint32_t seen = first_page_seen(kWindow, length); text.kept_from > seen;) {
+            const std::uint32_t page = text.pages[--text.kept_from];
+            check(records.find(page) != PageRecords::kNone, "what the next row sees is there");
+            records.hold(page);
+            expect(text, recorded[records.find(page)], (text.kept_from + 1) * kPagePositions);
+        }
         if (m.partial != PagePool::kNone) {
-            expect(text, m.partial, at + m.partial_keys);
+            expect(text, written[m.partial], at + m.partial_keys);
+            check(records.find(m.partial) != PageRecords::kNone, "a part of a page has its record");
+            expect(text, recorded[records.find(m.partial)], at + m.partial_keys);
             // It is written to behind that, so it has to be its own.
+            records.hold(m.partial);
             if (pool.make_private(m.partial)) {
                 text.pages.push_back(m.partial);
             } else {
+                records.release(m.partial);
                 pool.release(m.partial);
             }
         }
@@ -66,11 +80,16 @@ class Pool {
         while (text.pages.size() * kPagePositions < text.keys.size()) {
             const std::uint32_t page = pool.acquire();
             if (page == PagePool::kNone) return false;
+            if (records.acquire(page) == PageRecords::kNone) {
+                pool.release(page);
+                return false;
+            }
             text.pages.push_back(page);
         }
         for (std::size_t i = text.published; i < text.pages.size(); ++i) {
             const std::size_t end = std::min((i + 1) * kPagePositions, text.keys.size());
-            written[text.pages[i]] = {text.root, {text.keys.begin(), text.keys.begin() + std::ptrdiff_t(end)}};
+            const Written now{text.root, {text.keys.begin(), text.keys.begin() + std::ptrdiff_t(end)}};
+            written[text.pages[i]] = recorded[records.find(text.pages[i])] = now;
         }
         return true;
     }
@@ -81,24 +100,41 @@ class Pool {
             const std::uint32_t parent = i == 0 ? PagePool::kNone : text.pages[i - 1];
             text.pages[i] = pool.publish(parent, text.pages[i],
                                          {text.root, keys.first(std::min<std::size_t>(keys.size(), kPagePositions))});
-            expect(text, text.pages[i], std::min(first + kPagePositions, text.keys.size()));
+            expect(text, written[text.pages[i]], std::min(first + kPagePositions, text.keys.size()));
+        }
+        check_records(text);
+    }
+    // The text is all in the cache: it gives back what its next row does not see.
+    void pass(Text& text) {
+        const auto seen = first_page_seen(kWindow, static_cast<std::uint32_t>(text.keys.size()));
+        for (; text.kept_from < seen; ++text.kept_from) records.release(text.pages[text.kept_from], true);
+    }
+    void check_records(const Text& text) {
+        for (std::size_t i = text.kept_from; i < text.pages.size(); ++i) {
+            const std::uint32_t record = records.find(text.pages[i]);
+            check(record != PageRecords::kNone && records.is_held(text.pages[i]), "what a text holds stays");
+            expect(text, recorded[record], std::min((i + 1) * kPagePositions, text.keys.size()));
         }
     }
     void end(Text& text) {
         while (!text.pages.empty()) {
-            pool.release(text.pages.back());
+            const std::uint32_t page = text.pages.back();
             text.pages.pop_back();
+            if (text.pages.size() >= text.kept_from) records.release(page);
+            pool.release(page);
         }
     }
     Text fork(const Text& text) {
-        for (const std::uint32_t page : text.pages) pool.hold(page);
+        for (std::size_t i = 0; i < text.pages.size(); ++i) {
+            pool.hold(text.pages[i]);
+            if (i >= text.kept_from) records.hold(text.pages[i]);
+        }
         return text;
     }
 
   private:
-    // The page holds what the first n keys of the text make.
-    void expect(const Text& text, std::uint32_t page, std::size_t n) {
-        const Written& w = written[page];
+    // A page, or a record, holds what the first n keys of the text make.
+    void expect(const Text& text, const Written& w, std::size_t n) {
         check(w.root == text.root, "a page of the text's root");
         check(
             w.keys.size() >= n && std::equal(text.keys.begin(), text.keys.begin() + std::ptrdiff_t(n), w.keys.begin()),
@@ -139,6 +175,8 @@ int main() {
         } else if (!open.empty()) {
             const std::uint32_t i = random.below(static_cast<std::uint32_t>(open.size()));
             pool.publish(open[i]);
+            if (random.below(2)) pool.pass(open[i]);
+            pool.check_records(open[i]);
             if (random.below(3) == 0 && open.size() < 4) {
                 open.push_back(pool.fork(open[i]));
             } else {
@@ -147,12 +185,13 @@ int main() {
             }
         }
         if (random.below(500) == 0) pool.pool.forget();
-        check(pool.pool.held() <= kPages, "pages are counted");
+        check(pool.pool.held() <= kPages && pool.records.held() <= kRecords, "pages are counted");
     }
     for (Text& text : open) pool.end(text);
-    check(pool.pool.held() == 0, "every page is back");
+    check(pool.pool.held() == 0 && pool.records.held() == 0, "every page is back");
     check(pool.shared > 10000, "texts shared pages");
     pool.pool.forget();
     check(pool.pool.cached() == 0 && pool.pool.unused().size() == kPages, "and are forgotten");
+    check(pool.records.used() == 0, "with their records");
     return 0;
 }

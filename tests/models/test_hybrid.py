@@ -16,7 +16,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu._core import PAGE
-from akunu.base.errors import UnsupportedError
+from akunu.base.errors import InvalidArgumentError, UnsupportedError
 from akunu.files import model_files
 
 from . import hybrid, tiny
@@ -225,15 +225,39 @@ def test_a_prefix_of_a_step_leaves_the_state(engine: _core.Engine) -> None:
     engine.profile("prefill", rows=4, position=100, repeats=1)
 
 
-def test_pages_outside_of_the_engine_are_refused(path: Path, engine: _core.Engine) -> None:
-    slot, ids = engine.open(), prompt_of(40)
-    read(engine, slot, ids)
-    with pytest.raises(UnsupportedError, match="have a state, which pages outside of it lack"):
-        engine.read_page(np.array(ids[:32], np.uint32))
+def test_states_count_as_memory_of_the_cache(path: Path) -> None:
+    """Those of the texts that run, and the copies, whose number follows from it."""
+    few, many = (open_engine(path, parallel=2, kv_memory=n << 20) for n in (4, 16))
+    for engine, memory in ((few, 4 << 20), (many, 16 << 20)):
+        assert 0.95 * memory < engine.memory["kv_cache"] <= memory
+    assert few.pages["pages"] < many.pages["pages"]
+    with pytest.raises(InvalidArgumentError, match=r"1200 tokens and the states of 2 texts needs \d+; give"):
+        open_engine(path, parallel=2, kv_memory=few.pages["state_bytes"] * 2)
+
+
+def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
+    ids = prompt_of(100)
+    source, engine = open_engine(path), open_engine(path, parallel=2)
+    slot = source.open()
+    read(source, slot, ids)
+    expected = draw(source, slot, 8)
+    pages = [source.read_page(np.array(ids[:end], np.uint32)) for end in (32, 64, 96)]
+    assert [page[1] is not None for page in pages] == [False, False, True]  # where the prompt ends
+    slot = engine.open()
+    for lacking in (False, True):
+        assert engine.begin(ids, slot=slot) == 0
+        for page in pages:
+            assert engine.restore_page(slot, [page[0], None if lacking else page[1]])
+        assert engine.finish_restoring(slot) == (0 if lacking else 96)
+        while (left := len(ids) - 1 - engine.length(slot)) > 0:
+            assert engine.reserve(slot, left)
+            engine.step([(slot, left, False, 0, [])])
+        assert draw(engine, slot, 8) == expected
+        engine.close_slot(slot)
+        engine.forget()
+        slot = engine.open()
     with pytest.raises(UnsupportedError, match="have a state, which goes with checkpoints"):
-        engine.pin(np.array(ids[:32], np.uint32))
-    with pytest.raises(UnsupportedError, match="have a state"):
-        engine.restore_page(slot, np.zeros(engine.pages["page_bytes"], np.uint8))
+        source.pin(np.array(ids[:32], np.uint32))
 
 
 def test_it_is_planned_for_gpus(path: Path) -> None:
@@ -247,8 +271,8 @@ def test_it_is_planned_for_gpus(path: Path) -> None:
 
 
 @pytest.fixture
-def mixes(path: Path) -> Mixes:
-    return Mixes(path, None, hybrid.spec)
+def mixes(path: Path, tmp_path: Path) -> Mixes:
+    return Mixes(path, tmp_path / "pages", hybrid.spec)
 
 
 def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +315,17 @@ def test_a_conversation_is_forked_saved_and_loaded(model: akunu.Model, tmp_path:
     assert all(answer.stats.cached_tokens >= PAGE for answer in answers)
 
 
-def test_a_folder_for_pages_is_refused(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_prompt_goes_on_from_files(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "resolve", hybrid.spec)
-    with pytest.raises(UnsupportedError, match=r"cache_dir: hybrid\.gguf keeps a state"):
-        akunu.load(path, device=DEVICE, context=400, cache_dir=tmp_path)
+    story = "Once upon a time, there was a little girl. " * 10
+    options = {"max_tokens": 8, "temperature": 0}
+    with akunu.load(path, device=DEVICE, context=1000, cache_dir=tmp_path) as model:
+        first = model.generate(story, **options)
+        other = model.generate(story + "And a boy.", **options)
+        model.flush()
+    prompt = first.stats.prompt_tokens
+    with akunu.load(path, device=DEVICE, context=1000, cache_dir=tmp_path) as model:
+        again = model.generate(story + "And a boy.", **options)
+        stats = model.stats()
+    assert again.ids == other.ids and again.stats.cached_tokens >= (prompt - 1) // PAGE * PAGE >= 2 * PAGE
+    assert stats.hits_disk == 1 and stats.disk_damaged == stats.disk_vanished == 0

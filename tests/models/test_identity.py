@@ -129,13 +129,13 @@ def test_pages_of_equal_tokens_and_other_identities_are_apart(
         slot = engine.open()
         assert slot is not None
         assert engine.begin(text.ids, slot=slot, reuse=False, **text.arguments) == 0
-        assert engine.restore_page(slot, pages[n, 1]) and engine.restore_page(slot, pages[n, 2])
+        assert engine.restore_page(slot, [pages[n, 1]]) and engine.restore_page(slot, [pages[n, 2]])
         engine.close_slot(slot)
     for n, text in enumerate(texts):
         for k in (1, 2):
             part = text.first(k * PAGE)
             found = engine.read_page(part.ids, **part.arguments)
-            assert found is not None and np.array_equal(found, pages[n, k])
+            assert found is not None and np.array_equal(found[0], pages[n, k])
         part = text.first(2 * PAGE)
         assert engine.pin(part.ids, **part.arguments)
         assert engine.pages["pinned"] == 2
@@ -159,7 +159,7 @@ def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path)
     found = disk = 0
     for _ in range(3):
         engine = opened(model, 14)
-        files = PageFiles(tmp_path, 1 << 28, b"a model", engine.pages["page_bytes"])
+        files = PageFiles(tmp_path, 1 << 28, b"a model", engine.part_bytes)
         scheduler = Scheduler(engine, files)
         for _ in range(25):
             texts = [drawn(rng) for _ in range(rng.randint(1, 3))]
@@ -187,7 +187,7 @@ def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path)
 
 
 def test_names_of_files_are_of_one_identity(tmp_path: Path) -> None:
-    files = PageFiles(tmp_path, 1 << 20, b"a model", 100)
+    files = PageFiles(tmp_path, 1 << 20, b"a model", [100])
     ids = np.arange(96, dtype=np.uint32)
     image = np.zeros(96, np.uint64)
     image[70] = 5

@@ -166,10 +166,11 @@ class Mixes:
         engine = self.engine(parallel=parallel, **options)
         page = engine.pages["page_bytes"]
         if rng.random() < 0.6:  # a context and a few more pages
-            engine = self.engine(parallel=parallel, kv_memory=page * rng.randint(5, 7), **options)
+            states = engine.pages["state_bytes"] * (parallel + 2)
+            engine = self.engine(parallel=parallel, kv_memory=page * rng.randint(5, 7) + states, **options)
         files = writer = None
         if rng.random() < 0.6 and self._folder is not None:
-            files = PageFiles(self._folder, page * 40, b"the same", page)
+            files = PageFiles(self._folder, page * 40, b"the same", engine.part_bytes)
         if rng.random() < 0.5:
             writer = Writer(self.engine(parallel=parallel, kv_dtype="q8_0"), self.vocab, 0.1)
         mix = Scheduler(engine, files, writer)

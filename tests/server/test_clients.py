@@ -5,16 +5,28 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import anthropic
+import msgspec
+import numpy as np
 import openai
 import pytest
 
 from akunu.base.errors import ContextLengthError
+from akunu.chat import ChatTemplate
+from akunu.server import Settings
+from akunu.server.anthropic_fields import MessagesRequest
+from akunu.server.anthropic_fields import Tool as AnthropicTool
+from akunu.server.anthropic_tools import client_tool
+from akunu.server.client_tools import client_tools
+from akunu.server.openai_responses_fields import Item, ResponsesRequest
 from akunu.server.prompts import infill_ids, prompt_ids
+from akunu.tokenizer import Segment
+
+from .conftest import EMBER, serving
 
 LONG = [{"role": "user", "content": "cat dog " * 4000}]
-ANTHROPIC_WORDS = r"prompt is too long: 80\d\d tokens > 2048 maximum"
+ANTHROPIC_WORDS = r"prompt is too long: \d{4} tokens > 2048 maximum"
 OPENAI_WORDS = (
-    r"This model's maximum context length is 2048 tokens\. However, your messages resulted in 80\d\d tokens\."
+    r"This model's maximum context length is 2048 tokens\. However, your messages resulted in \d{4} tokens\."
 )
 
 
@@ -60,7 +72,89 @@ def test_what_can_be_done_follows_the_words(served):
     assert ContextLengthError("the prompt has 9 tokens, the context holds 8; load it again").sizes == (
         9, 8, "load it again",
     )  # fmt: skip
+    assert (
+        ContextLengthError("the prompt has 9 tokens, the context holds 8, all that it has").sizes[2]
+        == "all that it has"
+    )
     assert ContextLengthError("a window of 7").sizes is None
+
+
+# -- Tools and thoughts by the types of their APIs. ----------------------------------------------------------
+
+
+def test_anthropics_tools_that_the_client_runs_are_functions(served):
+    tools = [
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": 100},
+        {"type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"}},
+    ]
+    fields = MessagesRequest(model="ember", max_tokens=1, messages=[], tools=tools)
+    kept, warnings = client_tools(fields.tools, "custom", AnthropicTool, dict, client_tool)
+    functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in kept}
+    assert list(functions) == ["bash", "str_replace_based_edit_tool", "memory"] and not warnings
+    assert "command" in functions["bash"]["properties"]
+    assert functions["str_replace_based_edit_tool"]["properties"]["command"]["enum"][0] == "view"
+    assert "rename" in functions["memory"]["properties"]["command"]["enum"]
+    hi = [{"role": "user", "content": "hi"}]
+    asked = {"model": "ember", "max_tokens": 2, "messages": hi}
+    assert served.post("/v1/messages", **asked, tools=tools).status_code == 200
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    answer = served.post("/v1/messages", **asked, tools=[*tools, search]).json()
+    assert "web_search_20250305" in answer["warnings"][0]
+    wrong = served.post(
+        "/v1/messages", **asked, tools=[{"type": "bash_20250124", "name": "bash", "shell": "zsh"}]
+    )
+    assert wrong.status_code == 400 and "shell" in wrong.json()["error"]["message"]
+
+
+@pytest.fixture
+def thinker(served):
+    """Ember with a template that opens reasoning; what it writes up to the mark is thought."""
+    model = served.ember.model
+    before, model._template = (
+        model._template,
+        ChatTemplate(
+            "{% for m in messages %}{{ m.reasoning_content }}{{ m.content }}{% endfor %}<think>",
+            model.tokenizer,
+        ),
+    )
+    yield served
+    model._template = before
+
+
+@pytest.mark.parametrize("summary", [None, "auto", "detailed"])
+def test_thoughts_are_the_summary_where_one_is_asked_for(thinker, summary):
+    reasoning = {"summary": summary} if summary else {}
+    with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0) as client:
+        asked = {
+            "model": "ember",
+            "input": "Hi",
+            "reasoning": reasoning,
+            "max_output_tokens": 40,
+            "temperature": 0,
+            "extra_body": {"thinking_budget": 6},
+        }
+        whole = client.responses.create(**asked)
+        events = list(client.responses.create(**asked, stream=True))
+    (item, *_) = whole.output
+    assert item.type == "reasoning"
+    parts, others = (item.summary, item.content) if summary else (item.content, item.summary)
+    assert [part.type for part in parts] == ["summary_text" if summary else "reasoning_text"] and not others
+    kinds = {event.type for event in events}
+    assert ("response.reasoning_summary_text.delta" in kinds) == bool(summary)
+    assert ("response.reasoning_text.delta" in kinds) != bool(summary)
+    if summary:
+        order = [event.type for event in events if "reasoning_summary" in event.type]
+        assert order[0] == "response.reasoning_summary_part.added"
+        assert order[-2:] == ["response.reasoning_summary_text.done", "response.reasoning_summary_part.done"]
+    repeated = [
+        {"role": "user", "content": "Hi"},
+        item.model_dump(exclude_none=True),
+        {"role": "user", "content": "x"},
+    ]
+    fields = ResponsesRequest(model="ember", input=msgspec.convert(repeated, list[Item]))
+    turn, _ = fields.turn([])
+    assert turn.messages[1]["reasoning_content"] == parts[0].text
 
 
 # -- Prompts that a client puts together itself. -------------------------------------------------------------
@@ -109,9 +203,258 @@ def test_a_gap_is_filled_by_models_that_have_tokens_for_it(served, openai_client
 class FimModel:
     """Tokens are texts; those for a gap are these."""
 
+    context = 99
+
     def __init__(self, tokens: tuple[str, ...]) -> None:
         self.tokenizer = SimpleNamespace(template=SimpleNamespace(before=()))
         self._tokens = tokens
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool = False) -> list[str]:
         return [text] if not parse_special or text in self._tokens else list(text)
+
+
+# -- What clients repeat, add, and ask for twice. ------------------------------------------------------------
+
+IMAGE = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+INSTEAD = "[image: this model reads text only]"
+
+
+def test_an_image_in_a_tools_result_is_a_text_in_its_place(served):
+    """A coding agent that has looked at a picture repeats the result in each of its next requests."""
+    use = {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": IMAGE}]}
+    turns = [("user", "x"), ("assistant", [use]), ("user", [result])]
+    fields = {
+        "max_tokens": 4,
+        "tools": [{"name": "Read", "input_schema": {"type": "object"}}],
+        "messages": [{"role": role, "content": content} for role, content in turns],
+    }
+    answer = served.post("/v1/messages", model="ember", **fields).json()
+    assert answer["warnings"] == [
+        "messages[2].content[0].content[0]: this model reads text only; the image was left out"
+    ]
+    part = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    items = [
+        {"role": "user", "content": "x"},
+        {"type": "function_call", "call_id": "c", "name": "view_image", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": [part]},
+    ]
+    answer = served.post("/v1/responses", model="ember", input=items, max_output_tokens=4).json()
+    assert "image was left out" in answer["warnings"][0]
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {
+            "role": "tool",
+            "tool_call_id": "c",
+            "content": [{"type": "image_url", "image_url": {"url": "data:,"}}],
+        },
+    ]
+    answer = served.chat(messages=messages, max_tokens=4)
+    assert "image was left out" in answer.json()["warnings"][0]
+    made = served.post("/apply-template", model="ember", messages=messages).json()["prompt"]
+    assert INSTEAD in made
+
+
+def test_anthropics_runner_of_tools_works(anthropic_client):
+    """It asks for a thread first, and repeats the request without one where there are none."""
+    asked = {"model": "ember", "max_tokens": 8, "messages": [{"role": "user", "content": "hi"}]}
+    with pytest.raises(anthropic.BadRequestError) as caught:
+        anthropic_client.messages.create(**asked, extra_body={"thread": {"type": "create"}})
+    assert caught.value.body["error"]["details"] == {
+        "error_code": "thread_unsupported_request",
+        "unsupported": ["threads"],
+    }
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """Get the weather in a city."""
+        return "rain"
+
+    runner = anthropic_client.beta.messages.tool_runner(
+        model="ember",
+        max_tokens=60,
+        tools=[get_weather],
+        messages=[{"role": "user", "content": "What is the weather in Paris?"}],
+    )
+    assert runner.until_done().stop_reason
+
+
+def test_unknown_fields_that_are_null_ask_for_nothing(served):
+    repeated = {
+        "role": "assistant",
+        "content": "Hello",
+        "reasoning": None,
+        "tool_call_id": None,
+        "refusal": None,
+    }
+    user = {"role": "user", "content": "hi"}
+    assert (
+        served.chat(messages=[user, repeated, user, repeated, user], max_tokens=1, odd=None).status_code
+        == 200
+    )
+    function = {"name": "f", "arguments": "{}", "description": None}
+    call = {"id": "c", "type": "function", "function": function}
+    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    messages = [user, {**repeated, "content": None, "tool_calls": [call]}, result]
+    assert served.chat(messages=messages, max_tokens=1).status_code == 200
+    tool = {"type": "function", "function": {"name": "f", "parameters": None, "odd": None}}
+    assert served.chat(tools=[tool], max_tokens=1).status_code == 200
+    wrong = served.chat(messages=[user, {**repeated, "reasoning": "Hm."}, user], max_tokens=1)
+    assert wrong.json()["error"]["param"] == "messages[1].reasoning"
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
+def test_where_a_call_is_forced_the_format_of_the_content_is_left_out(served, choice):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    form = {"type": "json_schema", "json_schema": {"name": "P", "schema": schema}}
+    answer = served.chat("hi", tools=tools, tool_choice=choice, response_format=form, max_tokens=60).json()
+    assert "tool_choice asks for a call" in answer["warnings"][0]
+    assert (
+        answer["choices"][0]["message"].get("tool_calls") or answer["choices"][0]["finish_reason"] == "length"
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"max_tokens": -1},
+        {"seed": -1},
+        {"top_p": 0},
+        {"stop": ""},
+        {"stop": []},
+        {"verbosity": "low"},
+        {"store": True},
+        {"add_generation_prompt": True},
+        {"min_tokens": 0, "skip_special_tokens": True, "cache_prompt": True, "id_slot": -1},
+    ],
+)
+def test_values_that_other_servers_take_are_taken(served, fields):
+    answer = served.chat("What is 2+2?", **fields)
+    assert answer.status_code == 200, answer.text
+    assert ("warnings" in answer.json()) == bool({"verbosity", "store"} & fields.keys())
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses"])
+def test_fields_of_other_servers_are_translated(served, path):
+    given = {
+        "/v1/chat/completions": {"messages": [{"role": "user", "content": "What is 2+2?"}]},
+        "/v1/completions": {"prompt": "Once upon a time"},
+        "/v1/responses": {"input": "What is 2+2?"},
+    }[path]
+
+    def ask(**fields):
+        answer = served.post(path, model="ember", **given, **fields)
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        if "output" in body:
+            return body["output"][0]["content"][0]["text"]
+        return body["choices"][0].get("text") or body["choices"][0]["message"]["content"]
+
+    for choice in (
+        {"guided_choice": ["yes", "no"]},
+        {"structured_outputs": {"choice": ["yes", "no"]}},
+        {"guided_regex": "yes|no"},
+        {"structured_outputs": {"regex": "yes|no"}},
+        {"guided_grammar": 'root ::= "yes" | "no"'},
+    ):
+        assert ask(**choice) in ("yes", "no")
+    for schema in (
+        {"guided_json": {"enum": ["a"]}},
+        {"json_schema": {"enum": ["a"]}},
+        {"structured_outputs": {"json": {"enum": ["a"]}}},
+    ):
+        assert ask(**schema) == '"a"'
+    short = ask(do_sample=False, max_new_tokens=2)
+    assert short == ask(temperature=0, n_predict=2)
+    assert ask(temperature=0, max_new_tokens=20).startswith(short.rstrip())
+    assert ask(temperature=0, repetition_penalty=1.5, max_new_tokens=30)
+    twice = served.post(path, model="ember", **given, max_new_tokens=1, n_predict=2)
+    assert twice.status_code == 400 and twice.json()["error"]["param"] == "n_predict"
+    strange = served.post(path, model="ember", **given, min_tokens=5)
+    assert strange.status_code == 400 and strange.json()["error"]["param"] == "min_tokens"
+
+
+def test_a_text_that_may_not_end_goes_on(served):
+    usage = served.chat("What is 2+2?", ignore_eos=True, max_tokens=40).json()["usage"]
+    assert usage["completion_tokens"] == 40
+    counted = served.post("/v1/responses/input_tokens", model="ember", input="hi", ignore_eos=True)
+    assert counted.status_code == 200
+
+
+def test_a_last_message_of_the_assistants_is_gone_on_with(served):
+    messages = [
+        {"role": "user", "content": "What is the capital of France?"},
+        {"role": "assistant", "content": "The capital of"},
+    ]
+    for fields in ({}, {"continue_final_message": True, "add_generation_prompt": False}):
+        answer = served.chat(messages=messages, max_tokens=12, **fields).json()
+        assert answer["choices"][0]["message"]["content"].startswith(" France")
+
+
+# -- Log-probabilities of a prompt, as evaluations ask for them. ---------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_is_echoed_with_its_log_probabilities(openai_client, served, stream):
+    model = served.ember.model
+    ids = model.tokenizer.encode_segments([Segment("Once upon a time")])
+    asked = {"max_tokens": 1, "echo": True, "logprobs": 1}
+    found = openai_client.completions.create(
+        model="ember", prompt="Once upon a time", temperature=0, stream=stream, **asked
+    )
+    parts = [part.choices[0] for part in found] if stream else [found.choices[0]]
+    assert "".join(part.text for part in parts).startswith("Once upon a time")
+    columns = {
+        name: [value for part in parts if part.logprobs for value in getattr(part.logprobs, name)]
+        for name in ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+    }
+    assert {len(column) for column in columns.values()} == {len(ids) + 1}
+    logits = model.logits(ids).astype(float)
+    for n, token in enumerate(ids[1:]):
+        expected = logits[n, token] - np.log(np.exp(logits[n] - logits[n].max()).sum()) - logits[n].max()
+        assert columns["token_logprobs"][n + 1] == pytest.approx(expected, abs=1e-4)
+        (best,) = columns["top_logprobs"][n + 1].values()
+        assert best == pytest.approx(logits[n].max() - logits[n, token] + expected, abs=1e-4)
+    assert columns["token_logprobs"][0] is None and columns["top_logprobs"][0] is None
+    assert columns["text_offset"] == [sum(map(len, columns["tokens"][:n])) for n in range(len(ids) + 1)]
+
+
+# -- Reranking, by every path and name. ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
+def test_documents_are_ranked_by_every_path(served, path):
+    asked = {"model": "scores", "query": "q", "documents": ["a", "b"]}
+    answer = served.post(path, **asked)
+    assert [set(each) for each in answer.json()["results"]] == [{"index", "relevance_score"}] * 2
+
+
+def test_texts_are_ranked_as_text_embeddings_inference_does(served):
+    served.post("/rerank", model="scores", query="q", documents=["a"])  # loads it
+    answer = served.post("/rerank", query="q", texts=["a", "b"], return_text=True)
+    assert [set(each) for each in answer.json()] == [{"index", "score", "text"}] * 2
+    for wrong in ({}, {"texts": ["a"], "documents": ["a"]}):
+        assert served.post("/rerank", model="scores", query="q", **wrong).status_code == 400
+
+
+# -- A server that takes what it does not know. --------------------------------------------------------------
+
+
+def test_a_lenient_server_leaves_out_what_it_does_not_know_and_says_so():
+    with serving(EMBER, settings=Settings(lenient=True)) as served:
+        user = {"role": "user", "content": "What is 2+2?", "mood": "curious"}
+        answer = served.chat(messages=[user], frobnicate=7, modalities=["audio"], max_tokens=4).json()
+        told = " ".join(answer["warnings"])
+        assert all(name in told for name in ("frobnicate", "messages[0].mood", "modalities"))
+        assert answer["choices"][0]["message"]["content"].startswith("2 + 2")
+        for path, fields in (
+            ("/v1/completions", {"prompt": "Hi"}),
+            ("/v1/responses", {"input": "Hi"}),
+            ("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}),
+        ):
+            found = served.post(path, model="ember", frobnicate=7, **fields).json()
+            assert found["warnings"] == ["frobnicate: no such field is known here; it was left out"]
+        assert served.chat(temperature="hot").status_code == 400  # what is known has to be right

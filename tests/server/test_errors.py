@@ -36,7 +36,7 @@ USER = {"role": "user", "content": "Hello!"}
         ({"logit_bias": {"99999999": 1}}, "logit_bias"),
         ({"max_tokens": 1.5}, "max_tokens"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens"),
-        ({"store": True}, "store"),
+        ({"verbosity": "loud"}, "verbosity"),
         ({"store": 0}, "store"),
         ({"modalities": ["audio"]}, "modalities"),
         ({"functions": []}, "functions"),

@@ -13,10 +13,12 @@ import msgspec
 import pytest
 
 from akunu import AkunuError, InvalidArgumentError, _core
+from akunu.describe.blocks import Attention, Block
+from akunu.describe.config import ModelConfig
 from akunu.loading import finding
 from akunu.loading.finding import FoundModel
 from akunu.server.catalog import from_name, from_place
-from akunu.server.fitting import fitted
+from akunu.server.fitting import default_context, fitted
 from akunu.server.models import Registry
 
 from .conftest import EMBER, serving
@@ -54,6 +56,50 @@ def test_a_context_is_at_most_what_a_model_was_trained_for(encoders):
     assert {*unfit} == {"context", "kv_dtype"} and "kv_dtype" not in arguments
 
 
+def config(layers: int, trained: int) -> ModelConfig:
+    attention = Attention(n_heads=8, n_kv_heads=8, head_dim=128, scale=1.0)
+    blocks = tuple(Block(f"layers.{i}.", i, attention) for i in range(layers))
+    sizes = dict(n_layers=layers, dim=64, vocab_size=9, norm_eps=1e-5, final_softcap=0, embedding_scale=1)
+    return ModelConfig("llama", context_length=trained, rope_sets=(), blocks=blocks, **sizes)
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("layers", "trained", "memory", "arguments", "chosen"),
+    [
+        (4, 2048, 8, {}, 2048),  # the model's own
+        (4, 131072, 8, {}, 32768),
+        (64, 131072, 8, {}, 8192),  # 256 KiB a token, in a quarter of the memory
+        (64, 131072, 1, {}, 4096),  # at least as before
+        (64, 131072, 8, {"kv_dtype": "q8_0"}, 14336),
+        (64, 131072, 8, {"kv_memory": 4 * GIB}, 16384),
+    ],
+)
+def test_a_context_that_nobody_asked_for_is_the_models_own_as_far_as_memory_goes(
+    monkeypatch, layers, trained, memory, arguments, chosen
+):
+    cpu = {"id": "cpu", "memory": memory * GIB}
+    monkeypatch.setattr(_core, "devices", lambda: [cpu])
+    assert default_context(config(layers, trained), arguments) == {"context": chosen}
+    gpu = {"id": "gpu0", "memory": memory * GIB}
+    monkeypatch.setattr(_core, "devices", lambda: [gpu, cpu])
+    found = default_context(config(layers, trained), {**arguments, "parallel": 2})
+    assert found["context"] == chosen
+    if "kv_memory" not in arguments:  # a GPU's is taken at once: no more than one text, or what it was before
+        a_token = layers * 2 * 8 * 128 * (1.125 if arguments else 2)
+        assert found["kv_memory"] == max(chosen, 2 * min(chosen, 4096)) * a_token
+
+
+def test_a_context_is_chosen_for_texts_only(encoders):
+    assert fitted(from_name("ember"), FoundModel("ember"))[0]["context"] == 2048
+    vectors = from_name(encoders[0].path)
+    assert fitted(vectors, FoundModel(vectors.path))[0]["context"] is None
+    scaled = from_name("ember", rope_scaling="yarn:4")
+    assert fitted(scaled, FoundModel("ember"))[0]["context"] is None
+
+
 @pytest.mark.parametrize(
     ("names", "settings", "named"),
     [
@@ -83,7 +129,7 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
 
 
 def test_a_model_without_shared_settings_is_loaded_as_it_says():
-    assert fitted(EMBER, FoundModel("ember")) == (EMBER.load_arguments(), {})
+    assert fitted(EMBER, FoundModel("ember")) == ({**EMBER.load_arguments(), "context": 2048}, {})
 
 
 def test_folders_and_drafts_in_a_file_are_beside_it(tmp_path):

@@ -193,7 +193,7 @@ def test_an_answer_with_logprobs_is_repeated_as_it_came(client):
         ({"previous_response_id": "resp_no"}, "previous_response_id"),
         ({"include": ["file_search_call.results"]}, "include[0]"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
-        ({"text": {"verbosity": "low"}}, "text.verbosity"),
+        ({"text": {"verbosity": "loud"}}, "text.verbosity"),
     ],
 )
 def test_what_is_not_supported_is_a_400_that_names_the_field(served, fields, param):

@@ -82,7 +82,7 @@ class ContextLengthError(AkunuError):
     def sizes(self) -> tuple[int, int, str] | None:
         """Tokens of the prompt, tokens that the context holds, and the remedy; None where it is no prompt."""
         found = _SIZES.search(str(self))
-        return found and (int(found["tokens"]), int(found["context"]), found["remedy"].strip("; "))
+        return found and (int(found["tokens"]), int(found["context"]), found["remedy"].strip(";, "))
 
 
 class InvalidArgumentError(AkunuError, ValueError):

@@ -148,7 +148,7 @@ def loading_options(function: F) -> F:
             type=Integer(min=1),
             metavar="TOKENS",
             help="Maximum tokens of prompt and answer together. [default: the model's own context, at most "
-            "4096]",
+            "4096; of serve: at most 32768, as far as memory goes]",
         ),
         threads_option,
         click.option(

@@ -311,13 +311,8 @@ def _pages_in_files(model: _Described, asked: LoadOptions, engine: Engine) -> Pa
     """The files of the KV cache's pages, where they are to be kept."""
     if asked.cache_dir is None:
         return None
-    if engine.pages["state_bytes"]:
-        raise UnsupportedError(
-            f"cache_dir: {model.found.name} keeps a state of each text besides its pages, which files "
-            "do not hold; load it without"
-        )
     from akunu.scheduling.identity import identity
     from akunu.scheduling.page_files import PageFiles
 
     key = identity(model.found.files.files, model.spec, engine, model.types)
-    return PageFiles(Path(asked.cache_dir), asked.cache_size, key, engine.pages["page_bytes"])
+    return PageFiles(Path(asked.cache_dir), asked.cache_size, key, engine.part_bytes)

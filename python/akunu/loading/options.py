@@ -48,8 +48,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         Texts that are generated at a time, at most 256; others wait.
     kv_memory
         Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
-        device's memory. What texts do not need keeps earlier ones, so that a prompt that begins like one of
-        them runs only what is new. Memory is taken as it is used.
+        device's memory. Layers with a window keep what it reaches only; recurrent states are part of it. What
+        texts do not need keeps earlier ones, so that a prompt that begins like one of them runs only what is
+        new. Memory is taken as it is used.
     quantize
         A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
         `akunu.convert` would quantise them. What has another quantised type is quantised again.

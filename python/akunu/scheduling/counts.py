@@ -38,7 +38,8 @@ class ModelStats:
     pages_cached : int
         Those that no text uses, kept for prompts that begin like an earlier text.
     page_bytes : int
-        Size of a page, 32 positions of all layers.
+        Size of a page, 32 positions of all layers. Of those with a window only the last pages of a text are
+        kept.
     steps : int
         Steps of the engine that gave something.
     prompts : int

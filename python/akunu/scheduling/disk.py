@@ -5,7 +5,8 @@ others notice: it copies a page between two steps, and rests beside texts that r
 as there is something to write. A page that gave its memory to others before it was written is not kept.
 
 A prompt goes on where memory ends: its pages are read between steps, a few milliseconds' worth at a time
-beside texts that run.
+beside texts that run. Of layers with a window, and of states, files have what memory had when the text ended:
+what goes on behind its prompt, or behind all of it. A prompt goes on as far as files have all that it needs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from akunu._core import PAGE
 from akunu.scheduling.page_files import DamagedPageError
+from akunu.scheduling.page_parts import PageParts
 from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["DiskTier"]
+__all__ = ["DiskTier", "PageData"]
 
 ASIDE_SECONDS: Final = 0.040
 BESIDE_SECONDS: Final = 0.005
@@ -40,7 +42,9 @@ REST: Final = 9.0
 PENDING: Final = 1024
 """Texts that wait to be written, the latest."""
 
-ReadPage = Callable[[Prefix], "npt.NDArray[np.uint8] | None"]
+PageData = list["npt.NDArray[np.uint8] | None"]
+"""The parts of a page."""
+ReadPage = Callable[[Prefix, list[int]], PageData | None]
 
 
 class DiskTier:
@@ -50,18 +54,23 @@ class DiskTier:
     ----------
     files
         Where they are.
+    parts
+        Of pages.
     read_page
-        `Engine.read_page`, between two steps; called from the tier's thread.
+        `Engine.read_page` of some parts, between two steps; called from the tier's thread.
     busy
         Whether texts run.
     """
 
-    def __init__(self, files: PageFiles, read_page: ReadPage, busy: Callable[[], bool]) -> None:
+    def __init__(
+        self, files: PageFiles, parts: PageParts, read_page: ReadPage, busy: Callable[[], bool]
+    ) -> None:
         self._files = files
+        self._parts = parts
         self._read_page = read_page
         self._busy = busy
         self._changed = threading.Condition()
-        self._pending: deque[Prefix] = deque(maxlen=PENDING)
+        self._pending: deque[tuple[Prefix, int]] = deque(maxlen=PENDING)
         self._kept = 0  # texts, from the first on
         self._thread: threading.Thread | None = None
         self._writing = False
@@ -72,12 +81,12 @@ class DiskTier:
 
     # -- from memory -----------------------------------------------------------------------------------------
 
-    def keep(self, text: Prefix) -> None:
-        """Write the whole pages of a text, soon."""
+    def keep(self, text: Prefix, prompt: int) -> None:
+        """Write the whole pages of a text, whose first `prompt` tokens others may begin with, soon."""
         if len(text.ids) < PAGE:
             return
         with self._changed:
-            self._pending.append(text)
+            self._pending.append((text, prompt))
             self._kept += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_all, name="akunu-pages", daemon=True)
@@ -115,26 +124,31 @@ class DiskTier:
                 if not self._writing:
                     self._thread = None
                     return
-                text = self._pending.popleft()
+                text, prompt = self._pending.popleft()
             try:
-                self._write(text)
+                self._write(text, prompt)
             except Exception as error:  # of the device too: the thread goes on, for later texts
                 with self._changed:
                     self._pending.clear()
                 self.counts["unwritten"] += 1
                 warnings.warn(f"cache_dir: a page cannot be kept: {error}", RuntimeWarning, stacklevel=1)
 
-    def _write(self, text: Prefix) -> None:
+    def _write(self, text: Prefix, prompt: int) -> None:
         keys = self._files.keys(text)
+        ends = {len(keys), min((prompt - 1) // PAGE, len(keys))}  # the last token of a prompt always runs
         for i, key in enumerate(keys, 1):
-            if self._files.holds(key):
+            useful = self._parts.useful(i - 1, ends) | {0}
+            lacking = sorted(part for part in useful if not self._files.holds(key, part))
+            if not lacking:
                 continue
             began = time.perf_counter()
-            page = self._read_page(text.first(i * PAGE))
+            page = self._read_page(text.first(i * PAGE), lacking)
             if page is None:  # nor are those that follow it there
                 break
-            self._files.write(key, text.ids[: i * PAGE], page)
-            self.counts["written"] += 1
+            for part in lacking:
+                if (data := page[part]) is not None:
+                    self._files.write(key, text.ids[: i * PAGE], data, part)
+            self.counts["written"] += 0 in lacking
             if self._busy():
                 self._hurry.wait(REST * (time.perf_counter() - began))
         now = time.time_ns()
@@ -163,28 +177,45 @@ class DiskTier:
                 self._files.announce(names[i])
                 sequence.kept.append(names[i])
             self._files.touch(names[i], sequence.seek_time - i)
+        reach = self._parts.reach(
+            first, first + len(sequence.kept), lambda page, part: self._files.holds(names[page], part)
+        )
+        while len(sequence.kept) > reach - first:
+            sequence.kept.pop()
         sequence.sought, sequence.seek_names = None, []
         return True
 
     def restore(self, engine: Engine, sequence: Sequence, until: float) -> None:
         """Read pages of a text until `time.perf_counter()` is `until`, one at least."""
+        if not sequence.kept:
+            return
         assert sequence.slot is not None
         ids = sequence.ids()
         while sequence.kept:
-            end = (sequence.length // PAGE + 1) * PAGE
+            index, pages = sequence.length // PAGE, sequence.length // PAGE + len(sequence.kept)
+            end, needed = (index + 1) * PAGE, self._parts.needed(index, pages)
             try:
-                page = self._files.read(sequence.kept[0], ids[:end])
-                taken = engine.restore_page(sequence.slot, page)
+                taken = engine.restore_page(
+                    sequence.slot,
+                    [
+                        self._files.read(sequence.kept[0], ids[:end], part) if part in needed else None
+                        for part in range(len(self._parts.sizes))
+                    ],
+                )
             except (OSError, DamagedPageError) as error:
                 self.counts["damaged" if isinstance(error, DamagedPageError) else "vanished"] += 1
                 taken = False
             if not taken:  # the rest is run
                 sequence.kept.clear()
-                return
+                break
             sequence.kept.popleft()
             sequence.restored(end)
             self.counts["tokens"] += PAGE
             if sequence.cancelled:
                 sequence.kept.clear()
             if time.perf_counter() >= until:
-                return
+                break
+        if not sequence.kept:
+            length = engine.finish_restoring(sequence.slot)
+            self.counts["tokens"] -= sequence.length - length
+            sequence.restored(length)

@@ -7,7 +7,7 @@ The identity holds what can change them:
 - its files: size, time of the last change, and of every tensor its place and bytes at its beginning, middle
   and end. Some systems give all files one time, and two tunings of a model have equal sizes; their tensors
   differ. A file that was changed in place, elsewhere than there, and given its old time back is not noticed;
-- the device, its instruction set, the type and size of a page;
+- the device, its instruction set, the type of a page, and the sizes of its parts;
 - the compiled core. Its next build may add up in another order.
 """
 
@@ -54,7 +54,8 @@ def identity(
         engine.device,
         engine.isa,
         engine.kv_dtype,
-        engine.pages["page_bytes"],
+        engine.part_bytes,
+        [window["positions"] for window in engine.pages["windows"]],
         _plain(spec),
         _plain(quantized or {}),
         *(_stamp(path) for path in (_core.__file__, *files.paths)),

@@ -1,11 +1,12 @@
 """Pages of a KV cache in files, so that a prompt's beginning outlives the process that ran it.
 
-A file holds one page. Its name is a hash of everything that its bytes follow from: the model and how it runs
-(`identity`), the salt of those that may share it, and all tokens, or what stands in their place, up to the
-page's end. So a name means one content, whoever writes it:
+A file holds one part of a page (`page_parts.py`); most models' pages have one. Its name is the part's number
+and a hash of everything that its bytes follow from: the model and how it runs (`identity`), the salt of those
+that may share it, and all tokens, or what stands in their place, up to the page's end. So a name means one
+content, whoever writes it:
 
 - A file is written beside its place and moved there, so it is there whole or not at all. Processes that
-  write the same page write the same bytes.
+  write the same page write the same bytes, or, of a state, bytes that mean the same.
 - What a power cut or a bad disk left behind is found by its checksum, and deleted.
 - Files that were used longest ago are deleted when there are too many bytes, or the disk is full. One process
   at a time does that; a file that vanishes under a reader is a page that is not there.
@@ -22,7 +23,7 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -67,8 +68,8 @@ class PageFiles:
         Bytes of all files, those of other models included.
     identity
         Of the model and how it runs: pages of equal tokens are equal exactly where this is.
-    page_bytes
-        Of each page.
+    part_bytes
+        Of the parts of each page.
 
     Raises
     ------
@@ -76,10 +77,11 @@ class PageFiles:
         The folder cannot be made, or the limit is less than a page.
     """
 
-    def __init__(self, folder: Path, limit: int, identity: bytes, page_bytes: int) -> None:
-        if limit < page_bytes + HEADER.size:
+    def __init__(self, folder: Path, limit: int, identity: bytes, part_bytes: Sequence[int]) -> None:
+        page_bytes = sum(size + HEADER.size for size in part_bytes)
+        if limit < page_bytes:
             raise InvalidArgumentError(
-                f"cache_size: {limit} bytes are less than a page, which has {page_bytes + HEADER.size}"
+                f"cache_size: {limit} bytes are less than a page, which has {page_bytes}"
             )
         self._root = folder.expanduser()
         self._folder = self._root / f"{FOLDER}{blake2b(identity, digest_size=16).hexdigest()}"
@@ -89,7 +91,7 @@ class PageFiles:
             raise InvalidArgumentError(f"cache_dir: {folder} cannot be used: {error}") from error
         self._limit = limit
         self._identity = identity
-        self._page_bytes = page_bytes
+        self._part_bytes = tuple(part_bytes)
         self._bytes = limit + 1  # of all files, as far as known: they are not counted yet
         self._written = 0  # since they were counted: others may have written as much
 
@@ -107,19 +109,19 @@ class PageFiles:
             keys.append(key.hex())
         return keys
 
-    def holds(self, key: str) -> bool:
-        """Whether there is a file for a page."""
-        return os.path.exists(self._path(key))  # False too where the folder cannot be read
+    def holds(self, key: str, part: int = 0) -> bool:
+        """Whether there is a file for a part of a page."""
+        return os.path.exists(self._path(key, part))  # False too where the folder cannot be read
 
-    def announce(self, key: str) -> None:
-        """Have the system fetch a page that is going to be read."""
+    def announce(self, key: str, part: int = 0) -> None:
+        """Have the system fetch a part of a page that is going to be read."""
         if not hasattr(os, "posix_fadvise"):
             return
-        with contextlib.suppress(OSError), self._path(key).open("rb") as file:
+        with contextlib.suppress(OSError), self._path(key, part).open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
-    def read(self, key: str, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
-        """The page at the end of `ids`.
+    def read(self, key: str, ids: npt.NDArray[np.uint32], part: int = 0) -> npt.NDArray[np.uint8]:
+        """A part of the page at the end of `ids`.
 
         Raises
         ------
@@ -128,19 +130,21 @@ class PageFiles:
         DamagedPageError
             There is one that is not whole; it is deleted.
         """
-        path = self._path(key)
-        page = np.empty(self._page_bytes, np.uint8)
+        path = self._path(key, part)
+        page = np.empty(self._part_bytes[part], np.uint8)
         with path.open("rb", buffering=0) as file:
             header = file.read(HEADER.size)
             size = _read_into(file.fileno(), page.data) if len(header) == HEADER.size else 0
-            whole = size == self._page_bytes and not file.read(1)
+            whole = size == len(page) and not file.read(1)
         if not (whole and header == self._header(_tokens(ids, len(ids)), page)):
             path.unlink(missing_ok=True)
             raise DamagedPageError(f"{path}: is not the page that its name says; it is deleted")
         return page
 
-    def write(self, key: str, ids: npt.NDArray[np.uint32], page: npt.NDArray[np.uint8]) -> None:
-        """Keep the page at the end of `ids`.
+    def write(
+        self, key: str, ids: npt.NDArray[np.uint32], page: npt.NDArray[np.uint8], part: int = 0
+    ) -> None:
+        """Keep a part of the page at the end of `ids`.
 
         Raises
         ------
@@ -151,13 +155,14 @@ class PageFiles:
         self._make_folders()  # somebody may have cleared the cache
         self._make_room(size)
         pieces = self._header(_tokens(ids, len(ids)), page), page.data
+        path = self._path(key, part)
         try:
-            self._write(key, pieces)
+            self._write(path, pieces)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             self._make_room(size, full=True)
-            self._write(key, pieces)
+            self._write(path, pieces)
         self._bytes += size
         self._written += size
 
@@ -166,21 +171,21 @@ class PageFiles:
 
         A text's first pages are used last: without them the others are useless.
         """
-        with contextlib.suppress(OSError):
-            os.utime(self._path(key), ns=(at, at))
+        for part in range(len(self._part_bytes)):
+            with contextlib.suppress(OSError):
+                os.utime(self._path(key, part), ns=(at, at))
 
     def _make_folders(self) -> None:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.mkdir(mode=0o700, exist_ok=True)
 
-    def _write(self, key: str, pieces: Iterable[bytes | memoryview]) -> None:
-        path = self._path(key)
+    def _write(self, path: Path, pieces: Iterable[bytes | memoryview]) -> None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with whole_file(path, mode=0o600, synced=False) as file:
             file.writelines(pieces)
 
-    def _path(self, key: str) -> Path:
-        return self._folder / key[:2] / f"{key}{SUFFIX}"
+    def _path(self, key: str, part: int = 0) -> Path:
+        return self._folder / key[:2] / f"{key}{f'-{part}' if part else ''}{SUFFIX}"
 
     def _header(self, tokens: bytes, page: npt.NDArray[np.uint8]) -> bytes:
         header = HEADER.pack(MAGIC, 0, len(page), tokens)

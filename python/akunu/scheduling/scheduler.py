@@ -20,15 +20,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from akunu.base.errors import AkunuError, BusyError, InvalidArgumentError
-from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier
+from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier, PageData
 from akunu.scheduling.interrupts import allowed, check, held, wait
+from akunu.scheduling.page_parts import PageParts
 from akunu.scheduling.planning import Part, Plan, Planner
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from akunu._core import Chunk, Engine
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
@@ -59,9 +57,13 @@ class Scheduler:
         self._engine = engine
         self._writer = writer
         self._drafts = writer is not None  # until it fails
-        self._disk = DiskTier(files, self._read_page, lambda: bool(self._planner.running)) if files else None
+        self._disk = (
+            DiskTier(files, PageParts.of(engine), self._read_page, lambda: bool(self._planner.running))
+            if files
+            else None
+        )
         self._planner = Planner(engine, self._disk, writer)
-        self._between: deque[tuple[Prefix, Future[npt.NDArray[np.uint8] | None]]] = deque()
+        self._between: deque[tuple[Prefix, list[int], Future[PageData | None]]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._leading = False
@@ -290,22 +292,22 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
-    def _read_page(self, text: Prefix) -> npt.NDArray[np.uint8] | None:
+    def _read_page(self, text: Prefix, parts: list[int]) -> PageData | None:
         """`Engine.read_page` between two steps, for a thread that reads no text."""
         with self._lock:
             if not self._leading:
-                return self._engine.read_page(text.ids, **text.arguments)
-            page: Future[npt.NDArray[np.uint8] | None] = Future()
-            self._between.append((text, page))
+                return self._engine.read_page(text.ids, parts=parts, **text.arguments)
+            page: Future[PageData | None] = Future()
+            self._between.append((text, parts, page))
         return page.result()
 
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
-                text, page = self._between.popleft()
+                text, parts, page = self._between.popleft()
                 try:
-                    page.set_result(self._engine.read_page(text.ids, **text.arguments))
+                    page.set_result(self._engine.read_page(text.ids, parts=parts, **text.arguments))
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False

@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from akunu.api.options import MAX_PRIORITY
+from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn
+from akunu.server.conversations import Turn, instead_of, without_form
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
@@ -131,13 +132,20 @@ class CountRequest(Fields, kw_only=True):
     context_management: Any = None
     mcp_servers: Any = None
     speed: Any = None
+    thread: Any = None
 
     def turn(self) -> tuple[Turn, list[str]]:
         """What is asked of the model, and warnings."""
-        tools, warnings = client_tools(self.tools, "custom", Tool, _function)
+        if self.thread is not None:  # Anthropic's client repeats the request without it, by the details
+            raise ApiError(
+                400, "thread: this server has no threads; leave it out", param="thread",
+                code="unsupported_value",
+                details={"error_code": "thread_unsupported_request", "unsupported": ["threads"]},
+            )  # fmt: skip
+        tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
         messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
         for n, message in enumerate(self.messages):
-            messages += _plain(message, f"messages[{n}]")
+            messages += _plain(message, f"messages[{n}]", warnings)
         if not self.messages or messages[-1].get("tool_calls"):
             raise ApiError(
                 400,
@@ -164,8 +172,9 @@ class CountRequest(Fields, kw_only=True):
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,
         }
+        options, more = without_form(options, "output_config.format")
         turn = Turn(messages, options, upper_limits=("thinking", "thinking_budget", "reasoning_effort"))
-        return turn, warnings
+        return turn, [*warnings, *more]
 
     def options(self) -> dict[str, Any]:
         """Arguments of the generation, but for the form of the answer."""
@@ -207,6 +216,7 @@ class MessagesRequest(CountRequest, kw_only=True):
         return {name: value for name, value in options.items() if value is not None}
 
 
+_UNREADABLE = ("image", "document")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "thinking": ("thinking",),
@@ -228,16 +238,24 @@ def _check(block: Block, at: str, types: Sequence[str]) -> None:
             raise ApiError(400, f"{at}.{name}: missing", param=f"{at}.{name}")
 
 
-def _text(content: str | list[Block] | None, at: str) -> str:
-    """A text, or blocks of text that follow each other; each is a paragraph of its own."""
+def _text(content: str | list[Block] | None, at: str, warnings: list[str] | None = None) -> str:
+    """A text, or blocks of text that follow each other; each is a paragraph of its own.
+
+    With `warnings`, what is no text in a tool's result has one in its place.
+    """
     if content is None or isinstance(content, str):
         return content or ""
+    texts = []
     for n, block in enumerate(content):
+        if warnings is not None and block.type in _UNREADABLE:
+            texts.append(instead_of(block.type, f"{at}[{n}]", warnings))
+            continue
         _check(block, f"{at}[{n}]", ("text",))
-    return "\n".join(block.text or "" for block in content)
+        texts.append(block.text or "")
+    return "\n".join(texts)
 
 
-def _plain(message: Message, at: str) -> list[dict[str, Any]]:
+def _plain(message: Message, at: str, warnings: list[str]) -> list[dict[str, Any]]:
     """A message in OpenAI's form; results of tools are messages of their own."""
     if isinstance(message.content, str):
         return [{"role": message.role, "content": message.content}]
@@ -254,7 +272,7 @@ def _plain(message: Message, at: str) -> list[dict[str, Any]]:
         if texts:
             plain.append({"role": "user", "content": _text(texts, at)})
             texts = []
-        result = _text(block.content, f"{at}[{n}].content")
+        result = _text(block.content, f"{at}[{n}].content", warnings)
         plain.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": result})
     if texts or not plain:
         plain.append({"role": message.role, "content": _text(texts, at)})

@@ -32,6 +32,7 @@ async def messages(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, MessagesRequest)
     turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
+    warnings = [*asked.ignored, *warnings]
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",

@@ -13,10 +13,21 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
+from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.settings import VOLATILE_LINES
 from akunu.server.texts import Asked, Server, Text, texts, together
 
-__all__ = ["FinishReason", "Step", "Turn", "answers", "finish_reason", "prepared", "prompt_ids"]
+__all__ = [
+    "FinishReason",
+    "Step",
+    "Turn",
+    "answers",
+    "finish_reason",
+    "instead_of",
+    "prepared",
+    "prompt_ids",
+    "without_form",
+]
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -58,6 +69,24 @@ class Step:
         return len(self.text.model.tokenize(thought, add_special=False))
 
 
+def without_form(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
+    """The options of a chat, and warnings: where a call is forced, there is no content to have a form."""
+    forced = options.get("tool_choice") not in (None, "auto", "none") and options.get("tools")
+    if not forced or not (options.get("schema") is not None or options.get("json")):
+        return options, []
+    kept = {name: value for name, value in options.items() if name not in ("schema", "json")}
+    return kept, [f"{field}: tool_choice asks for a call, which has no content; the format was left out"]
+
+
+def instead_of(kind: str, at: str, warnings: list[str]) -> str:
+    """The text in the place of what a model cannot read in a tool's result, with a warning.
+
+    The client could not go on otherwise: each of its next requests has the same result in it.
+    """
+    warnings.append(f"{at}: this model reads text only; the {kind} was left out")
+    return f"[{kind}: this model reads text only]"
+
+
 def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages as chat templates are written for.
 
@@ -95,7 +124,8 @@ def _settled(template: ChatTemplate, turn: Turn, options: dict[str, Any]) -> dic
 def prompt_ids(model: Model, turn: Turn) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
-    options: ChatOptions = _settled(template, turn, turn.options)  # type: ignore[assignment]
+    known = {name: value for name, value in turn.options.items() if name != IGNORE_EOS}
+    options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
     return prepare(template, prepared(turn.messages), options, model.context)[0]
 
 

@@ -58,6 +58,8 @@ class ApiError(Exception):
     overflow
         Of a prompt that is too long: its tokens, those of the context, and the remedy. Each API has words of
         its own for that, by which clients know that they have to shorten the conversation.
+    details
+        More for programs, in Anthropic's form.
     lasting
         Another attempt would go the same way. OpenAI's and Anthropic's libraries, which repeat what a server
         has failed at (5xx), are told not to.
@@ -72,6 +74,7 @@ class ApiError(Exception):
         code: str | None = None,
         retry_after: float | None = None,
         overflow: tuple[int, int, str] | None = None,
+        details: Mapping[str, Any] | None = None,
         lasting: bool = False,
     ) -> None:
         super().__init__(message)
@@ -81,6 +84,7 @@ class ApiError(Exception):
         self.code = code
         self.retry_after = retry_after
         self.overflow = overflow
+        self.details = details
         self.lasting = lasting
 
 
@@ -111,7 +115,8 @@ def error_body(error: ApiError, path: str) -> dict[str, Any]:
     """The error in the shape of the API that `path` belongs to."""
     openai, anthropic = _KINDS.get(error.status, _KINDS[400 if error.status < 500 else 500])
     if path.startswith("/v1/messages"):
-        return {"type": "error", "error": {"type": anthropic, "message": told(error, path)}}
+        more = {} if error.details is None else {"details": error.details}
+        return {"type": "error", "error": {"type": anthropic, "message": told(error, path), **more}}
     if path.startswith("/api/"):  # Ollama's
         return {"error": told(error, path)}
     fields = {"message": told(error, path), "type": openai, "param": error.param, "code": error.code}

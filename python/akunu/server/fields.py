@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
-from msgspec import Meta
 from starlette.requests import ClientDisconnect, Request
 
-from akunu.api.options import MAX_PRIORITY
 from akunu.server.beside import Beside
 from akunu.server.errors import ApiError
 
 __all__ = [
     "Fields",
-    "SamplingFields",
     "form_fields",
     "query_fields",
     "read_fields",
     "refusal",
     "refuse_others",
+    "without_nulls",
 ]
 
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _MISSING: Final = re.compile(r"missing required field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
+_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_MOST_NULLS: Final = 64
+"""Names of unknown fields, by their places, that may be null in one request."""
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
 
 F = TypeVar("F", bound="Fields")
@@ -36,32 +38,6 @@ class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
 
     accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     """Fields that can only have these values, or be null: what is refused is the rest."""
-
-
-class SamplingFields(Fields, kw_only=True):
-    """Arguments of a generation by the names of `GenerationOptions`, OpenAI's where that has them."""
-
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    typical_p: float | None = None
-    repeat_penalty: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    penalty_window: int | None = None
-    logit_bias: dict[int, float] | None = None
-    seed: int | None = None
-    stop_token_ids: list[int] | None = None
-    priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
-
-    def sampling(self) -> dict[str, Any]:
-        """Those that were given, as arguments of a generation."""
-        names = SamplingFields.__struct_fields__
-        found = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if found.get("seed") == -1:  # a seed of its own, as without one
-            del found["seed"]
-        return found
 
 
 async def read_fields(request: Request, kind: type[F]) -> F:
@@ -87,21 +63,71 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         body = await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
-    beside: Beside = request.app.state.server.beside
-    return await beside.sized(len(body), _decoded, body, kind)
+    server = request.app.state.server
+    beside: Beside = server.beside
+    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
+    return await beside.sized(len(body), _decoded, body, kind, ignored)
 
 
-def _decoded(body: bytes, kind: type[F]) -> F:
+def _decoded(body: bytes, kind: type[F], ignored: list[str] | None) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:
-        fields = msgspec.json.decode(body, type=kind)
-    except msgspec.ValidationError as error:
-        raise refusal(str(error)) from error
+        try:
+            fields = msgspec.json.decode(body, type=kind)
+        except msgspec.ValidationError as error:
+            fields = without_nulls(msgspec.json.decode(body), kind, error, ignored)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
-    refuse_others(fields)
+    refuse_others(fields, ignored=ignored)
     return fields
+
+
+def without_nulls(
+    data: Any, kind: type[F], error: msgspec.ValidationError, ignored: list[str] | None = None
+) -> F:
+    """The fields of data that cannot be read as it is, but without unknown ones that are null.
+
+    Clients repeat messages with the fields of their own classes; a null asks for nothing. With `ignored`,
+    unknown fields of any value are left out, and noted there.
+
+    Raises
+    ------
+    ApiError
+        400, as of `read_fields`: something else is wrong too.
+    """
+    for _ in range(_MOST_NULLS):
+        unknown = _UNKNOWN.search(str(error))
+        if unknown is None:
+            break
+        at, name = unknown["at"] or "", unknown["name"]
+        if not _drop(data, at, name, any_value=ignored is not None):
+            break
+        if ignored is not None:
+            ignored.append(f"{at}.{name}".lstrip(".") + ": no such field is known here; it was left out")
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as next_error:
+            error = next_error
+    raise refusal(str(error)) from error
+
+
+def _drop(data: Any, at: str, name: str, *, any_value: bool) -> bool:
+    """Leave out a field where an error was found, and in other items of the lists above, if it is null."""
+    places, found = [data], data
+    for key, index in _STEP.findall(at):
+        if index:
+            found = found[int(index)] if isinstance(found, list) and int(index) < len(found) else None
+            places = [item for place in places if isinstance(place, list) for item in place]
+        else:
+            found = found.get(key) if isinstance(found, dict) else None
+            places = [place[key] for place in places if isinstance(place, dict) and key in place]
+    if not isinstance(found, dict) or name not in found or not (any_value or found[name] is None):
+        return False
+    for place in places:
+        if isinstance(place, dict) and name in place and (any_value or place[name] is None):
+            del place[name]
+    return True
 
 
 def form_fields(values: Mapping[str, object], kind: type[F]) -> F:
@@ -136,13 +162,30 @@ def query_fields(request: Request, kind: type[F]) -> F:
     return form_fields(values, kind)
 
 
-def refuse_others(fields: Fields, at: str = "") -> None:
-    """Refuse values that are not among those `accepted`, here and in the objects within."""
+@cache
+def _accepted(kind: type[Fields]) -> Mapping[str, tuple[Any, ...]]:
+    """What a kind of fields accepts, and those that it is made of."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for each in reversed(kind.__mro__):
+        found |= each.__dict__.get("accepted", {})
+    return found
+
+
+def refuse_others(fields: Fields, at: str = "", ignored: list[str] | None = None) -> None:
+    """Refuse values that are not among those `accepted`, here and in the objects within.
+
+    With `ignored`, they are left out, and noted there.
+    """
+    known = _accepted(type(fields))
     for name in fields.__struct_fields__:
         value = getattr(fields, name)
-        accepted = fields.accepted.get(name)
+        accepted = known.get(name)
         if accepted is not None and not _is_one_of(value, (*accepted, None)):
             shown = " or ".join(msgspec.json.encode(each).decode() for each in (*accepted, None))
+            if ignored is not None:
+                setattr(fields, name, None)
+                ignored.append(f"{at}{name}: this server supports only {shown}; it was left out")
+                continue
             raise ApiError(
                 400,
                 f"{at}{name}: this server supports only {shown}; leave it out",
@@ -150,11 +193,11 @@ def refuse_others(fields: Fields, at: str = "") -> None:
                 code="unsupported_value",
             )
         if isinstance(value, Fields):
-            refuse_others(value, f"{at}{name}.")
+            refuse_others(value, f"{at}{name}.", ignored)
         elif isinstance(value, list):
             for n, each in enumerate(value):
                 if isinstance(each, Fields):
-                    refuse_others(each, f"{at}{name}[{n}].")
+                    refuse_others(each, f"{at}{name}[{n}].", ignored)
 
 
 def _is_one_of(value: object, values: Iterable[object]) -> bool:

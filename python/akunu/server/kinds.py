@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from akunu.base.errors import AkunuError
 from akunu.loading.options import OF_SPEECH, OF_TEXT, OF_VECTORS
 
 if TYPE_CHECKING:
     from akunu.base.memory import Memory
     from akunu.scheduling import ModelStats
 
-__all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of"]
+__all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of", "thinks"]
 
 
 class Held(Protocol):
@@ -105,3 +106,11 @@ KINDS: Final = (TEXT, EMBEDDING, RERANKER, SPEECH)
 def kind_of(model: Held) -> Kind:
     """The kind of a loaded model."""
     return next(kind for kind in KINDS if kind.has(model))
+
+
+def thinks(model: Any) -> bool:
+    """Whether a text model can think before it answers."""
+    try:
+        return bool(model.chat_template.reasons)
+    except AkunuError:  # it has no template
+        return False

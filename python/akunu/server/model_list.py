@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.fields import Fields, query_fields
-from akunu.server.kinds import kind_of
+from akunu.server.kinds import TEXT, kind_of, thinks
 from akunu.server.models import Entry
 from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
@@ -56,5 +56,8 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         "loaded": entry.model is not None,
     }
     if entry.model is not None:
-        card |= {"context": entry.model.context, "kind": kind_of(entry.model).name}
+        kind = kind_of(entry.model)
+        card |= {"context": entry.model.context, "kind": kind.name}
+        if kind is TEXT:
+            card["thinking"] = thinks(entry.loaded)
     return card

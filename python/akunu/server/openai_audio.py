@@ -211,7 +211,7 @@ async def _segments(
     """The segments as they come; at their end, `found` gets the whole."""
     async with server.models.use(fields.model, SPEECH) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, 1, server.settings.max_queue):
+        with queue_place(entry, 1, server.settings, asked.holder):
 
             def opened() -> AsyncSegmentStream:
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())

@@ -13,11 +13,12 @@ from starlette.responses import Response
 
 from akunu.api.results import Completion
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
-from akunu.server.conversations import Turn, answers
+from akunu.server.conversations import Turn, answers, without_form
 from akunu.server.errors import ApiError, error_body
-from akunu.server.fields import Fields, SamplingFields, read_fields
+from akunu.server.fields import Fields, read_fields
 from akunu.server.openai_fields import ChatMessage, ResponseFormat, allowed_tools, chat_tools, plain_messages
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
+from akunu.server.sampling_fields import SamplingFields
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server
 
@@ -71,8 +72,8 @@ class ChatRequest(SamplingFields):
         "moderation": (),
         "prediction": (),
         "service_tier": ("auto", "default"),
-        "store": (False,),
-        "verbosity": ("medium",),
+        "store": (False, True),
+        "verbosity": ("low", "medium", "high"),
         "web_search_options": (),
     }
 
@@ -133,7 +134,7 @@ class ChatRequest(SamplingFields):
             raise ApiError(400, "top_logprobs: needs logprobs", param="top_logprobs", code="invalid_value")
         options |= {
             "max_tokens": limit,
-            "stop": self.stop,
+            "stop": self.stop or None,
             "logprobs": (self.top_logprobs or 0) if self.logprobs else None,
             "grammar": self.grammar,
             "regex": self.regex,
@@ -141,11 +142,16 @@ class ChatRequest(SamplingFields):
         }
         if self.response_format is not None:
             options |= self.response_format.options()
-        return {name: value for name, value in options.items() if value is not None}
+        options = {name: value for name, value in options.items() if value is not None}
+        return options | self.foreign(options)
 
     def turn(self) -> tuple[Turn, list[str]]:
         """What is asked of the model, and warnings."""
         tools, warnings = chat_tools(self.tools)
+        if self.store:
+            warnings.append("store: chats are not stored; /v1/responses stores its responses")
+        if self.verbosity not in (None, "medium"):
+            warnings.append("verbosity: no model here has such a setting; it changes nothing")
         choice = self.tool_choice
         if isinstance(choice, AllowedTools):
             allowed = [each.function.name for each in choice.allowed_tools.tools]
@@ -165,8 +171,9 @@ class ChatRequest(SamplingFields):
             if self.add_generation_prompt is False
             else self.continue_final_message,
         }
-        turn = Turn(plain_messages(self.messages), options, self.n or 1)
-        return turn, warnings
+        options, more = without_form(options, "response_format")
+        messages, left_out = plain_messages(self.messages)
+        return Turn(messages, options, self.n or 1), [*warnings, *more, *left_out]
 
 
 async def chat_completions(request: Request) -> Response:
@@ -175,6 +182,7 @@ async def chat_completions(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, ChatRequest)
     turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
+    warnings = [*asked.ignored, *warnings]
     asked.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("chatcmpl-"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -18,11 +19,12 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.server.conversations import finish_reason
 from akunu.server.errors import ApiError, error_body
-from akunu.server.fields import SamplingFields, read_fields
+from akunu.server.fields import read_fields
 from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
-from akunu.server.prompts import infill_ids, prompt_ids
+from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
+from akunu.server.sampling_fields import SamplingFields
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server, Text, texts, together
 
@@ -62,8 +64,8 @@ class CompletionRequest(SamplingFields):
     def options(self) -> dict[str, Any]:
         """Arguments of the generation."""
         options = self.sampling() | {
-            "max_tokens": DEFAULT_TOKENS if self.max_tokens is None else self.max_tokens,  # -1: no limit
-            "stop": self.stop,
+            "max_tokens": self.max_tokens,  # -1: no limit
+            "stop": self.stop or None,
             "logprobs": self.logprobs,
             "grammar": self.grammar,
             "regex": self.regex,
@@ -71,7 +73,8 @@ class CompletionRequest(SamplingFields):
         }
         if self.response_format is not None:
             options |= self.response_format.options()
-        return {name: value for name, value in options.items() if value is not None}
+        options = {name: value for name, value in options.items() if value is not None}
+        return {"max_tokens": DEFAULT_TOKENS} | options | self.foreign(options)
 
     def prompts(self) -> list[str | list[int]]:
         """Each prompt, as a text or as ids."""
@@ -96,6 +99,8 @@ class _Step:
     text: str
     piece: Piece | None = None
     completion: Completion | None = None
+    echoed: Piece | None = None
+    """The prompt: the first of its tokens, which has no log-probability, and those of the others."""
 
 
 async def completions(request: Request) -> Response:
@@ -103,11 +108,6 @@ async def completions(request: Request) -> Response:
     server: Server = request.app.state.server
     asked = Asked.of(request)
     fields = await read_fields(request, CompletionRequest)
-    if fields.echo and fields.logprobs is not None:
-        raise ApiError(
-            400, "echo: not together with logprobs, which are known for what is written only", param="echo",
-            code="unsupported_value",
-        )  # fmt: skip
     asked.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("cmpl-"),
@@ -116,6 +116,8 @@ async def completions(request: Request) -> Response:
         "model": fields.model,
         "system_fingerprint": FINGERPRINT,
     }
+    if asked.ignored:
+        head["warnings"] = asked.ignored
     steps = _steps(server, asked, fields)
     if fields.stream:
         return EventStream(
@@ -136,20 +138,36 @@ async def _steps(
                 yield step
 
 
-def _start(
-    prompt: str | list[int], fields: CompletionRequest, model: Model, options: dict[str, Any]
-) -> AsyncStream:
+def _ids(model: Model, prompt: str | list[int], fields: CompletionRequest) -> list[int]:
+    """The tokens that a text goes on from."""
     if not isinstance(prompt, str):
-        return model.astream(prompt, **options)
+        return prompt
     if fields.suffix:
-        return model.astream(infill_ids(model, prompt, fields.suffix), **options)
-    ids = prompt_ids(
+        return infill_ids(model, prompt, fields.suffix)
+    return prompt_ids(
         model,
         prompt,
         parse_special=fields.parse_special is not False,
         add_special=fields.add_special_tokens is not False,
     )
-    return model.astream(ids, **options)
+
+
+def _start(
+    prompt: str | list[int], fields: CompletionRequest, model: Model, options: dict[str, Any]
+) -> AsyncStream:
+    return model.astream(_ids(model, prompt, fields), **options)
+
+
+def _echo(model: Model, prompt: str | list[int], fields: CompletionRequest) -> _Step:
+    """The prompt as if it had been written, with its log-probabilities if those are wanted."""
+    text = prompt if isinstance(prompt, str) else model.detokenize(prompt)
+    if fields.logprobs is None:
+        return _Step(model, text)
+    ids = _ids(model, prompt, fields)
+    piece = Piece(text)
+    piece.ids = ids[:1]
+    piece.logprobs = prompt_logprobs(model, ids, fields.logprobs)
+    return _Step(model, text, echoed=piece)
 
 
 async def _text_steps(
@@ -157,7 +175,7 @@ async def _text_steps(
 ) -> AsyncGenerator[_Step, None]:
     model = text.model
     if fields.echo:
-        yield _Step(model, prompt if isinstance(prompt, str) else model.detokenize(prompt))
+        yield await asyncio.to_thread(_echo, model, prompt, fields)
     async with aclosing(text.pieces()) as pieces:
         async for piece in pieces:
             yield _Step(model, str(piece), piece)
@@ -173,8 +191,8 @@ async def _whole(
     async with aclosing(steps):
         async for i, step in steps:
             written[i] = written.get(i, "") + step.text
-            if step.piece is not None and fields.logprobs is not None:
-                logprobs.setdefault(i, _Logprobs()).add(step.model, step.piece)
+            if fields.logprobs is not None:
+                logprobs.setdefault(i, _Logprobs()).add(step)
             if step.completion is not None:
                 ends[i] = step.completion
     choices = [
@@ -201,9 +219,9 @@ async def _events(
     async with aclosing(steps):
         async for i, step in steps:
             found = None
-            if step.piece is not None and fields.logprobs is not None:
+            if fields.logprobs is not None and (step.piece is not None or step.echoed is not None):
                 counted = logprobs.setdefault(i, _Logprobs())
-                counted.add(step.model, step.piece)
+                counted.add(step)
                 found = counted.fields()
                 counted.clear()
             reason = None
@@ -228,18 +246,26 @@ class _Logprobs:
     def clear(self) -> None:
         """Forget the tokens, but not how long the text is."""
         self._tokens: list[str] = []
-        self._values: list[float] = []
-        self._top: list[dict[str, float]] = []
+        self._values: list[float | None] = []
+        self._top: list[dict[str, float] | None] = []
         self._offsets: list[int] = []
 
-    def add(self, model: Model, piece: Piece) -> None:
-        """The tokens of a piece."""
-        for entry in token_entries(model, piece):
-            self._tokens.append(entry["token"])
-            self._values.append(entry["logprob"])
-            self._top.append({each["token"]: each["logprob"] for each in entry["top_logprobs"]})
-            self._offsets.append(self._offset)
-            self._offset += len(entry["token"])
+    def add(self, step: _Step) -> None:
+        """The tokens of a step."""
+        if step.echoed is not None:
+            first = step.model.tokenizer.id_to_piece(step.echoed.ids[0]).decode("utf-8", "replace")
+            self._add(first, None, None)
+        for piece in (step.echoed, step.piece):
+            for entry in token_entries(step.model, piece) if piece is not None else ():
+                top = {each["token"]: each["logprob"] for each in entry["top_logprobs"]}
+                self._add(entry["token"], entry["logprob"], top)
+
+    def _add(self, token: str, value: float | None, top: dict[str, float] | None) -> None:
+        self._tokens.append(token)
+        self._values.append(value)
+        self._top.append(top)
+        self._offsets.append(self._offset)
+        self._offset += len(token)
 
     def fields(self) -> dict[str, Any]:
         """As OpenAI writes them."""

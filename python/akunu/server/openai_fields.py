@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from akunu.server.client_tools import client_tools
+from akunu.server.conversations import instead_of
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
@@ -72,15 +73,21 @@ class ChatMessage(Fields):
     parsed: Any = None  # the content, as OpenAI's client adds it
 
 
-def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Messages as `Model.chat` takes them; what a model cannot read is refused."""
-    plain = []
+def plain_messages(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Messages as `Model.chat` takes them, and warnings.
+
+    What a model cannot read is refused, but for a tool's result, which has a text in its place.
+    """
+    plain, warnings = [], list[str]()
     for n, message in enumerate(messages):
         at = f"messages[{n}]"
         fields: dict[str, Any] = {"role": message.role, "content": message.content}
         if isinstance(message.content, list):
             fields["content"] = "".join(
-                _part_text(part, f"{at}.content[{i}]") for i, part in enumerate(message.content)
+                instead_of(part.type.removesuffix("_url"), f"{at}.content[{i}]", warnings)
+                if message.role == "tool" and part.type in ("image_url", "file")
+                else _part_text(part, f"{at}.content[{i}]")
+                for i, part in enumerate(message.content)
             )
         elif message.content is None and message.role != "assistant":
             raise ApiError(400, f"{at}.content: missing", param=f"{at}.content", code="missing_field")
@@ -94,7 +101,7 @@ def plain_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
         plain.append(fields)
     if not plain:
         raise ApiError(400, "messages: found none, expected at least one", param="messages")
-    return plain
+    return plain, warnings
 
 
 def _call(call: Call) -> dict[str, Any]:

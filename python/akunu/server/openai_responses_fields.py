@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Meta
 
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn
+from akunu.server.conversations import Turn, instead_of, without_form
 from akunu.server.errors import ApiError
-from akunu.server.fields import Fields, SamplingFields
+from akunu.server.fields import Fields
 from akunu.server.openai_fields import Function, allowed_tools, function_fields, part_text
+from akunu.server.sampling_fields import SamplingFields
 
 __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
@@ -68,7 +69,7 @@ class TextFormat(Fields):
 class TextConfig(Fields):
     """How the text of an answer is."""
 
-    accepted: ClassVar = {"verbosity": ("medium",)}
+    accepted: ClassVar = {"verbosity": ("low", "medium", "high")}
 
     format: TextFormat | None = None
     verbosity: Any = None
@@ -217,7 +218,7 @@ class ResponsesRequest(SamplingFields):
             options["schema"] = form.schema
         elif form is not None and form.type == "json_object":
             options["json"] = True
-        return options
+        return options | self.foreign(options)
 
     @property
     def items(self) -> list[Item]:
@@ -228,10 +229,12 @@ class ResponsesRequest(SamplingFields):
         """What is asked of the model after the items of earlier responses, and warnings."""
         tools, warnings = client_tools(self.tools, "function", _Tool, function_fields)
         messages: list[dict[str, Any]] = []
+        if self.text is not None and self.text.verbosity not in (None, "medium"):
+            warnings.append("text.verbosity: no model here has such a setting; it changes nothing")
         for item in msgspec.convert(earlier, list[Item]):
-            _add(messages, item, "previous_response_id")
+            _add(messages, item, "previous_response_id", warnings)
         for n, item in enumerate(self.items):
-            _add(messages, item, f"input[{n}]")
+            _add(messages, item, f"input[{n}]", warnings)
         if self.instructions:
             messages.insert(0, {"role": "system", "content": self.instructions})
         if not messages:
@@ -249,11 +252,11 @@ class ResponsesRequest(SamplingFields):
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }
-        turn = Turn(messages, options)
-        return turn, warnings
+        options, more = without_form(options, "text.format")
+        return Turn(messages, options), [*warnings, *more]
 
 
-def _add(messages: list[dict[str, Any]], item: Item, at: str) -> None:
+def _add(messages: list[dict[str, Any]], item: Item, at: str, warnings: list[str]) -> None:
     """Add an item to the messages; what an assistant thinks, says and calls in a row is one of them."""
     if item.type == "message":
         if item.role is None or item.content is None:
@@ -274,10 +277,11 @@ def _add(messages: list[dict[str, Any]], item: Item, at: str) -> None:
     elif item.type == "function_call_output":
         if item.call_id is None or item.output is None:
             raise ApiError(400, f"{at}: expected call_id and output", param=at)
-        content = _joined(item.output, f"{at}.output")
+        content = _joined(item.output, f"{at}.output", warnings)
         messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
     elif item.type == "reasoning":
         thought = _joined(item.content or [], f"{at}.content")
+        thought = thought or _joined(item.summary or [], f"{at}.summary")
         if thought:
             message = _assistant(messages, after_calls=False)
             message["reasoning_content"] = message.get("reasoning_content", "") + thought
@@ -297,13 +301,17 @@ def _assistant(messages: list[dict[str, Any]], after_calls: bool = True) -> dict
     return last
 
 
-def _joined(content: str | Sequence[Part], at: str) -> str:
+def _joined(content: str | Sequence[Part], at: str, warnings: list[str] | None = None) -> str:
+    """The text of a content. With `warnings`, what is no text in it has one in its place."""
     if isinstance(content, str):
         return content
     texts = []
     for n, part in enumerate(content):
+        if warnings is not None and part.type in ("input_image", "input_file"):
+            texts.append(instead_of(part.type.removeprefix("input_"), f"{at}[{n}]", warnings))
+            continue
         name = "refusal" if part.type == "refusal" else "text"
-        kinds = ("input_text", "output_text", "text", "reasoning_text", "refusal")
+        kinds = ("input_text", "output_text", "text", "reasoning_text", "summary_text", "refusal")
         if part.type not in kinds:
             raise ApiError(
                 400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from akunu.api.model import Model
+from akunu.api.results import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.tokenizer import Segment, check_fits
 
-__all__ = ["infill_ids", "prompt_ids"]
+__all__ = ["infill_ids", "prompt_ids", "prompt_logprobs"]
 
 
 def prompt_ids(model: Model, text: str, *, parse_special: bool = True, add_special: bool = True) -> list[int]:
@@ -97,3 +100,41 @@ def infill_ids(model: Model, prefix: str, suffix: str, files: Sequence[tuple[str
             ids += [file, *text(f"{name}\n{content}\n")]
     before, after = [first, *text(prefix)], [second, *text(suffix)]
     return ids + after + before if marks.suffix_first else [*ids, *before, *after, third]
+
+
+_MOST_LOGITS: Final = 1 << 30
+"""Bytes of logits of one prompt."""
+
+
+def prompt_logprobs(model: Model, ids: Sequence[int], top: int) -> list[TokenLogprob]:
+    """The log-probability of each token of a prompt but the first, given those before it.
+
+    Parameters
+    ----------
+    model
+        Which runs the prompt by itself.
+    ids
+        The prompt.
+    top
+        How many of the most likely tokens are given beside each.
+
+    Raises
+    ------
+    ApiError
+        400: the logits of so many tokens would take too much memory.
+    """
+    vocabulary = model.config.vocab_size
+    most = _MOST_LOGITS // (4 * vocabulary)
+    if len(ids) > most:
+        raise ApiError(
+            400, f"echo: found a prompt of {len(ids)} tokens; with logprobs it may have {most}, as the "
+            f"vocabulary has {vocabulary}", param="echo", code="unsupported_value",
+        )  # fmt: skip
+    found = []
+    for row, token in zip(model.logits(ids), ids[1:], strict=False):
+        values = row - row.max()
+        values -= np.log(np.exp(values).sum())
+        best = np.argpartition(-values, top)[:top] if top else ()
+        ranked = sorted(((int(i), float(values[i])) for i in best), key=lambda pair: -pair[1])
+        found.append(TokenLogprob(int(token), float(values[token]), tuple(ranked)))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 from starlette.requests import Request
@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from akunu.encoders.model import EmbeddingModel
 from akunu.server.calls import Check, call
+from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
-from akunu.server.kinds import RERANKER
+from akunu.server.kinds import RERANKER, kind_of
 from akunu.server.replies import json_response, new_id
 from akunu.server.sse import unless_gone
 from akunu.server.texts import Asked, Server
@@ -25,17 +26,39 @@ class Document(Fields):
     text: str
 
 
-class RerankRequest(Fields):
+class RerankRequest(Fields, kw_only=True):
     """What `/v1/rerank` understands."""
 
-    model: str
+    accepted: ClassVar = {
+        "max_tokens_per_doc": (),
+        "raw_scores": (False,),
+        "truncation_direction": ("right", "Right"),
+    }
+
+    model: str | None = None
     query: str
-    documents: Annotated[list[str | Document], Meta(min_length=1)]
+    documents: Annotated[list[str | Document], Meta(min_length=1)] | None = None
     top_n: Annotated[int, Meta(ge=1)] | None = None
     return_documents: bool | None = None
+    # Text Embeddings Inference's.
+    texts: Annotated[list[str], Meta(min_length=1)] | None = None
+    return_text: bool | None = None
+    raw_scores: Any = None
+    max_tokens_per_doc: Any = None
+    truncation_direction: Any = None
     # Extensions.
     instruction: str | None = None
     truncate: bool | None = None
+
+    def given(self) -> list[str]:
+        """The texts that are scored."""
+        if (self.documents is None) == (self.texts is None):
+            found = "neither" if self.texts is None else "both"
+            raise ApiError(
+                400, f"documents: found {found} documents and texts, expected documents (or texts, as Text "
+                "Embeddings Inference has it)", param="documents", code="missing_field",
+            )  # fmt: skip
+        return [each if isinstance(each, str) else each.text for each in self.documents or self.texts or ()]
 
 
 async def rerank(request: Request) -> Response:
@@ -44,11 +67,24 @@ async def rerank(request: Request) -> Response:
     return json_response(await unless_gone(request, _answer(request, fields)))
 
 
-async def _answer(request: Request, fields: RerankRequest) -> dict[str, Any]:
+def _only(server: Server) -> str:
+    """The model of a request that names none: the one that ranks, where there is one."""
+    found = [
+        entry.spec.name
+        for entry in server.models.entries()
+        if entry.spec.task == "rerank" or (entry.model is not None and kind_of(entry.model) is RERANKER)
+    ]
+    if len(found) != 1:
+        raise ApiError(400, "model: it is missing", param="model", code="missing_field")
+    return found[0]
+
+
+async def _answer(request: Request, fields: RerankRequest) -> Any:
     server: Server = request.app.state.server
     asked = Asked.of(request)
-    texts = [each if isinstance(each, str) else each.text for each in fields.documents]
-    async with server.models.use(fields.model, RERANKER) as entry:
+    texts = fields.given()
+    name = fields.model or _only(server)
+    async with server.models.use(name, RERANKER) as entry:
         asked.model = entry.spec.name
         model: EmbeddingModel = entry.loaded
 
@@ -67,8 +103,13 @@ async def _answer(request: Request, fields: RerankRequest) -> dict[str, Any]:
     server.meters.prompt_tokens.labels(asked.model).inc(tokens)
     asked.prompt_tokens = tokens
     best = sorted(range(len(texts)), key=lambda i: -scores[i])[: fields.top_n]
+    if fields.texts is not None:
+        return [
+            {"index": i, "score": scores[i], **({"text": texts[i]} if fields.return_text else {})}
+            for i in best
+        ]
     results: list[dict[str, Any]] = [{"index": i, "relevance_score": scores[i]} for i in best]
     if fields.return_documents:
         results = [{**result, "document": {"text": texts[result["index"]]}} for result in results]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return {"id": new_id("rerank-"), "model": fields.model, "results": results, "usage": usage}
+    return {"id": new_id("rerank-"), "model": name, "results": results, "usage": usage}

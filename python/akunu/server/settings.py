@@ -71,6 +71,9 @@ class Settings:
         A model that is not used for so long is unloaded; 0: never.
     max_responses : int
         Responses that are stored for `previous_response_id`; the oldest give way.
+    lenient : bool
+        Unknown fields of requests, and values that are not supported, are left out with a warning in the
+        answer; otherwise they are refused.
     replica : str
         Of several servers, the name of this one: part of the ids of the responses that it stores.
     """
@@ -97,6 +100,7 @@ class Settings:
     max_memory: int | None = None
     idle_seconds: float = 0.0
     max_responses: int = 256
+    lenient: bool = False
     replica: str = ""
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -18,6 +19,7 @@ from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
 from akunu.server.beside import Beside
+from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
@@ -64,6 +66,8 @@ class Asked:
     generated_tokens: int = 0
     first_token_seconds: float | None = None
     reasons: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    """What was left out of it (`Settings.lenient`)."""
 
     @classmethod
     def of(cls, request: Request) -> Asked:
@@ -179,16 +183,25 @@ async def texts(
         There is no such model, no room in its queue, or an argument is wrong.
     """
     options = {**options, "priority": _priority(server, asked, options.get("priority"))}
-    options["cache_salt"] = asked.holder.salt
+    own, given = asked.holder.salt, options.get("cache_salt")
+    options["cache_salt"] = own if given is None else f"{own or ''} {given}"
+    endless = options.pop(IGNORE_EOS, False)
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, len(starts), server.settings.max_queue):
+        with queue_place(entry, len(starts), server.settings, asked.holder):
 
             def streams() -> list[AsyncStream]:
-                return [start(entry.loaded, _seeded(options, i)) for i, start in enumerate(starts)]
+                given = _endless(entry.loaded, options) if endless else options
+                return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
             begun = await server.beside.prompt(asked.bytes, streams)
             yield [Text(server, entry, stream, asked) for stream in begun]
+
+
+def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, with no token that ends a text."""
+    ends = dict.fromkeys(model.tokenizer.end_of_generation_ids, -math.inf)
+    return {**options, "logit_bias": {**(options.get("logit_bias") or {}), **ends}}
 
 
 def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:

@@ -85,7 +85,7 @@ async def apply_template(request: Request) -> Response:
     server: Server = request.app.state.server
     fields = await read_fields(request, TemplateRequest)
     size = Asked.of(request).bytes
-    messages = await server.beside.sized(size, lambda: prepared(plain_messages(fields.messages)))
+    messages = await server.beside.sized(size, lambda: prepared(plain_messages(fields.messages)[0]))
     tools, _ = chat_tools(fields.tools)
     async with server.models.use(fields.model, TEXT) as entry:
         model = entry.loaded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import click
@@ -63,16 +65,18 @@ def command(
     api_key: str | None,
     context: int | None,
 ) -> None:
-    """Start a coding agent (claude, codex or opencode) with a model of this machine.
+    """Start a coding agent with a model of this machine.
 
-    A server is started for it, and ended with it; --url takes one that runs already. What the program keeps
-    of its own settings is not changed. What follows "--" goes to the program.
+    It knows claude, codex, opencode, pi, qwen, cline, aider and continue. A server is started for it, and
+    ended with it; --url takes one that runs already. What the program keeps of its own settings is not
+    changed. What follows "--" goes to the program.
 
-    Agents begin with long prompts: give the model a context of 16,000 tokens or more.
+    Agents begin with long prompts: without --context, the model gets its own context up to 32,768 tokens, as
+    far as memory goes.
 
     \b
     Examples:
-      akunu launch claude -m Qwen/Qwen3-4B-GGUF --context 32768
+      akunu launch claude -m Qwen/Qwen3-4B-GGUF
       akunu launch codex --url http://127.0.0.1:8080
       akunu launch opencode -m model.gguf -- run "What does this project do?"
     """
@@ -87,23 +91,49 @@ def command(
     if url is not None and context is not None:
         raise click.UsageError("--context is for a server that is started; the one at --url has its own")
     key = api_key or NO_KEY
-    with _running(url) if url else _started(str(model), context, key) as base:
-        target = Target(base, _model_name(base, key, model if url else None), key)
+    server = _running(url) if url else _started(str(model), context, key)
+    with _ended_with_us(), tempfile.TemporaryDirectory(prefix="akunu-launch-") as folder, server as base:
+        target = _target(base, key, model if url else None, Path(folder))
+        for name, text in wanted.files(target).items():
+            (target.folder / name).write_text(text, encoding="utf-8")
         changes = wanted.environment(target)
         environment = {k: v for k, v in {**os.environ, **changes}.items() if v is not None}
-        note(f"[{wanted.title} with {target.model} at {target.url}]")
+        size = "" if target.context is None else f", {target.context} tokens"
+        note(f"[{wanted.title} with {target.model} at {target.url}{size}]")
+        if dropped := wanted.dropped(target):
+            note(f"[{target.model} cannot think first: {dropped} is left out]")
+        if setup := wanted.setup(target):
+            subprocess.run([executable, *setup], env=environment, check=True, stdout=subprocess.DEVNULL)
         child = subprocess.Popen([executable, *wanted.arguments(target), *arguments], env=environment)
         status = _end_of(child)
     click.get_current_context().exit(status if status >= 0 else 128 - status)
 
 
+@contextmanager
+def _ended_with_us() -> Iterator[None]:
+    """Within it, signals of a closed terminal and of a supervisor end the block, and so what it started."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
 def _end_of(child: subprocess.Popen[bytes]) -> int:
     """The status of a program that has ended; Ctrl-C is the program's, which decides what it means."""
-    while True:
-        try:
-            return child.wait()
-        except KeyboardInterrupt:
-            continue
+    try:
+        while True:
+            try:
+                return child.wait()
+            except KeyboardInterrupt:
+                continue
+    finally:
+        child.terminate()  # where another signal has ended the wait
 
 
 @contextmanager
@@ -158,8 +188,8 @@ def _ready(url: str) -> bool:
         return False
 
 
-def _model_name(url: str, key: str, wanted: str | None) -> str:
-    """The server's name of the model: the one that is wanted, else its first."""
+def _target(url: str, key: str, wanted: str | None, folder: Path) -> Target:
+    """The server's model, the one that is wanted or else its first, and what is known of it."""
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter(
             f"found {url!r}, expected an address such as http://127.0.0.1:8080", param_hint="--url"
@@ -167,7 +197,7 @@ def _model_name(url: str, key: str, wanted: str | None) -> str:
     request = urllib.request.Request(f"{url}/v1/models", headers={"Authorization": f"Bearer {key}"})
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
-            names = [model["id"] for model in json.load(response)["data"]]
+            models = {model["id"]: model for model in json.load(response)["data"]}
     except urllib.error.HTTPError as error:
         raise AkunuError(f"{url}: {error.code} {error.reason}; is --api-key right?") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -175,8 +205,10 @@ def _model_name(url: str, key: str, wanted: str | None) -> str:
         raise AkunuError(
             f"{url}: no server of models answers there ({why}); akunu serve starts one"
         ) from error
-    if wanted is not None and wanted not in names:
-        raise AkunuError(f"{url} has no model {wanted!r}; it has {', '.join(names)}")
-    if not names:
+    if wanted is not None and wanted not in models:
+        raise AkunuError(f"{url} has no model {wanted!r}; it has {', '.join(models)}")
+    if not models:
         raise AkunuError(f"{url} has no model")
-    return str(wanted or names[0])
+    name = wanted or next(iter(models))
+    context, thinks = models[name].get("context"), models[name].get("thinking")
+    return Target(url, name, key, context if isinstance(context, int) else None, thinks is not False, folder)

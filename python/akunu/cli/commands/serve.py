@@ -59,6 +59,12 @@ _FILE = PathName(exists=True)
     is_flag=True,
     help="Listen on port 11434 too, where programs look for Ollama, whose API the server speaks.",
 )
+@click.option(
+    "--lenient",
+    is_flag=True,
+    help="Leave out what a request has that is not known or not supported, with warnings in the answer; "
+    "otherwise it is refused.",
+)
 @loading_options
 @writing_options
 @click.option(
@@ -331,6 +337,7 @@ def _settings(values: dict[str, Any]) -> Settings:
         keys=keys("api_key_file"),
         admin_keys=keys("admin_key_file"),
         local=values["host"] in _LOCAL,
+        lenient=values["lenient"],
         cors_origins=values["cors_origin"],
         allow_hosts=tuple(name.lower() for name in values["allow_host"]),
         trusted_proxies=values["trusted_proxy"],

@@ -1,0 +1,38 @@
+"""How an output is sampled, as requests of OpenAI's form say it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from akunu.api.options import MAX_PRIORITY
+from akunu.server.foreign_fields import ForeignFields
+
+__all__ = ["SamplingFields"]
+
+
+class SamplingFields(ForeignFields, kw_only=True):
+    """Arguments of a generation by the names of `GenerationOptions`, OpenAI's where that has them."""
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repeat_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    penalty_window: int | None = None
+    logit_bias: dict[int, float] | None = None
+    seed: int | None = None
+    stop_token_ids: list[int] | None = None
+    priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """Those that were given, as arguments of a generation."""
+        names = SamplingFields.__annotations__
+        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if found.get("seed") == -1:  # a seed of its own, as without one
+            del found["seed"]
+        return found
