@@ -20,13 +20,12 @@ from akunu.describe.config_keys import SOFT_CAPS
 from akunu.describe.dense_rows import DENSE_ROWS
 from akunu.describe.expert_rules import (
     BIASED_EXPERTS,
+    OLLAMA_BIASED_EXPERTS,
     expert_rules,
     shared_rules,
 )
 from akunu.describe.layer_rules import (
-    ATTN_NORM,
     ATTN_OUTPUT,
-    BLK,
     DELTA_MIXERS,
     DOWN,
     FFN_BIAS,
@@ -37,7 +36,6 @@ from akunu.describe.layer_rules import (
     GATE_UP,
     GATED_SHARED,
     GLOBAL,
-    HF,
     NORMS,
     OUTPUT_BIAS,
     PLAIN_LAYER,
@@ -55,16 +53,47 @@ from akunu.describe.layer_rules import (
     named_layers,
     one_kind,
     qkv_bias,
-    vector,
 )
 from akunu.describe.tensor_rules import (
     Architecture,
     Gate,
-    LayerKind,
     Router,
 )
 
 __all__ = ["ARCHITECTURES"]
+
+_GPT_OSS_ATTENTION = (
+    *SHIFTED_NORMS,
+    *QKV,
+    *qkv_bias(optional=False),
+    *ATTN_OUTPUT,
+    *(dataclasses.replace(rule, optional=False) for rule in OUTPUT_BIAS),
+    *SINKS,
+)
+_GPT_OSS = Architecture(
+    name="gpt-oss",
+    summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
+    rope_style="half",
+    activation="silu",
+    tensors=GLOBAL,
+    layers=mixed_layers({"attention": _GPT_OSS_ATTENTION}, {"experts": BIASED_EXPERTS}),
+    layer_kinds=named_layers,
+    defaults=MappingProxyType({"rope_theta": 150000.0}),
+    window_period=2,
+    required_keys=("attention.sliding_window",),
+    router=Router("softmax_chosen", renormalise=False),
+    gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
+    pre_tokenizer="gpt-4o",
+)
+# Ollama's own converter names it so.
+_OLLAMA_GPT_OSS = dataclasses.replace(
+    _GPT_OSS,
+    name="gptoss",
+    summary="gpt-oss in Ollama's files",
+    layers=mixed_layers({"attention": _GPT_OSS_ATTENTION}, {"experts": OLLAMA_BIASED_EXPERTS}),
+    scaling="yarn",
+)
+
 
 # Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
 # rotary styles are those of GGUF files too. What Hugging Face's files have instead is in
@@ -108,6 +137,7 @@ _ROWS = (
         summary="Qwen 1.5 and 2 with experts, and one that all rows share",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=mixed_layers(
             {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=False))},
@@ -121,6 +151,7 @@ _ROWS = (
         summary="Qwen 3 with experts: 30B-A3B, 235B-A22B, Coder",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=QWEN3_MOE,
         layer_kinds=named_layers,
@@ -131,6 +162,7 @@ _ROWS = (
         summary="Qwen 3 VL with experts, as a model of text",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=QWEN3_MOE,
         layer_kinds=named_layers,
@@ -142,6 +174,7 @@ _ROWS = (
         summary="GLM 4.5, 4.6 and 4.7 with experts",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="glm4",
         tensors=GLOBAL,
         layers=mixed_layers(
             {
@@ -170,6 +203,7 @@ _ROWS = (
         summary="MiniMax M2, M2.1 and M2.5",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="minimax-m2",
         tensors=GLOBAL,
         layers=mixed_layers(
             {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *WHOLE_QK_NORM)},
@@ -185,40 +219,8 @@ _ROWS = (
         router=Router("sigmoid"),
         norms_whole_rows=True,
     ),
-    Architecture(
-        name="gpt-oss",
-        summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
-        rope_style="half",
-        activation="silu",
-        tensors=GLOBAL,
-        layers=MappingProxyType(
-            {
-                "layer": LayerKind(
-                    (
-                        ATTN_NORM,
-                        vector(
-                            BLK + "post_attention_norm.weight",
-                            HF + "post_attention_layernorm.weight",
-                            "ffn_norm",
-                            "dim",
-                        ),
-                        *QKV,
-                        *qkv_bias(optional=False),
-                        *ATTN_OUTPUT,
-                        *(dataclasses.replace(rule, optional=False) for rule in OUTPUT_BIAS),
-                        *SINKS,
-                        *BIASED_EXPERTS,
-                    ),
-                    ("attention", "experts"),
-                )
-            }
-        ),
-        defaults=MappingProxyType({"rope_theta": 150000.0}),
-        window_period=2,
-        required_keys=("attention.sliding_window",),
-        router=Router("softmax_chosen", renormalise=False),
-        gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
-    ),
+    _GPT_OSS,
+    _OLLAMA_GPT_OSS,
     Architecture(
         name="gemma",
         summary="Gemma 1",
@@ -280,6 +282,7 @@ _ROWS = (
         summary="Qwen 3.5, 3.6 and 3.8, dense sizes: three gated delta nets to one gated attention",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen35",
         tensors=GLOBAL,
         layers=mixed_layers(DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN)}),
         layer_kinds=delta_layers,
@@ -292,6 +295,7 @@ _ROWS = (
         summary="Qwen 3.5, 3.6 and 3.8 with experts: 35B-A3B, 122B-A10B, 397B-A17B",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen35",
         tensors=GLOBAL,
         layers=mixed_layers(DELTA_MIXERS, {"experts": GATED_SHARED}),
         layer_kinds=delta_layers,
@@ -305,6 +309,7 @@ _ROWS = (
         summary="Qwen 3 Next and Qwen 3 Coder Next",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=mixed_layers(DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED}),
         layer_kinds=delta_layers,

@@ -17,6 +17,7 @@ from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import (
     ModelSpec,
+    check_heads,
     delta_net_of,
     delta_sizes_of,
     local_by_period,
@@ -108,6 +109,7 @@ def resolve_hf(
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     kinds = arch.kinds_of(numbers, sizes.n_layers)
+    check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
     delta = delta_sizes_of(kinds, numbers)
@@ -361,6 +363,8 @@ def _map(
                     _refuse_bias([name for name in names if name in tensors], flag, owner)
                     continue
                 needed = True
+            if row.turned_experts and name.startswith("experts_") and rule.hf.endswith("_proj"):
+                rule = dataclasses.replace(rule, turned="maybe")
             source = head if is_head else prefix + rule.hf
             found.append(dataclasses.replace(rule, source=source, optional=not needed))
         return tuple(found)

@@ -113,6 +113,18 @@ _QWEN3_MOE = HfModel(
     renormalise=False,
 )
 
+_QWEN3_VL_MOE = dataclasses.replace(
+    _QWEN3_MOE,
+    arch="qwen3vlmoe",
+    windowed="none",
+    defaults=defaults_of(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, context_length=128000),
+    tied=True,
+    model_class="",
+    left_out=_PARTS_LEFT_OUT,
+    renormalise=None,
+    turned_experts=True,
+)
+
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "llama": HfModel(
@@ -158,6 +170,9 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             renormalise=False,
         ),
         "qwen3_moe": _QWEN3_MOE,
+        # Its class has no `norm_topk_prob`.
+        "qwen3_vl_moe": _QWEN3_VL_MOE,
+        "qwen3_vl_moe_text": _QWEN3_VL_MOE,
         "qwen3_next": dataclasses.replace(
             _QWEN35_MOE,
             arch="qwen3next",

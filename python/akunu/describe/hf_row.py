@@ -60,6 +60,8 @@ class HfModel:
     renormalise
         Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
         None: as the architecture says, whatever that key is.
+    turned_experts
+        Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     """
 
     arch: str
@@ -79,6 +81,7 @@ class HfModel:
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
+    turned_experts: bool = False
 
     def bias_key(self, name: str) -> tuple[str, bool]:
         """The key that says whether there is the bias of this canonical name, and its default; or ""."""
