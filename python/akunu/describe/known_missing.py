@@ -30,7 +30,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         ),
         "experts of its kind": (
             "cohere2moe cohere2_moe dbrx granitemoe granitemoeshared grok hunyuan-moe hunyuan_v1_moe mellum "
-            "olmoe phimoe qwen3_vl_moe"
+            "olmoe phimoe"
         ),
         "an encoder for the decoder to attend to": "t5 t5encoder",
         "a norm of the embedding without a weight": "muse-glimmer muse_glimmer muse_glimmer_text",
