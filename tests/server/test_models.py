@@ -1,4 +1,4 @@
-"""Models that come and go while others are used: loads, downloads and unloads keep out of each other's way."""
+"""Models that come and go while others are used: loads, downloads and unloads do not wait for each other."""
 
 from __future__ import annotations
 
