@@ -28,7 +28,7 @@ std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
                       py::cast<std::string>(field(ref, "scales")), py::cast<std::string>(field(ref, "biases")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "scale_tile")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "group")),
-                      py::cast<std::vector<std::string>>(field(ref, "more"))});
+                      py::cast<std::vector<std::string>>(field(ref, "more")), py::cast<bool>(field(ref, "turned"))});
     }
     return refs;
 }

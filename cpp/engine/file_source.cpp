@@ -36,6 +36,32 @@ std::uint64_t height_of(const TensorRef& ref, const TensorEntry& tensor) {
     return height;
 }
 
+// The same of a tensor whose last axis counts rows, [..., cols, rows].
+std::uint64_t turned_height(const TensorRef& ref, const TensorEntry& tensor) {
+    const std::size_t axes = tensor.shape.size();
+    if (axes < 2 || tensor.shape[axes - 2] != ref.cols || dtype_info(tensor.dtype).block_elems != 1 ||
+        !ref.more.empty()) {
+        fail_shape(ref);
+    }
+    std::uint64_t height = tensor.shape[axes - 1];
+    for (std::size_t i = 0; i + 2 < axes; ++i) height *= tensor.shape[i];
+    return height;
+}
+
+// Blocks of MXFP4 whose bytes are pairs of neighbours, in place: low nibbles come to be the first half of a block.
+void split_pairs(std::span<std::byte> blocks) {
+    const std::size_t block = dtype_info(DType::MXFP4).block_bytes;
+    for (std::size_t at = 0; at + block <= blocks.size(); at += block) {
+        std::array<std::byte, 16> split;
+        for (std::size_t i = 0; i < 8; ++i) {
+            const std::byte a = blocks[at + 1 + i], b = blocks[at + 9 + i];
+            split[2 * i] = (a & std::byte{15}) | b << 4;
+            split[2 * i + 1] = a >> 4 | (b & std::byte{0xF0});
+        }
+        std::ranges::copy(split, blocks.begin() + static_cast<std::ptrdiff_t>(at + 1));
+    }
+}
+
 // Whether the bit patterns of any element, without its sign, reach those of infinity and NaN.
 template <typename Bits>
 bool reaches(std::span<const std::byte> bytes, Bits infinity) {
@@ -128,6 +154,12 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
         const bool vector = ref.cols == 0;
         const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);
         Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
+        if (ref.turned) {
+            part.planes[0] = plane_of(ref, tensor, stride, turned_height(ref, tensor));
+            part.planes[0].turned = tensor.shape.back();
+            parts_[name] = part;
+            continue;
+        }
         part.planes[0] = plane_of(ref, tensor, stride, height_of(ref, tensor));
         for (const std::string& more : ref.more) {
             const TensorEntry& other = entry(more);
@@ -270,13 +302,41 @@ std::span<const std::byte> FileSource::read(const std::string& name, const Plane
     entries.insert(entries.end(), plane.more.begin(), plane.more.end());
     for (const TensorEntry* entry : entries) {
         const auto bytes = files_->tensor_bytes(*entry);
+        if (plane.turned) {
+            const std::uint64_t width = part(name).cols;
+            turn(out, plane, checked(*entry, bytes, dtype), dtype_info(dtype).block_bytes, row_bytes(dtype, width));
+            continue;
+        }
         const std::uint64_t run = plane.run ? plane.run : plane.bytes;
         for (std::uint64_t done = 0, at = plane.offset; done < plane.bytes; done += run, at += plane.period) {
             const auto rows = checked(*entry, bytes.subspan(at, run), dtype);
             out.insert(out.end(), rows.begin(), rows.end());
         }
     }
+    if (plane.entry->paired) split_pairs(out);
     return out;
+}
+
+void FileSource::turn(std::vector<std::byte>& out, const Plane& plane, std::span<const std::byte> bytes,
+                      std::size_t size, std::uint64_t row_bytes) {
+    const std::uint64_t cols = row_bytes / size, run = plane.run ? plane.run / row_bytes : plane.bytes / row_bytes;
+    const std::uint64_t period = plane.run ? plane.period / row_bytes : run;
+    const std::uint64_t first = plane.offset / row_bytes, rows = plane.bytes / row_bytes;
+    const std::size_t begin = out.size();
+    out.resize(begin + plane.bytes);
+    constexpr std::uint64_t kTile = 32;  // rows and columns at a time, so that both sides stay in the cache
+    for (std::uint64_t r0 = 0; r0 < rows; r0 += kTile) {
+        for (std::uint64_t c0 = 0; c0 < cols; c0 += kTile) {
+            for (std::uint64_t r = r0; r < std::min(r0 + kTile, rows); ++r) {
+                const std::uint64_t row = first + r / run * period + r % run;
+                const std::uint64_t matrix = row / plane.turned, place = row % plane.turned;
+                for (std::uint64_t c = c0; c < std::min(c0 + kTile, cols); ++c) {
+                    const std::uint64_t from = ((matrix * cols + c) * plane.turned + place) * size;
+                    std::memcpy(out.data() + begin + (r * cols + c) * size, bytes.data() + from, size);
+                }
+            }
+        }
+    }
 }
 
 HostTensor FileSource::get(const std::string& name) {
@@ -320,7 +380,7 @@ void FileSource::done(const std::string& name) {
     for (const Plane& plane : part(name).planes) {
         if (!plane.entry) continue;
         --used_[plane.entry->file];
-        if (plane.run != 0) continue;  // other parts may still need the rows between
+        if (plane.run != 0 || plane.turned) continue;  // other parts may still need the rows between
         files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
         for (const TensorEntry* more : plane.more) {
             files_->files()[more->file]->drop(more->offset + plane.offset, plane.bytes);

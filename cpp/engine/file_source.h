@@ -32,6 +32,8 @@ struct TensorRef {
     std::optional<std::array<std::uint64_t, 2>> group = {};
     // Tensors that go on where `source` ends; each gives as many rows.
     std::vector<std::string> more = {};
+    // The tensor's last two axes are exchanged: its last one counts rows.
+    bool turned = false;
 };
 
 class FileSource final : public WeightSource {
@@ -57,7 +59,9 @@ class FileSource final : public WeightSource {
         std::uint64_t offset = 0, bytes = 0;        // in the tensor
         std::uint64_t run = 0, period = 0;          // 0: one run
         std::vector<const TensorEntry*> more = {};  // as many rows of these follow
-        bool whole() const { return run == 0 && more.empty(); }
+        std::uint64_t turned = 0;                   // n > 0: `offset` and so on are those of matrices of n rows, which
+                                                    // lie on their sides
+        bool whole() const { return run == 0 && more.empty() && turned == 0 && !(entry && entry->paired); }
         std::uint64_t total() const { return bytes * (1 + more.size()); }
     };
     // Scales that are to be spread: one for each tile of `rows` x `cols` elements, of which `first_row` is the first
@@ -84,6 +88,9 @@ class FileSource final : public WeightSource {
     // The bytes, looked through for NaN and infinities as `dtype` where that is asked for. What is not one run is
     // gathered into `gathered_[name]`.
     std::span<const std::byte> read(const std::string& name, const Plane& plane, DType dtype);
+    // Appends the rows of a plane that lies on its side, in elements of `size` bytes.
+    static void turn(std::vector<std::byte>& out, const Plane& plane, std::span<const std::byte> bytes,
+                     std::size_t size, std::uint64_t row_bytes);
     std::span<const std::byte> checked(const TensorEntry& entry, std::span<const std::byte> bytes, DType dtype) const;
 
     std::shared_ptr<const TensorFiles> files_;

@@ -7,8 +7,14 @@
 
 namespace akunu {
 
-const DTypeInfo& read_ggml_type(ByteReader& reader, const std::string& path, std::string_view tensor) {
+const DTypeInfo& read_ggml_type(ByteReader& reader, const std::string& path, std::string_view tensor, bool* paired) {
     const auto id = reader.read<std::uint32_t>();
+    // ggml had a type of this number before there was GGUF.
+    constexpr std::uint32_t kPairedMxfp4 = 4;
+    if (paired && id == kPairedMxfp4) {
+        *paired = true;
+        return dtype_info(DType::MXFP4);
+    }
     const DTypeInfo* info = id < kFirstInternalDType ? find_dtype(id) : nullptr;
     if (info != nullptr) return *info;
     const std::string_view name = unsupported_dtype_name(id);

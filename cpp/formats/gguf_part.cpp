@@ -101,7 +101,8 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
     }
     reader.describe("tensor", name);
     std::vector<std::uint64_t> dims = read_dims(reader);
-    const DTypeInfo& info = read_ggml_type(reader, path, name);
+    bool paired = false;
+    const DTypeInfo& info = read_ggml_type(reader, path, name, &paired);
     const std::uint64_t bytes = ggml_tensor_bytes(reader, info, dims);
     std::ranges::reverse(dims);
     return {.name = std::string(name),
@@ -109,7 +110,8 @@ TensorEntry read_tensor(ByteReader& reader, const std::string& path) {
             .shape = std::move(dims),
             .offset = reader.read<std::uint64_t>(),
             .bytes = bytes,
-            .file = 0};
+            .file = 0,
+            .paired = paired};
 }
 
 // Makes offsets absolute, and checks that each tensor lies in the file, behind the one before it.

@@ -40,6 +40,32 @@ def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
     assert [(part.sequence, part.rows) for part in parts] == [(writing, 1), (prompt, 15)] and steps == 1
 
 
+def owned(salt: str | None, seed: int, limit: float = 30) -> Sequence:
+    made = text(4, seed, limit)
+    made.salt = salt
+    return made
+
+
+def test_an_owner_with_all_slots_gives_one_to_another_and_goes_on_later() -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=120, parallel=4)
+    scheduler = Scheduler(engine)
+    many = [owned("bob", seed) for seed in range(9)]
+    for each in many:
+        scheduler.submit(each)
+    assert scheduler.next(many[0])
+    assert scheduler.running() == many[:4]
+    one, two, three = (owned("alice", seed) for seed in (20, 21, 22))
+    for each in (one, two, three):
+        scheduler.submit(each)
+    scheduler._planner.plan()
+    assert [each.salt for each in scheduler.running()].count("alice") == 2  # half, and no more
+    assert one in scheduler.running() and two in scheduler.running()
+    for each in (one, two, three):
+        scheduler.end(each, each.known)
+    scheduler._planner.plan()
+    assert scheduler.running() == many[:4]  # as before
+
+
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
@@ -55,6 +81,7 @@ def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
     for step in range(400):
         if not readers or (rng.random() < 0.25 and len(readers) < 7):
             sequence = text(rng.randint(1, 60), seed * 1000 + step, rng.randint(1, 40))
+            sequence.salt = (None, "bob", "bob", "bob", "alice")[step % 5]
             scheduler.submit(sequence)
             readers.append((sequence, []))
         at = rng.randrange(len(readers))

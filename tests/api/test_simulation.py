@@ -104,7 +104,7 @@ class CountingEngine:
         self.free += self.slots.pop(slot).pages
         assert self.free <= PAGES
 
-    def begin(self, ids: Any, *, slot: int, key: int, prompt: int) -> int:
+    def begin(self, ids: Any, *, slot: int, key: int, prompt: int, root: int = 0) -> int:
         """Goes on with what the text's model wrote; some of it may be cached."""
         at = self.slots[slot]
         assert at.pages == 0 and prompt <= len(ids) <= CONTEXT
@@ -207,10 +207,12 @@ class Simulation:
         priorities: tuple[int, ...] = (0,),
         every: int = 0,
         pins: bool = False,
+        salts: tuple[str | None, ...] = (None,),
     ) -> None:
         self.pins = random.Random(seed) if pins else None
         self.rng = random.Random(seed)
         self.priorities, self.favours = priorities, random.Random(seed)
+        self.salts = salts
         self.texts: list[Sequence] = []
         self.arrived: dict[Sequence, float] = {}
         self.clock = Clock()
@@ -233,6 +235,7 @@ class Simulation:
             limit=rng.choice((0, 1, 5, 60, 400)),
             speculative=rng.random() < 0.3,
             priority=self.favours.choice(self.priorities),
+            salt=self.favours.choice(self.salts),
         )
         self.texts.append(made)
         self.arrived[made] = self.clock.now
@@ -312,8 +315,9 @@ def simulate(
     priorities: tuple[int, ...] = (0,),
     every: int = 0,
     pins: bool = False,
+    salts: tuple[str | None, ...] = (None,),
 ) -> Simulation:
-    simulation = Simulation(seed, monkeypatch, priorities, every, pins)
+    simulation = Simulation(seed, monkeypatch, priorities, every, pins, salts)
     simulation.run(steps)
     simulation.finish()
     return simulation
@@ -352,6 +356,35 @@ def test_a_higher_priority_goes_first_and_a_lower_one_is_not_starved(monkeypatch
     done = simulate(1, 20_000, monkeypatch, priorities=(-1, 0, 0, 1))
     assert done.longest_wait < 2000
     assert waiting(done, 1) < 0.5 * waiting(done, 0) < 0.5 * waiting(done, -1)
+
+
+def test_who_asks_for_little_waits_for_little_beside_one_who_asks_for_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = simulate(1, 20_000, monkeypatch, salts=("much",) * 30 + ("little",))
+
+    def mean(salt: str) -> float:
+        begun = [text for text in done.texts if text.salt == salt and text.began is not None]
+        assert len(begun) > 20
+        return sum(text.began - done.arrived[text] for text in begun) / len(begun)
+
+    assert done.longest_wait < 2000
+    assert mean("little") < 0.4 * mean("much")
+
+
+def test_owners_take_turns_and_texts_of_one_are_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulation = Simulation(2, monkeypatch)
+
+    def submitted(salt: str | None, n: int) -> list[Sequence]:
+        prompt = np.ones(5, np.uint32)
+        made = [Sequence(prompt, {"key": 0, "prompt": 5}, limit=5, salt=salt) for _ in range(n)]
+        for text in made:
+            simulation.scheduler.submit(text)
+        return made
+
+    bob, alice, eve = submitted("bob", 6), submitted("alice", 2), submitted(None, 1)
+    order = simulation.scheduler._planner.waiting
+    assert order == [bob[0], alice[0], eve[0], bob[1], alice[1], *bob[2:]]
 
 
 def test_a_text_is_overtaken_by_a_bounded_number_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:

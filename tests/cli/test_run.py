@@ -237,6 +237,21 @@ def test_a_format_that_is_none_is_refused_with_the_choices(capsys):
     assert "expected a file, or one of chatml, llama2" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["What", "is", "2+2"], "no file 'is'; quote the question: akunu run \"What is 2+2\""),
+        (["Why?", "Because", "of", "x.py"], 'quote the question: akunu run "Why? Because of x.py"'),
+        (["Summarise", "letter.txt"], "no file 'letter.txt' ("),
+        (["model.gguf", "hello"], "if model.gguf is the model: akunu run -m model.gguf"),
+    ],
+)
+def test_a_question_without_quotes_is_told_to_have_them(words, hint, akunu_cli):
+    ran = akunu_cli("run", *words)
+    assert (ran.status, ran.out) == (2, "")
+    assert hint in ran.err
+
+
 def test_the_help_names_every_format(capsys):
     from akunu.chat import FORMATS
 

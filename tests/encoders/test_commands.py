@@ -41,13 +41,18 @@ def test_embed_writes_a_vector_for_each_line(
     with opened(folder / "bert") as loaded, opened(folder / "bert", device="cpu") as on_cpu:
         expected, of_cpu = loaded.embed(lines), on_cpu.embed(lines)
     rows = command(capsysbinary, "embed", model, texts, "--device", "cpu").decode().splitlines()
+    assert rows.pop(1) == "null"  # a blank line keeps its place
     np.testing.assert_allclose([json.loads(row) for row in rows], of_cpu, atol=1e-8)
     rows = command(capsysbinary, "embed", model, texts, "--format", "tsv").decode().splitlines()
+    assert rows.pop(1) == ""
     np.testing.assert_allclose([[float(x) for x in row.split("\t")] for row in rows], expected, atol=1e-8)
     command(capsysbinary, "embed", model, texts, "--format", "npy", "-o", array)
-    np.testing.assert_array_equal(np.load(array), expected)
+    found = np.load(array)
+    np.testing.assert_array_equal(found[[0, 2, 3]], expected)
+    assert not found[1].any()
     short = ("--output-type", "int8", "--dimensions", "5", "--prompt", "query")
     rows = command(capsysbinary, "embed", model, texts, *short).decode().splitlines()
+    assert rows.pop(1) == "null"
     assert [max(map(abs, json.loads(row))) for row in rows] == [127] * 3
 
 
@@ -62,6 +67,24 @@ def test_a_line_ends_where_a_file_s_lines_do(
     args = ("rerank", str(folder / "rank"), "what do cats eat", str(texts), "--json")
     found = [json.loads(row)["document"] for row in command(capsysbinary, *args).decode().strip().split("\n")]
     assert sorted(found) == ["hello world", "the cat\u2028sits\x0con\x85the mat"]
+
+
+def test_blank_lines_count_and_an_error_says_which_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts, more = tmp_path / "texts.txt", tmp_path / "more.txt"
+    texts.write_text("rome is a city\n\n  \ncats eat mice\n")
+    more.write_text("\nhello world")
+    args = ["rerank", str(folder / "rank"), "what do cats eat", str(texts), str(more), "--json"]
+    assert run(akunu, "akunu", args) == 0
+    found = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
+    assert {row["index"]: row["document"] for row in found} == {
+        0: "rome is a city", 3: "cats eat mice", 5: "hello world",
+    }  # fmt: skip
+    more.write_text("x\n\n" + "the cat " * 100)
+    for args in (["embed", str(folder / "bert")], ["rerank", str(folder / "rank"), "cats"]):
+        assert run(akunu, "akunu", [*args, str(texts), str(more)]) == 1
+        assert f"{more}, line 3: has " in capsys.readouterr().err
 
 
 def test_a_check_is_refused_before_a_file_is_written(

@@ -141,7 +141,7 @@ WRONG_FILES: dict[str, tuple[bytes, type[Exception], str]] = {
         "'w' has type IQ2_XXS",
     ),
     "ternary_type": (raw.gguf([], [Tensor("w", (256,), type=34)]), UnsupportedError, "'w' has type TQ1_0"),
-    "retired_type": (raw.gguf([], [Tensor("w", (256,), type=4)]), UnsupportedError, "'w' has type Q4_2"),
+    "retired_type": (raw.gguf([], [Tensor("w", (256,), type=5)]), UnsupportedError, "'w' has type Q4_3"),
     "unknown_type": (
         raw.gguf([], [Tensor("w", type=77)]),
         UnsupportedError,

@@ -108,6 +108,11 @@ _DELTA_KEYS = {
     "ssm.time_step_rank": 6,
 }
 
+TOWER = {
+    "depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 1, "out_hidden_size": 96,
+    "patch_size": 2, "num_position_embeddings": 4, "deepstack_visual_indexes": [0],
+}  # fmt: skip
+
 _ROWS = (
     Family(
         "qwen35moe", 41, "qwen35moe", "Qwen3_5Moe", {**_SIZES, **_EXPERTS, **_DELTA},
@@ -130,6 +135,14 @@ _ROWS = (
             "expert_weights_scale": 1.7, "expert_weights_norm": True, "expert_gating_func": 2,
             "leading_dense_block_count": 1, "rope.dimension_count": 16, "nextn_predict_layers": 0,
         },
+    ),
+    Family(
+        "qwen3vlmoe", 45, "qwen3vlmoe", "Qwen3VLMoe",
+        {
+            **_SIZES, **_EXPERTS,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [6, 5, 5]},
+        },
+        {**_EXPERT_KEYS, "n_deepstack_layers": 1, "rope.dimension_sections": [6, 5, 5, 0]},
     ),
     Family(
         "minimax_m2", 44, "minimax-m2", "MiniMaxM2",
@@ -215,13 +228,18 @@ def write_folder(
 def mlx(family: Family, arrays: Arrays) -> Arrays:
     """What mlx-lm makes of a folder's tensors."""
     out: Arrays = {}
-    for name, array in stacked(arrays).items():
+    for name, array in stacked(_text(arrays)).items():
         if name.endswith("conv1d.weight"):
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
             array = array + np.float32(1)
         out[name.replace("_exps.weight", "_proj.weight").replace(".experts.", ".switch_mlp.")] = array
     return out
+
+
+def _text(arrays: Mapping[str, Array]) -> Arrays:
+    """Those of the text model."""
+    return {name: array for name, array in arrays.items() if "visual" not in name}
 
 
 def stacked(arrays: Mapping[str, Array]) -> Arrays:
@@ -240,9 +258,8 @@ def stacked(arrays: Mapping[str, Array]) -> Arrays:
         if not found:
             out[name] = array
         elif rest == "gate_up_proj":
-            out[f"{place}.experts.gate_exps.weight"], out[f"{place}.experts.up_exps.weight"] = np.split(
-                array, 2, 1
-            )
+            for part, half in zip(("gate", "up"), np.split(array, 2, 1), strict=True):
+                out[f"{place}.experts.{part}_exps.weight"] = half
         elif rest == "down_proj":
             out[f"{place}.experts.down_exps.weight"] = array
         elif rest.startswith("0."):
@@ -258,7 +275,7 @@ def gguf_tensors(family: Family) -> Arrays:
     arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
     names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
     out: Arrays = {}
-    for name, whole in stacked(weights(family)).items():
+    for name, whole in stacked(_text(weights(family))).items():
         for own, array in _converted(family, name.replace("language_model.", ""), whole):
             if "_exps.weight" in own:
                 layer, part = own.split(".")[2], own.rpartition(".experts.")[2].partition("_")[0]

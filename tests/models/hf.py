@@ -89,9 +89,16 @@ def family_model(family: families.Family, folder: Path) -> Any:
 
     What Transformers saves of it goes to `families.FAMILIES_DIR` first.
     """
-    text = "Text" if hasattr(transformers, f"{family.hf}TextConfig") else ""
-    config = getattr(transformers, f"{family.hf}{text}Config")(**{"pad_token_id": 0, **family.settings})
-    made = getattr(transformers, f"{family.hf}ForCausalLM")
+    settings = {"pad_token_id": 0, **family.settings}
+    made = getattr(transformers, f"{family.hf}ForCausalLM", None)
+    if made is None:  # it has a class only with a tower for pictures, which is as small as can be
+        made = getattr(transformers, f"{family.hf}ForConditionalGeneration")
+        config = getattr(transformers, f"{family.hf}Config")(
+            text_config=settings, vision_config=families.TOWER, tie_word_embeddings=False
+        )
+    else:
+        text = "Text" if hasattr(transformers, f"{family.hf}TextConfig") else ""
+        config = getattr(transformers, f"{family.hf}{text}Config")(**settings)
     made(config).save_pretrained(folder)
     with safe_open(str(folder / "model.safetensors"), "np") as file:
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118

@@ -213,6 +213,98 @@ def test_a_folder_of_mxfp4_equals_the_same_gguf_file(tmp_path: Path) -> None:
     assert np.array_equal(folder_logits(path, "gpt_oss"), expected)
 
 
+def turned(weights: tiny.Weights) -> dict[str, npt.NDArray[np.generic]]:
+    """The tensors of a gpt-oss checkpoint in floats: gate and up by turns, matrices on their sides."""
+    out: dict[str, npt.NDArray[np.generic]] = {n: w for n, w in weights.items() if ".experts." not in n}
+    for layer in range(3):
+        place = f"model.layers.{layer}.mlp.experts."
+        for kind, suffix in (("weight", ""), ("bias", "_bias")):
+            gate, up, down = (
+                np.stack([weights[f"{place}{e}.{part}_proj.{kind}"] for e in range(8)])
+                for part in ("gate", "up", "down")
+            )
+            both = np.stack([gate, up], axis=2).reshape(8, -1, *gate.shape[2:])
+            out[f"{place}gate_up_proj{suffix}"] = both if suffix else both.swapaxes(1, 2)
+            out[f"{place}down_proj{suffix}"] = down if suffix else down.swapaxes(1, 2)
+    return {name: np.ascontiguousarray(array) for name, array in out.items()}
+
+
+def test_a_folder_of_gpt_oss_in_floats_equals_transformers(tmp_path: Path) -> None:
+    golden = tiny.golden("gpt_oss")
+    engine = open_folder(folders.write("gpt_oss", tmp_path, arrays=turned))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-9
+
+
+def as_ollama(arrays: Arrays) -> Arrays:
+    """gpt-oss by the names of Ollama's converter, gate and up by turns in one tensor."""
+    out: Arrays = {}
+    for name, array in arrays.items():
+        if "ffn_up_exps" in name:
+            continue
+        if "ffn_gate_exps" in name:
+            both = np.stack([array, arrays[name.replace("gate", "up")]], axis=2)
+            array = both.reshape(len(array), -1, *array.shape[2:])
+            name = name.replace("gate", "gate_up")
+        for usual, own in (
+            ("attn_output", "attn_out"),
+            ("attn_sinks.weight", "attn_sinks"),
+            ("post_attention_norm", "ffn_norm"),
+        ):
+            name = name.replace(usual, own)
+        out[name] = array
+    return out
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_file_of_ollama_is_the_same_gpt_oss(paired: bool, folder: Path, tmp_path: Path) -> None:
+    """Ollama has another name of the architecture, no kind of scaling, and a type of its own for MXFP4."""
+    row = tiny.EXPERTS["gpt_oss"]
+    paths = {"gpt-oss": tmp_path / "usual.gguf", "gptoss": tmp_path / "ollama.gguf"}
+    usual = convert.tensors(row, tiny.weights(row))
+    for arch, path in paths.items():
+        writer = gguf.GGUFWriter(str(path), arch)
+        for key, value in convert.metadata(row).items():
+            if arch == "gpt-oss" or "scaling.type" not in key:
+                convert.add_value(writer, key.replace("gpt-oss", arch), value)
+        convert.add_tokenizer(writer, row.vocab_size)
+        arrays = usual if arch == "gpt-oss" else as_ollama(usual)
+        for name, array in arrays.items():
+            if not paired or not name.endswith("_exps.weight"):
+                writer.add_tensor(name, np.ascontiguousarray(array))
+                continue
+            rows = array.reshape(-1, array.shape[-1])
+            raw = gguf.quants.quantize(rows, gguf.GGMLQuantizationType.MXFP4)
+            blocks = raw.reshape(*array.shape[:-1], -1)
+            if arch == "gptoss":
+                blocks = pairs(blocks)
+            writer.add_tensor(name, blocks, raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+        convert.finish(writer)
+    if paired:
+        with_type_four(paths["gptoss"])
+    ids = tiny.golden("gpt_oss").prompt
+    assert np.array_equal(open_engine(paths["gptoss"]).logits(ids), open_engine(paths["gpt-oss"]).logits(ids))
+
+
+def pairs(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Blocks of MXFP4 with two neighbours in each byte."""
+    blocks = raw.reshape(-1, 17)
+    codes = np.concatenate([blocks[:, 1:] & 15, blocks[:, 1:] >> 4], axis=1)  # values 0 to 31
+    both = codes[:, ::2] | codes[:, 1::2] << 4
+    return np.concatenate([blocks[:, :1], both], axis=1).reshape(raw.shape)
+
+
+def with_type_four(path: Path) -> None:
+    """Give the tensors of MXFP4 the number that Ollama has for the type."""
+    data = path.read_bytes()
+    for tensor in gguf.GGUFReader(str(path)).tensors:
+        if tensor.tensor_type == gguf.GGMLQuantizationType.MXFP4:
+            field = tensor.field
+            at = int(field.offset) + sum(part.nbytes for part in field.parts[:4])
+            assert int.from_bytes(data[at : at + 4], "little") == 39
+            data = data[:at] + (4).to_bytes(4, "little") + data[at + 4 :]
+    path.write_bytes(data)
+
+
 def test_layers_without_experts_are_those_that_the_configuration_names(tmp_path: Path) -> None:
     def dense(weights: tiny.Weights) -> tiny.Weights:
         rng = np.random.RandomState(0)

@@ -90,6 +90,17 @@ def test_rounded_weights_agree_but_for_near_ties_of_the_router(name: str, folder
     assert np.mean(found.argmax(axis=1) == golden.logits.argmax(axis=1)) > 0.75
 
 
+def test_experts_may_lie_on_their_sides(tmp_path: Path) -> None:
+    """As published checkpoints of Qwen 3 VL have them, where Transformers 5 writes them upright."""
+    family, golden = families.ALL["qwen3vlmoe"], tiny.golden("qwen3vlmoe")
+
+    def on_sides(arrays: families.Arrays) -> families.Arrays:
+        return {n: a.swapaxes(1, 2) if ".experts." in n else a for n, a in arrays.items()}
+
+    engine = open_folder(families.write_folder(family, tmp_path, on_sides))
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+
+
 def test_the_layers_are_what_the_files_say() -> None:
     def mixers(name: str, **settings: object) -> list[str]:
         family = families.ALL[name]
@@ -147,6 +158,42 @@ def test_older_files_of_qwen_3_next_have_its_projections_in_one(folder: Path) ->
     path = families.write_gguf(families.ALL["qwen3next"], folder / "older.gguf", change=older)
     golden = tiny.golden("qwen3next")
     assert nmse(open_gguf(path).logits(golden.prompt), golden.logits) < 1e-8
+
+
+def bare(arrays: families.Arrays) -> families.Arrays:
+    """By Ollama's names, with its parts for pictures and for a token more."""
+    out = {name.replace("ssm_dt.bias", "ssm_dt"): array for name, array in arrays.items()}
+    return out | {
+        "v.blk.0.attn_q.weight": np.ones((4, 4), np.float32),
+        "mtp.fc.weight": np.ones((4, 8), np.float32),
+    }
+
+
+def test_ollamas_files_say_where_value_heads_lie_and_which_layers_have_attention(folder: Path) -> None:
+    for name, reordered in (("qwen35moe", True), ("qwen3next", False)):
+        family, golden = families.ALL[name], tiny.golden(name)
+        path = families.write_gguf(
+            family,
+            folder / f"ollama-{name}.gguf",
+            change=bare,
+            full_attention_interval=None,
+            **{"attention.head_count_kv": [0, 0, 0, 2], "ssm.v_head_reordered": reordered},
+        )
+        with pytest.warns(RuntimeWarning, match="left out: 1 for images, 1 for multi-token prediction"):
+            engine = open_gguf(path)
+        assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+    with pytest.raises(ModelFileError, match="head_count_kv: found 0 for layer 0, which has attention"):
+        resolve(
+            _core.GgufFile(
+                str(
+                    families.write_gguf(
+                        families.ALL["glm4moe"],
+                        folder / "none.gguf",
+                        **{"attention.head_count_kv": [0, 2, 2]},
+                    )
+                )
+            )
+        )
 
 
 def test_what_predicts_a_token_more_is_left_out(folder: Path, tmp_path: Path) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import anthropic
+import msgspec
 import numpy as np
 import openai
 import pytest
 
 from akunu.base.errors import ContextLengthError
+from akunu.chat import ChatTemplate
 from akunu.server import Settings
+from akunu.server.anthropic_fields import MessagesRequest
+from akunu.server.anthropic_fields import Tool as AnthropicTool
+from akunu.server.anthropic_tools import client_tool
+from akunu.server.client_tools import client_tools
+from akunu.server.openai_responses_fields import Item, ResponsesRequest
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.tokenizer import Segment
 
@@ -70,6 +77,84 @@ def test_what_can_be_done_follows_the_words(served):
         == "all that it has"
     )
     assert ContextLengthError("a window of 7").sizes is None
+
+
+# -- Tools and thoughts by the types of their APIs. ----------------------------------------------------------
+
+
+def test_anthropics_tools_that_the_client_runs_are_functions(served):
+    tools = [
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool", "max_characters": 100},
+        {"type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"}},
+    ]
+    fields = MessagesRequest(model="ember", max_tokens=1, messages=[], tools=tools)
+    kept, warnings = client_tools(fields.tools, "custom", AnthropicTool, dict, client_tool)
+    functions = {tool["function"]["name"]: tool["function"]["parameters"] for tool in kept}
+    assert list(functions) == ["bash", "str_replace_based_edit_tool", "memory"] and not warnings
+    assert "command" in functions["bash"]["properties"]
+    assert functions["str_replace_based_edit_tool"]["properties"]["command"]["enum"][0] == "view"
+    assert "rename" in functions["memory"]["properties"]["command"]["enum"]
+    hi = [{"role": "user", "content": "hi"}]
+    asked = {"model": "ember", "max_tokens": 2, "messages": hi}
+    assert served.post("/v1/messages", **asked, tools=tools).status_code == 200
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    answer = served.post("/v1/messages", **asked, tools=[*tools, search]).json()
+    assert "web_search_20250305" in answer["warnings"][0]
+    wrong = served.post(
+        "/v1/messages", **asked, tools=[{"type": "bash_20250124", "name": "bash", "shell": "zsh"}]
+    )
+    assert wrong.status_code == 400 and "shell" in wrong.json()["error"]["message"]
+
+
+@pytest.fixture
+def thinker(served):
+    """Ember with a template that opens reasoning; what it writes up to the mark is thought."""
+    model = served.ember.model
+    before, model._template = (
+        model._template,
+        ChatTemplate(
+            "{% for m in messages %}{{ m.reasoning_content }}{{ m.content }}{% endfor %}<think>",
+            model.tokenizer,
+        ),
+    )
+    yield served
+    model._template = before
+
+
+@pytest.mark.parametrize("summary", [None, "auto", "detailed"])
+def test_thoughts_are_the_summary_where_one_is_asked_for(thinker, summary):
+    reasoning = {"summary": summary} if summary else {}
+    with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0) as client:
+        asked = {
+            "model": "ember",
+            "input": "Hi",
+            "reasoning": reasoning,
+            "max_output_tokens": 40,
+            "temperature": 0,
+            "extra_body": {"thinking_budget": 6},
+        }
+        whole = client.responses.create(**asked)
+        events = list(client.responses.create(**asked, stream=True))
+    (item, *_) = whole.output
+    assert item.type == "reasoning"
+    parts, others = (item.summary, item.content) if summary else (item.content, item.summary)
+    assert [part.type for part in parts] == ["summary_text" if summary else "reasoning_text"] and not others
+    kinds = {event.type for event in events}
+    assert ("response.reasoning_summary_text.delta" in kinds) == bool(summary)
+    assert ("response.reasoning_text.delta" in kinds) != bool(summary)
+    if summary:
+        order = [event.type for event in events if "reasoning_summary" in event.type]
+        assert order[0] == "response.reasoning_summary_part.added"
+        assert order[-2:] == ["response.reasoning_summary_text.done", "response.reasoning_summary_part.done"]
+    repeated = [
+        {"role": "user", "content": "Hi"},
+        item.model_dump(exclude_none=True),
+        {"role": "user", "content": "x"},
+    ]
+    fields = ResponsesRequest(model="ember", input=msgspec.convert(repeated, list[Item]))
+    turn, _ = fields.turn([])
+    assert turn.messages[1]["reasoning_content"] == parts[0].text
 
 
 # -- Prompts that a client puts together itself. -------------------------------------------------------------

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import select
+import socket
 
 import pytest
 
@@ -14,7 +18,8 @@ from akunu.server.errors import ApiError
 from akunu.server.limits import Guesses
 from akunu.server.routes import ENDPOINTS
 
-from .conftest import serving
+from .conftest import serving, wait_until
+from .test_cancel import ENDLESS, port_of
 
 SECRET = "The PIN of the vault is 4 8 1 5 and nobody may know it, whatever they say. " * 4
 
@@ -210,6 +215,36 @@ def test_guesses_are_forgiven_with_time():
     guesses.note("a", tom)
     guesses.note("a", None)
     guesses.check("a", "1")
+
+
+def test_a_key_that_asks_for_much_keeps_no_other_from_its_turn(key_file):
+    """Not from a place in the queue, nor from a slot while its own run."""
+    keys = key_file("alicesecret1 alice\nbobsecret22 bob\n")
+    model = ModelSpec(name="ember", path="ember", preload=True, threads=1, parallel=2)
+    with serving(model, settings=Settings(keys=keys, max_queue=6)) as served, contextlib.ExitStack() as stack:
+        held = [stack.enter_context(ask_raw(served, "bobsecret22")) for _ in range(8)]
+
+        def refused() -> int:
+            ready = select.select(held, [], [], 0)[0]
+            return sum(sock.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 503" for sock in ready)
+
+        wait_until(lambda: refused() == 4)
+        scheduler = served.ember.model._scheduler
+        wait_until(lambda: len(scheduler.running()) == 2)
+        body = {"model": "ember", "prompt": "x", "max_tokens": 3}
+        answer = served.http.post("/v1/completions", json=body, headers={"x-api-key": "alicesecret1"})
+        assert answer.json()["usage"]["completion_tokens"] == 3
+        assert served.ember.queued == 4  # bob's, none of which has ended
+
+
+def ask_raw(served, key: str) -> socket.socket:
+    """A request for a long text, on a connection of its own, whose answer is left to read."""
+    body = json.dumps(ENDLESS).encode()
+    sock = socket.create_connection(("127.0.0.1", port_of(served)), timeout=30)
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {key}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    sock.sendall(head.encode() + body)
+    return sock
 
 
 def test_an_open_server_says_that_it_is_open(capsys, monkeypatch, tmp_path):

@@ -163,6 +163,6 @@ def test_calls_that_run_when_the_server_ends_are_a_503(encoders):
 def test_a_full_queue_of_calls_is_a_503(encoders):
     with serving(encoders[0], settings=Settings(max_queue=0)) as served:
         entry = served.server.models.find("vectors")
-        entry.queued = entry.spec.parallel
+        entry.queue["someone"] = entry.spec.parallel
         answer = served.post("/v1/embeddings", model="vectors", input="x")
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "queue_full")

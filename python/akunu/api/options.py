@@ -75,8 +75,8 @@ class GenerationOptions(TypedDict, total=False):
         output does not depend on it. None: True.
     cache_salt : str | None
         Sequences share pages of the KV cache, in memory and in `cache_dir`, and drafts only with sequences of
-        the same salt. One for each tenant keeps them from telling by a fast answer what others asked. None:
-        shared with sequences that have none.
+        the same salt, and take turns with those of others. One for each tenant keeps them from telling by a
+        fast answer what others asked, and from waiting for all that others asked. None: a salt, too.
     schema : Mapping[str, Any] | str | None
         The output is JSON that this JSON schema, a mapping or a JSON string, accepts. At most one of `schema`
         and the five constraints that follow may be given. The output satisfies it, or the finish reason is

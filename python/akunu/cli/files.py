@@ -6,14 +6,17 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from akunu.base.errors import AkunuError
 from akunu.cli.console import decoding_text, os_error_text, read_bounded, stdin_text
 
-__all__ = ["STDIN", "has_stdin", "read_lines", "read_named", "read_text", "with_context"]
+__all__ = ["STDIN", "has_stdin", "placed", "read_lines", "read_named", "read_text", "with_context"]
 
+_NUMBER: Final = re.compile(r"(text|(texts|documents): number) (?P<n>\d+)")
 STDIN = "-"
 """The name of standard input."""
 
@@ -51,9 +54,32 @@ def read_named(names: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
-def read_lines(names: Sequence[str]) -> list[str]:
-    """Lines of all files that are not blank. They end at line feeds, not where Unicode breaks lines, too."""
-    return [line for _, text in read_named(names) for line in text.split("\n") if line.strip()]
+def read_lines(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the lines of all files, and of each where it stands ("FILE, line N").
+
+    Lines end at line feeds, not where Unicode breaks lines, too. Blank ones keep their places, except for
+    what follows the last line feed of a file.
+    """
+    lines, places = [], []
+    for name, text in read_named(names):
+        own = text.split("\n")
+        own = own[:-1] if not own[-1] else own
+        lines += [line.removesuffix("\r") for line in own]
+        places += [f"{name}, line {i + 1}" for i in range(len(own))]
+    return lines, places
+
+
+@contextmanager
+def placed(places: Sequence[str]) -> Iterator[None]:
+    """Say of an error about an input by its number where it stands instead."""
+    try:
+        yield
+    except AkunuError as error:
+        found = _NUMBER.match(str(error))
+        if found is None or int(found["n"]) >= len(places):
+            raise
+        text = f"{places[int(found['n'])]}:{str(error)[found.end() :].removeprefix(':')}"
+        raise AkunuError(text) from error
 
 
 def with_context(question: str, texts: Sequence[tuple[str, str]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from akunu.base.arguments import as_path
@@ -21,6 +22,9 @@ def convert(
     type: str,
     *,
     imatrix: ImportanceMatrix | str | os.PathLike[str] | None = None,
+    tensor_types: Mapping[str, str] | Iterable[str] | None = None,
+    output_tensor_type: str | None = None,
+    token_embedding_type: str | None = None,
     threads: int | None = None,
     overwrite: bool = False,
     progress: bool | Progress = True,
@@ -43,6 +47,11 @@ def convert(
     imatrix
         What an error in each column of the weights counts: of `Model.importance_matrix`, or a file of
         llama.cpp's `llama-imatrix`, or a text, for which the model is run first.
+    tensor_types
+        Types of matrices in place of the mix's, for a GGUF file: by a regular expression that is found in
+        their names there (`{"ffn_down": "q6_k"}`), or as `PATTERN=TYPE`. The last one that fits counts.
+    output_tensor_type, token_embedding_type
+        The types of `output.weight` and of `token_embd.weight`.
     threads
         CPU threads; None: one for each physical core that this process may use.
     overwrite
@@ -70,6 +79,7 @@ def convert(
     >>> akunu.convert("ember", "ember-q4.gguf", "q4_k_m")  # doctest: +SKIP
     """
     from akunu.conversion import importance_of
+    from akunu.conversion.tensor_types import checked_tensor_types
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
     from akunu.describe.blocks import Experts
@@ -78,6 +88,9 @@ def convert(
     from akunu.loading.options import THREADS
     from akunu.speech.recognition import is_speech
 
+    wishes = checked_tensor_types(tensor_types, output_tensor_type, token_embedding_type)
+    if wishes and type in MLX_TYPES:
+        raise InvalidArgumentError(f"{wishes[0][0]}: is for GGUF files, and {type} makes a folder")
     if imatrix is not None and type in MLX_TYPES:
         raise InvalidArgumentError(f"imatrix: in a folder no errors are weighed, and {type} makes one")
     if type not in (*FILE_TYPES, *MLX_TYPES):
@@ -103,7 +116,7 @@ def convert(
         if type in MLX_TYPES:
             write_mlx(model, path, MLX_TYPES[type], report)
         else:
-            write_gguf(model, path, type, weights, n_threads, report)
+            write_gguf(model, path, type, weights, n_threads, report, wishes)
     return path
 
 

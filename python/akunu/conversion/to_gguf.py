@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from akunu.base.progress import Report
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
 from akunu.conversion.source_rows import Source
+from akunu.conversion.tensor_types import TensorTypes, retyped
 from akunu.describe.filetypes import block_of
 from akunu.files.gguf_bytes import TensorPlace, header, padded
 from akunu.files.importance import ImportanceMatrix
@@ -31,9 +33,11 @@ def write_gguf(
     imatrix: ImportanceMatrix | None,
     threads: int,
     report: Report | None,
+    wishes: TensorTypes = (),
 ) -> None:
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
     plan = plan_gguf(model, file_type, imatrix)
+    plan = replace(plan, tensors=retyped(plan.tensors, wishes))
     places = _places(plan)
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]

@@ -20,6 +20,7 @@ from akunu.describe.config_keys import SOFT_CAPS
 from akunu.describe.expert_rules import (
     BIASED_EXPERTS,
     DELTA_NET,
+    OLLAMA_BIASED_EXPERTS,
     expert_layers,
     expert_rules,
     shared_rules,
@@ -216,6 +217,39 @@ _PREDICTION = {"mtp.*": "multi-token prediction", "blk.*.nextn.*": "multi-token 
 _TOWERS = {"v.*": "images", "mm.*": "images"}
 
 
+_GPT_OSS_ATTENTION = (
+    *_SHIFTED_NORMS,
+    *_QKV,
+    *_qkv_bias(optional=False),
+    *_ATTN_OUTPUT,
+    *(dataclasses.replace(rule, optional=False) for rule in _OUTPUT_BIAS),
+    *_SINKS,
+)
+_GPT_OSS = Architecture(
+    name="gpt-oss",
+    summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
+    rope_style="half",
+    activation="silu",
+    tensors=_GLOBAL,
+    layers=_mixed_layers({"attention": _GPT_OSS_ATTENTION}, {"experts": BIASED_EXPERTS}),
+    layer_kinds=_named_layers,
+    defaults=MappingProxyType({"rope_theta": 150000.0}),
+    window_period=2,
+    required_keys=("attention.sliding_window",),
+    router=Router("softmax_chosen", renormalise=False),
+    gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
+    pre_tokenizer="gpt-4o",
+)
+# Ollama's own converter names it so.
+_OLLAMA_GPT_OSS = dataclasses.replace(
+    _GPT_OSS,
+    name="gptoss",
+    summary="gpt-oss in Ollama's files",
+    layers=_mixed_layers({"attention": _GPT_OSS_ATTENTION}, {"experts": OLLAMA_BIASED_EXPERTS}),
+    scaling="yarn",
+)
+
+
 # Gemma's norms multiply by 1 + w, but the converter has already added the 1 to every norm in a GGUF file. The
 # rotary styles are those of GGUF files too. What Hugging Face's files have instead is in
 # `akunu.describe.hf_models`.
@@ -258,6 +292,7 @@ _ROWS = (
         summary="Qwen 1.5 and 2 with experts, and one that all rows share",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=_GLOBAL,
         layers=_mixed_layers(
             {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_qkv_bias(optional=False))},
@@ -271,6 +306,7 @@ _ROWS = (
         summary="Qwen 3 with experts: 30B-A3B, 235B-A22B, Coder",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=_GLOBAL,
         layers=_QWEN3_MOE,
         layer_kinds=_named_layers,
@@ -281,6 +317,7 @@ _ROWS = (
         summary="Qwen 3 VL with experts, as a model of text",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=_GLOBAL,
         layers=_QWEN3_MOE,
         layer_kinds=_named_layers,
@@ -292,6 +329,7 @@ _ROWS = (
         summary="GLM 4.5, 4.6 and 4.7 with experts",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="glm4",
         tensors=_GLOBAL,
         layers=_mixed_layers(
             {
@@ -320,6 +358,7 @@ _ROWS = (
         summary="MiniMax M2, M2.1 and M2.5",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="minimax-m2",
         tensors=_GLOBAL,
         layers=_mixed_layers(
             {"attention": (*_NORMS, *_QKV, *_ATTN_OUTPUT, *_WHOLE_QK_NORM)},
@@ -335,40 +374,8 @@ _ROWS = (
         router=Router("sigmoid"),
         norms_whole_rows=True,
     ),
-    Architecture(
-        name="gpt-oss",
-        summary="gpt-oss: sinks, every second layer windowed, experts with biases and a clamped gate",
-        rope_style="half",
-        activation="silu",
-        tensors=_GLOBAL,
-        layers=MappingProxyType(
-            {
-                "layer": LayerKind(
-                    (
-                        _ATTN_NORM,
-                        _vector(
-                            _B + "post_attention_norm.weight",
-                            _H + "post_attention_layernorm.weight",
-                            "ffn_norm",
-                            "dim",
-                        ),
-                        *_QKV,
-                        *_qkv_bias(optional=False),
-                        *_ATTN_OUTPUT,
-                        *(dataclasses.replace(rule, optional=False) for rule in _OUTPUT_BIAS),
-                        *_SINKS,
-                        *BIASED_EXPERTS,
-                    ),
-                    ("attention", "experts"),
-                )
-            }
-        ),
-        defaults=MappingProxyType({"rope_theta": 150000.0}),
-        window_period=2,
-        required_keys=("attention.sliding_window",),
-        router=Router("softmax_chosen", renormalise=False),
-        gate=Gate(limit=7.0, sharpness=1.702, up_offset=1.0),
-    ),
+    _GPT_OSS,
+    _OLLAMA_GPT_OSS,
     Architecture(
         name="gemma",
         summary="Gemma 1",
@@ -430,6 +437,7 @@ _ROWS = (
         summary="Qwen 3.5, 3.6 and 3.8, dense sizes: three gated delta nets to one gated attention",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen35",
         tensors=_GLOBAL,
         layers=_mixed_layers(_DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN)}),
         layer_kinds=_delta_layers,
@@ -442,6 +450,7 @@ _ROWS = (
         summary="Qwen 3.5, 3.6 and 3.8 with experts: 35B-A3B, 122B-A10B, 397B-A17B",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen35",
         tensors=_GLOBAL,
         layers=_mixed_layers(_DELTA_MIXERS, {"experts": _GATED_SHARED}),
         layer_kinds=_delta_layers,
@@ -455,6 +464,7 @@ _ROWS = (
         summary="Qwen 3 Next and Qwen 3 Coder Next",
         rope_style="half",
         activation="silu",
+        pre_tokenizer="qwen2",
         tensors=_GLOBAL,
         layers=_mixed_layers(_DELTA_MIXERS, {"feed_forward": (*_GATE_UP, *_DOWN), "experts": _GATED_SHARED}),
         layer_kinds=_delta_layers,

@@ -78,6 +78,7 @@ __all__ = [
     "ModelSpec",
     "TensorInfo",
     "TensorRef",
+    "check_heads",
     "gguf_rotary",
     "local_by_period",
     "local_layers_of",
@@ -411,6 +412,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
+    check_heads(kinds, sizes, meta)
     delta = delta_sizes_of(kinds, meta)
     left_out = dict(arch.left_out)
     # The layers that predict a token more are counted with the others.
@@ -453,9 +455,25 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         norms_whole_rows=arch.norms_whole_rows,
         gate=arch.gate,
         embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
-        delta_net=delta_net_of(delta, grouped=arch.value_heads_grouped),
+        delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
     )
     return ModelSpec(config, refs)
+
+
+def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
+    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack."""
+    for n, kind in enumerate(kinds):
+        if "attention" in kind.mixers and sizes.n_kv_heads[n] == 0:
+            raise ModelFileError(
+                f"{numbers.name('n_kv_heads')}: found 0 for layer {n}, which has attention; "
+                "expected an integer from 1"
+            )
+
+
+def _value_heads_grouped(arch: Architecture, meta: GgufNumbers) -> bool:
+    """Whether neighbouring value heads share a key head: Ollama's files say it, others by their kind."""
+    reordered = meta.suffixed("ssm.v_head_reordered")
+    return not reordered if isinstance(reordered, bool) else arch.value_heads_grouped
 
 
 def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes | None:
@@ -507,8 +525,9 @@ class GgufNumbers(Numbers):
     def recurrent_layers(self) -> tuple[bool, ...]:
         key = f"{self.owner}.attention.recurrent_layers"
         flags = self.get(key)
-        if flags is None:
-            return super().recurrent_layers()
+        if flags is None:  # heads of keys may also be 0 there
+            heads = self.layer_integers("n_kv_heads", default=1)
+            return tuple(n == 0 for n in heads) if 0 in heads else super().recurrent_layers()
         if isinstance(flags, np.ndarray):
             flags = flags.tolist()
         if not isinstance(flags, list | tuple) or len(flags) != self.n_layers:
@@ -635,7 +654,9 @@ def _rotary(
     context = context or context_length
     scaling = meta.suffixed("rope.scaling.type")
     if scaling is None:
-        scaling = "linear"  # files of 2023 give only a factor; without one, linear scaling changes nothing
+        # Files of 2023 give only a factor; without one, linear scaling changes nothing.
+        row = ARCHITECTURES.get(meta.owner)
+        scaling = row.scaling if row else "linear"
     if scaling not in _ROPE_SCALINGS:
         raise UnsupportedError(
             f"{meta.owner}.rope.scaling.type: found {shown(scaling)}; "

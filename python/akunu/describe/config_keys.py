@@ -55,7 +55,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "n_heads": ConfigKey(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
         ),
-        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 1, 1 << 14, hf=("num_key_value_heads",)),
+        "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 0, 1 << 14, hf=("num_key_value_heads",)),
         "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),

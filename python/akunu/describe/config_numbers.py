@@ -239,7 +239,7 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
     has_kv_heads = numbers.has("n_kv_heads")
     n_kv_heads = numbers.layer_integers("n_kv_heads") if has_kv_heads else n_heads
     for heads, kv_heads in zip(n_heads, n_kv_heads, strict=True):
-        if heads % kv_heads:
+        if kv_heads and heads % kv_heads:
             raise ModelFileError(
                 f"{numbers.name('n_kv_heads')}: found {kv_heads}, expected a divisor of the {heads} heads"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from akunu.describe.tensor_rules import LayerNumbers, TensorRule
 __all__ = [
     "BIASED_EXPERTS",
     "DELTA_NET",
+    "OLLAMA_BIASED_EXPERTS",
     "expert_layers",
     "expert_rules",
     "shared_rules",
@@ -114,6 +116,7 @@ BIASED_EXPERTS: Final = (
         "dim",
         count="n_experts",
         interleaved=True,
+        turned="always",
     ),
     TensorRule(
         "",
@@ -122,10 +125,40 @@ BIASED_EXPERTS: Final = (
         count="n_experts",
         interleaved=True,
     ),
-    TensorRule("", _H + "mlp.experts.down_proj", (("experts_down", "dim"),), "expert_dim", count="n_experts"),
+    TensorRule(
+        "",
+        _H + "mlp.experts.down_proj",
+        (("experts_down", "dim"),),
+        "expert_dim",
+        count="n_experts",
+        turned="always",
+    ),
     TensorRule("", _H + "mlp.experts.down_proj_bias", (("experts_down_bias", "dim"),), count="n_experts"),
 )
 """Router and experts of gpt-oss, all with biases."""
+
+
+# Ollama keeps the rows of gate and up as the checkpoint has them.
+OLLAMA_BIASED_EXPERTS: Final = (
+    *BIASED_EXPERTS[:2],
+    *(
+        TensorRule(
+            f"{_B}ffn_gate_up_exps.{kind}",
+            "",
+            ((f"experts_gate{bias}", "expert_dim"), (f"experts_up{bias}", "expert_dim")),
+            cols,
+            count="n_experts",
+            interleaved=True,
+        )
+        for kind, bias, cols in (("weight", "", "dim"), ("bias", "_bias", None))
+    ),
+    *(
+        TensorRule(
+            f"{_B}ffn_down_exps.{kind}", "", ((f"experts_down{bias}", "dim"),), cols, count="n_experts"
+        )
+        for kind, bias, cols in (("weight", "", "expert_dim"), ("bias", "_bias", None))
+    ),
+)
 
 
 def _delta(name: str, hf: str, part: str, rows: str, cols: str) -> TensorRule:
@@ -213,6 +246,28 @@ _STORED_APART: Final[Sequence[frozenset[str]]] = (
 """What the forms are forms of, by the canonical names of the usual one."""
 
 
+_OLLAMA_NAMES: Final = (
+    (".attn_output.", ".attn_out."),
+    (".attn_sinks.weight", ".attn_sinks"),
+    (".ssm_dt.bias", ".ssm_dt"),
+    (".exp_probs_b.bias", ".exp_probs_b"),
+    (".post_attention_norm.", ".ffn_norm."),  # of gpt-oss
+)
+"""Parts of llama.cpp's names, and what Ollama's converters have in their places."""
+
+
+def _as_ollama(rule: TensorRule, has: Callable[[str], bool], layer: int) -> TensorRule:
+    """The rule with Ollama's name of its tensor, where the file has that alone."""
+    for usual, own in _OLLAMA_NAMES:
+        other = rule.source.replace(usual, own)
+        if usual == ".post_attention_norm." and rule.parts[0][0] != "ffn_norm":
+            continue
+        names = [name.replace("{n}", str(layer)) for name in (rule.source, other)]
+        if other != rule.source and has(names[1]) and not has(names[0]):
+            return dataclasses.replace(rule, source=other)
+    return rule
+
+
 def stored_rules(
     rules: Iterable[TensorRule], has: Callable[[str], bool], layer: int, *, hf: bool = False
 ) -> tuple[TensorRule, ...]:
@@ -221,6 +276,8 @@ def stored_rules(
     `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
     """
     found = tuple(rule for rule in rules if (rule.hf if hf else rule.source))
+    if not hf:
+        found = tuple(_as_ollama(rule, has, layer) for rule in found)
 
     def present(form: _Form) -> bool:
         name = form[0].hf if hf else form[0].source

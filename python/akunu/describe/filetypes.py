@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 __all__ = [
+    "EXACT",
     "FILE_TYPES",
     "FILE_TYPE_NAMES",
     "KV_DTYPES",
@@ -83,7 +84,7 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
 
-_EXACT: Final = ("position_embd", "token_types", "ssm_conv1d", "ffn_gate_inp", "ffn_gate_inp_shexp")
+EXACT: Final = ("position_embd", "token_types", "ssm_conv1d", "ffn_gate_inp", "ffn_gate_inp_shexp")
 """Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows, or
 they choose experts."""
 
@@ -135,7 +136,7 @@ def tensor_dtype(
     weighted
         There is an importance matrix.
     """
-    dtype = "f32" if tensor in _EXACT else FILE_TYPES[file_type].dtype
+    dtype = "f32" if tensor in EXACT else FILE_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
     return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted), cols)

@@ -16,7 +16,14 @@ import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import ModelSpec, delta_net_of, delta_sizes_of, local_by_period, model_config
+from akunu.describe.config import (
+    ModelSpec,
+    check_heads,
+    delta_net_of,
+    delta_sizes_of,
+    local_by_period,
+    model_config,
+)
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.expert_rules import stored_rules
@@ -99,6 +106,7 @@ def resolve_hf(
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     kinds = arch.kinds_of(numbers, sizes.n_layers)
+    check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
     delta = delta_sizes_of(kinds, numbers)
@@ -308,6 +316,8 @@ def _map(
                     _refuse_bias([name for name in names if name in tensors], flag, owner)
                     continue
                 needed = True
+            if row.turned_experts and name.startswith("experts_") and rule.hf.endswith("_proj"):
+                rule = dataclasses.replace(rule, turned="maybe")
             source = head if is_head else prefix + rule.hf
             found.append(dataclasses.replace(rule, source=source, optional=not needed))
         return tuple(found)

@@ -90,6 +90,8 @@ class HfModel:
     renormalise
         Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
         None: as the architecture says, whatever that key is.
+    turned_experts
+        Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     """
 
     arch: str
@@ -106,6 +108,7 @@ class HfModel:
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
+    turned_experts: bool = False
 
 
 def _defaults(**values: float) -> Mapping[str, float]:
@@ -170,6 +173,18 @@ _QWEN3_MOE = HfModel(
     renormalise=False,
 )
 
+_QWEN3_VL_MOE = dataclasses.replace(
+    _QWEN3_MOE,
+    arch="qwen3vlmoe",
+    windowed="none",
+    defaults=_defaults(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, context_length=128000),
+    tied=True,
+    model_class="",
+    left_out=_PARTS_LEFT_OUT,
+    renormalise=None,
+    turned_experts=True,
+)
+
 HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "llama": HfModel(
@@ -213,6 +228,9 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             renormalise=False,
         ),
         "qwen3_moe": _QWEN3_MOE,
+        # Its class has no `norm_topk_prob`.
+        "qwen3_vl_moe": _QWEN3_VL_MOE,
+        "qwen3_vl_moe_text": _QWEN3_VL_MOE,
         "qwen3_next": dataclasses.replace(
             _QWEN35_MOE,
             arch="qwen3next",

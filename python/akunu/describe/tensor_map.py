@@ -22,7 +22,7 @@ __all__ = [
     "warn_of_left_out",
 ]
 
-_VECTOR_DTYPES = ("f32", "f16", "bf16")
+_FLOATS = ("f32", "f16", "bf16")
 
 
 class TensorInfo(Protocol):
@@ -47,7 +47,7 @@ class TensorRef:
 
     Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
     are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
-    many rows.
+    many rows. Where it is `turned`, the last two axes of its matrices are exchanged.
     """
 
     source: str
@@ -61,6 +61,7 @@ class TensorRef:
     scale_tile: tuple[int, int] | None = None
     group: tuple[int, int] | None = None
     more: tuple[str, ...] = ()
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,13 +158,17 @@ def _place(
     count = sizes[rule.count] if rule.count is not None else 1
     stacked = rule.count is not None and len(sources) == 1 and not rule.flat
     height = sum(rows) * (count if rule.flat else 1)
+    turned = False
     shape = (*((count,) if stacked else ()), height, *((n_cols,) if n_cols else ()))
     for source in sources:
         tensor = tensors.get(source)
         if tensor is None:
             where = f"{n_places} layers of this {owner} model need it" if prefix else "it is needed"
             raise ModelFileError(f"tensor {source} is missing; {where}")
-        check_shape(tensor, shape, vector=not n_cols)
+        turned = n_cols > 0 and tensor.dtype in _FLOATS and rule.turned != "never"
+        if rule.turned == "maybe" and tuple(tensor.shape) == shape:
+            turned = False
+        check_shape(tensor, (*shape[:-2], n_cols, height) if turned else shape, vector=not n_cols)
     refs: dict[str, TensorRef] = {}
     first = 0
     for i, ((name, _), n_rows) in enumerate(zip(rule.parts, rows, strict=True)):
@@ -179,6 +184,7 @@ def _place(
             n_cols,
             group=group,
             more=tuple(sources[1:]),
+            turned=turned,
         )
         first += n_rows
     return refs
@@ -218,8 +224,8 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
     if vector is None:
         vector = len(expected) == 1
-    if vector and tensor.dtype not in _VECTOR_DTYPES:
+    if vector and tensor.dtype not in _FLOATS:
         raise UnsupportedError(
-            f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_VECTOR_DTYPES)} "
+            f"tensor {tensor.name}: found type {tensor.dtype}, expected one of {', '.join(_FLOATS)} "
             "for a vector"
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
 
+from akunu.base.errors import UnsupportedError
+
 __all__ = [
     "Activation",
     "Architecture",
@@ -19,6 +21,7 @@ __all__ = [
     "RopeStyle",
     "Router",
     "TensorRule",
+    "Turned",
 ]
 
 
@@ -37,6 +40,10 @@ MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
 """What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
 the root of each one's softplus."""
+
+
+Turned = Literal["never", "always", "maybe"]
+"""Of a tensor in a folder: "maybe" is told by its shape."""
 
 
 class LayerNumbers(Protocol):
@@ -73,6 +80,8 @@ class TensorRule:
         The parts alternate row by row, instead of following each other.
     flat
         The count's axis is not one of its own: so many times, the parts follow each other along the rows.
+    turned
+        Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -86,6 +95,7 @@ class TensorRule:
     interleaved: bool = False
     flat: bool = False
     folder_only: bool = False
+    turned: Turned = "never"
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,10 @@ class Architecture:
     value_heads_grouped
         In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
         far apart as there are key heads. In a folder they are neighbours.
+    scaling
+        The kind of rotary scaling of a GGUF file that has a factor of it alone.
+    pre_tokenizer
+        How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
         The norms of q and k are over all heads together.
     """
@@ -206,6 +220,8 @@ class Architecture:
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
+    scaling: str = "linear"
+    pre_tokenizer: str = ""
     router: Router | None = None
     gate: Gate = field(default_factory=lambda: Gate())
 
@@ -226,4 +242,11 @@ class Architecture:
         if self.layer_kinds is None:
             (kind,) = self.layers.values()
             return [kind] * n_layers
-        return [self.layers[name] for name in self.layer_kinds(numbers, n_layers)]
+        names = self.layer_kinds(numbers, n_layers)
+        unknown = [n for n, name in enumerate(names) if name not in self.layers]
+        if unknown:
+            raise UnsupportedError(
+                f"by its keys, layer {unknown[0]} of this {self.name} model is of {names[unknown[0]]}; "
+                f"supported are {' and '.join(f'({name})' for name in self.layers)}"
+            )
+        return [self.layers[name] for name in names]

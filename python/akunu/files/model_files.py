@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from akunu.base.errors import errors_of
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import resolve
 from akunu.describe.encoder_modules import Modules, gguf_makes_vectors
 
@@ -128,8 +129,13 @@ class GgufModel:
             return None
         from akunu.tokenizer import Tokenizer
 
+        metadata = self.metadata
+        row = ARCHITECTURES.get(str(metadata.get("general.architecture")))
+        # Ollama's converters do not know how each vocabulary cuts a text.
+        if row is not None and row.pre_tokenizer and metadata.get("tokenizer.ggml.pre") == "default":
+            metadata = {**metadata, "tokenizer.ggml.pre": row.pre_tokenizer}
         with errors_of(self._path):
-            return Tokenizer.from_metadata(self.metadata)
+            return Tokenizer.from_metadata(metadata)
 
 
 def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:

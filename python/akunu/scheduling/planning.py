@@ -1,7 +1,10 @@
 """Who has slots, and what each text has of the next step: rows, pages, drafts.
 
-Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start. A step
-has a budget of rows. Running texts come first, each with a row, then prompts in the order of their arrival.
+Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start, and in
+which the owners of texts (their salts) take turns. Where all slots are taken, the owner with most of them
+gives one to an owner that has less than its share.
+
+A step has a budget of rows. Running texts come first, each with a row, then prompts in their turns.
 Without prompts a step is a chain of tokens, as long as the longest that its texts would take alone; it ends
 early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of those
 that follow. Beside a text that has a form it is one token for all: what may come next is known when that is
@@ -21,7 +24,6 @@ import math
 from bisect import insort
 from collections import Counter
 from collections.abc import Mapping
-from itertools import count
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,6 +33,7 @@ from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
 from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
 from akunu.scheduling.sequence import Ran, Sequence
+from akunu.scheduling.turns import Turns
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
@@ -97,7 +100,7 @@ class Planner:
         self._engine = engine
         self._disk = disk
         self._writer = writer
-        self._arrivals = count()
+        self._turns = Turns()
         self._costs = StepCosts()
         self._ended_at = -math.inf  # the last step
         self._mixed = MIXED_ROWS
@@ -111,7 +114,7 @@ class Planner:
         """A text lines up for a slot."""
         # At least one token is drawn, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
-        sequence.arrive(next(self._arrivals))
+        self._turns.arrive(sequence)
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
@@ -283,11 +286,14 @@ class Planner:
                 if not self._suspend_absent():
                     return  # nor is there for those behind it, or it would never have
             if (slot := self._engine.open()) is None:
-                if not self._suspend_absent():
-                    return
+                if not (self._suspend_absent() or self._make_way(sequence)):
+                    if self._has_one_owner():
+                        return
+                    continue  # one behind it may have a right to a slot
                 slot = self._engine.open()
                 assert slot is not None
             self.waiting.remove(sequence)
+            self._turns.begin(sequence)
             try:
                 prefix = sequence.prefix()
                 cached = self._engine.begin(prefix.ids, **sequence.settings, slot=slot, **prefix.arguments)
@@ -310,6 +316,22 @@ class Planner:
             self.suspend(absent[-1])
             self.settle()
         return bool(absent)
+
+    def _has_one_owner(self) -> bool:
+        """Whether all texts that run or wait have one owner."""
+        return len({s.salt for s in (*self.running, *self.waiting)}) <= 1
+
+    def _make_way(self, sequence: Sequence) -> bool:
+        """Take a slot from the owner with most of them, for one that has less than its share; False: none."""
+        held = Counter(s.salt for s in self.running)
+        owners = held.keys() | {s.salt for s in self.waiting if s.hungry}
+        share = max(1, self._engine.parallel // len(owners))
+        most = max(held, key=held.__getitem__, default=None)
+        if held[sequence.salt] >= share or held[most] <= share:
+            return False
+        self.suspend(next(s for s in reversed(self.running) if s.salt == most))
+        self.settle()
+        return True
 
     def _soon_cached(self, sequence: Sequence) -> bool:
         """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""

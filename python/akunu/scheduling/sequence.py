@@ -73,13 +73,16 @@ class Sequence:
     """What its form, if it has one, allows; told of all `tokens`."""
 
     salt: str | None = None
-    """It shares what is cached, and drafts, with texts of the same one only; None is one too."""
+    """Whose it is: it shares what is cached, and drafts, with texts of the same one only, and takes turns
+    with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`."""
     priority: int = 0
     """Who waits with a higher one goes first."""
     turn: tuple[int, int] = (0, 0)
     """Its place among all texts; the smallest goes first."""
+    round: int = 0
+    """Where its owner's texts stand among those of others, without its priority: see `Turns`."""
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
     forced: int = 0
@@ -128,13 +131,14 @@ class Sequence:
     decode_seconds: float = 0.0
     """Time in steps, for the prompt and for the tokens after the first."""
 
-    def arrive(self, number: int) -> None:
-        """It is the `number`-th that came.
+    def arrive(self, number: int, arrival: int) -> None:
+        """It belongs to round `number`, and is the `arrival`-th that came.
 
-        Each step of priority goes ahead of `HEAD_START` texts that came before, so whoever waits is overtaken
-        by so many later ones at most, and its turn comes.
+        Each step of priority goes ahead of `HEAD_START` rounds that came before, so whoever waits is
+        overtaken by so many later ones at most, and its turn comes.
         """
-        self.turn = (number - HEAD_START * self.priority, number)
+        self.round = number
+        self.turn = (number - HEAD_START * self.priority, arrival)
 
     def __post_init__(self) -> None:
         self.known = len(self.prompt) + len(self.tokens)

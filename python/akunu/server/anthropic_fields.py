@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from akunu.api.options import MAX_PRIORITY
+from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn, instead_of, without_form
 from akunu.server.errors import ApiError
@@ -141,7 +142,7 @@ class CountRequest(Fields, kw_only=True):
                 code="unsupported_value",
                 details={"error_code": "thread_unsupported_request", "unsupported": ["threads"]},
             )  # fmt: skip
-        tools, warnings = client_tools(self.tools, "custom", Tool, _function)
+        tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
         messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
         for n, message in enumerate(self.messages):
             messages += _plain(message, f"messages[{n}]", warnings)

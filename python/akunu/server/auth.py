@@ -99,8 +99,8 @@ class Keys:
             raise InvalidArgumentError(f"{path}: has no key; an empty file would lock everybody out")
         return cls(holders.values())
 
-    def __bool__(self) -> bool:
-        return bool(self._holders)
+    def __len__(self) -> int:
+        return len(self._holders)
 
     def holder(self, key: str | None) -> Holder | None:
         """The holder of a key, or None; every key is looked at, so time tells nothing."""

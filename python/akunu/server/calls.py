@@ -46,7 +46,7 @@ async def call(server: Server, asked: Asked, entry: Entry, work: Callable[[Check
             raise _Unwanted
 
     limit = server.settings.max_seconds
-    with queue_place(entry, 1, server.settings.max_queue), entry.wanted():
+    with queue_place(entry, 1, server.settings, asked.holder), entry.wanted():
         try:
             async with asyncio.timeout(asked.at + limit - time.monotonic()), entry.calls:
                 task = asyncio.ensure_future(asyncio.to_thread(work, check))

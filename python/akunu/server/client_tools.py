@@ -10,9 +10,23 @@ import msgspec
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, refuse_others, without_nulls
 
-__all__ = ["client_tools"]
+__all__ = ["checked_tool", "client_tools"]
 
 F = TypeVar("F", bound=Fields)
+
+
+def checked_tool(tool: dict[str, Any], kind: type[F], at: str) -> F:
+    """A tool as what its API has; one that is not is refused."""
+    try:
+        checked = _converted(tool, kind)
+    except msgspec.ValidationError as error:
+        raise ApiError(400, f"{at}: {error}".replace("`", ""), param=at, code="invalid_type") from error
+    refuse_others(checked, f"{at}.")
+    return checked
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _converted(tool: dict[str, Any], kind: type[F]) -> F:
@@ -30,6 +44,7 @@ def client_tools(
     own: str,
     kind: type[F],
     function: Callable[[F], dict[str, Any]],
+    others: Callable[[dict[str, Any], str], dict[str, Any] | None] = lambda tool, at: None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The client's own tools in the form that templates know, and warnings of those that were left out.
 
@@ -46,22 +61,21 @@ def client_tools(
         What a tool of this API has.
     function
         Name, description and parameters of a tool.
+    others
+        The same of a tool of another type that the client runs too; None for one that it does not.
     """
     kept: list[dict[str, Any]] = []
     warnings = []
     for n, tool in enumerate(tools or ()):
         found = tool.get("type")
         if isinstance(found, str) and found != own:
+            if (known := others(tool, f"tools[{n}]")) is not None:
+                kept.append({"type": "function", "function": _given(known)})
+                continue
             warnings.append(f"tools[{n}]: the type {found!r} is not supported; it was left out")
             continue
-        try:
-            checked = _converted(tool, kind)
-        except msgspec.ValidationError as error:
-            message = f"tools[{n}]: {error}".replace("`", "")
-            raise ApiError(400, message, param=f"tools[{n}]", code="invalid_type") from error
-        refuse_others(checked, f"tools[{n}].")
-        fields = {name: value for name, value in function(checked).items() if value is not None}
-        kept.append({"type": "function", "function": fields})
+        checked = checked_tool(tool, kind, f"tools[{n}]")
+        kept.append({"type": "function", "function": _given(function(checked))})
     if warnings and not kept:
         message = warnings[0].replace("it was left out", f"the type {own!r} is")
         raise ApiError(400, message, param="tools[0]", code="unsupported_value")

@@ -35,7 +35,7 @@ _OPEN: Final = ("/health", "/ready")
 _UPLOADS: Final = "/v1/audio/"
 _ON_DISK: Final = 8
 """Times the bytes that bodies may have in memory, for those that are kept on disk."""
-_ADMIN: Final = ("/admin/", "/api/pull")
+_ADMIN: Final = ("/admin/", "/api/pull", "/models/")
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 
 

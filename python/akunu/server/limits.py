@@ -11,6 +11,7 @@ from typing import Final
 from akunu.server.auth import Holder
 from akunu.server.errors import ApiError
 from akunu.server.models import Entry
+from akunu.server.settings import Settings
 
 __all__ = ["Guesses", "RateLimit", "queue_place", "too_long"]
 
@@ -118,22 +119,30 @@ def too_long(seconds: float) -> ApiError:
 
 
 @contextmanager
-def queue_place(entry: Entry, texts: int, max_queue: int) -> Iterator[None]:
+def queue_place(entry: Entry, texts: int, settings: Settings, holder: Holder) -> Iterator[None]:
     """A place for the texts of one request among those that run or wait for a model.
+
+    Where there are several keys, each may have as many places as it leaves for others: one alone half of all.
 
     Raises
     ------
     ApiError
         503: the queue is full.
     """
-    room = entry.spec.parallel + max_queue
-    if entry.queued + texts > room:
+    room, mine = entry.spec.parallel + settings.max_queue, entry.queue[holder.id]
+    shared = len(settings.keys) + len(settings.admin_keys) > 1
+    left = room - entry.queued
+    if texts > left or (shared and mine + texts > max(1, left - texts)):
+        whose = f", {mine} of them for this key," if shared else ""
         message = (
-            f"the queue of {entry.spec.name} is full: {entry.queued} texts run or wait, at most {room} may"
+            f"the queue of {entry.spec.name} is full: {entry.queued} texts{whose} run or wait, "
+            f"at most {room} may"
         )
         raise ApiError(503, message, code="queue_full", retry_after=2)
-    entry.queued += texts
+    entry.queue[holder.id] += texts
     try:
         yield
     finally:
-        entry.queued -= texts
+        entry.queue[holder.id] -= texts
+        if not entry.queue[holder.id]:
+            del entry.queue[holder.id]

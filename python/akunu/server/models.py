@@ -40,8 +40,8 @@ class Entry:
     model: Held | None = None
     users: int = 0
     """Requests that use it; it is not unloaded under them."""
-    queued: int = 0
-    """Texts that run or wait."""
+    queue: Counter[str] = field(default_factory=Counter)
+    """Texts that run or wait, by the ids of those who asked."""
     wanting: int = 0
     """Those of them whose readers wait for more."""
     used_at: float = 0.0
@@ -68,6 +68,11 @@ class Entry:
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     calls: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the call that runs, of those that come one at a time."""
+
+    @property
+    def queued(self) -> int:
+        """Texts that run or wait."""
+        return self.queue.total()
 
     @contextmanager
     def wanted(self) -> Iterator[None]:

@@ -53,6 +53,7 @@ class TranslationRequest(Fields, kw_only=True):
     batch_size: int | None = None
     hotwords: str | None = None
     vad_filter: bool | None = None
+    condition_on_previous_text: bool | None = None
     grammar: str | None = None
     regex: str | None = None
     choice: list[str] | None = msgspec.field(name="choice[]", default=None)
@@ -68,6 +69,7 @@ class TranslationRequest(Fields, kw_only=True):
             "batch_size": self.batch_size,
             "hotwords": self.hotwords,
             "vad_filter": self.vad_filter,
+            "condition_on_previous_text": self.condition_on_previous_text,
             "grammar": self.grammar,
             "regex": self.regex,
             "choice": self.choice,
@@ -211,13 +213,14 @@ async def _segments(
     """The segments as they come; at their end, `found` gets the whole."""
     async with server.models.use(fields.model, SPEECH) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, 1, server.settings.max_queue):
+        with queue_place(entry, 1, server.settings, asked.holder):
 
             def opened() -> AsyncSegmentStream:
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
-            stream = await asyncio.to_thread(opened)  # a grammar takes time to compile
+            forms = fields.grammar or fields.regex or fields.choice
+            stream = await (server.beside.form(opened) if forms else asyncio.to_thread(opened))
             async with stream:
                 while (segment := await _next(server, asked, entry, stream)) is not None:
                     yield segment

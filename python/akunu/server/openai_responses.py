@@ -103,6 +103,8 @@ class _Answer:
         self._entries: dict[int, list[dict[str, Any]]] = {}
         self._told: list[dict[str, Any]] = []  # those of them of the latest text
         self._number = -1
+        # Clients that ask for a summary read nothing else: what is thought is its own summary.
+        self._summarised = bool(fields.reasoning and fields.reasoning.summary not in (None, "none"))
         text = fields.text
         self._head: dict[str, Any] = {
             "id": new_id(f"resp_{replica}_" if (replica := server.settings.replica) else "resp_"),
@@ -115,7 +117,10 @@ class _Answer:
             "metadata": fields.metadata or {},
             "parallel_tool_calls": fields.parallel_tool_calls is not False,
             "previous_response_id": fields.previous_response_id,
-            "reasoning": {"effort": fields.reasoning.effort if fields.reasoning else None, "summary": None},
+            "reasoning": {
+                "effort": fields.reasoning.effort if fields.reasoning else None,
+                "summary": fields.reasoning.summary if fields.reasoning else None,
+            },
             "store": fields.store is not False,
             "temperature": fields.temperature,
             "text": {"format": {"type": text.format.type if text and text.format else "text"}},
@@ -208,8 +213,9 @@ class _Answer:
             return {"id": name, "type": "function_call", "status": status, **call}
         if block.kind == "reasoning":
             name = self._ids.setdefault(block.index, new_id("rs_"))
-            content = [self._part(block)] if done else []
-            return {"id": name, "type": "reasoning", "status": status, "summary": [], "content": content}
+            parts = [self._part(block)] if done else []
+            summary, content = (parts, []) if self._summarised else ([], parts)
+            return {"id": name, "type": "reasoning", "status": status, "summary": summary, "content": content}
         name = self._ids.setdefault(block.index, new_id("msg_"))
         content = [self._part(block)] if done else []
         return {"id": name, "type": "message", "status": status, "role": "assistant", "content": content}
@@ -217,7 +223,7 @@ class _Answer:
     def _part(self, block: Block, text: str | None = None) -> dict[str, Any]:
         text = block.text if text is None else text
         if block.kind == "reasoning":
-            return {"type": "reasoning_text", "text": text}
+            return {"type": "summary_text" if self._summarised else "reasoning_text", "text": text}
         logprobs = self._entries.get(block.index, [])
         return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
 
@@ -232,11 +238,15 @@ class _Answer:
             item = self._item(block, "in_progress")
             yield self._event("response.output_item.added", output_index=block.index, item=item)
         at: dict[str, Any] = {"item_id": self._ids[block.index], "output_index": block.index}
-        if block.kind != "call":
+        part = "response.content_part"
+        if block.kind == "reasoning" and self._summarised:
+            name, part = "response.reasoning_summary_text", "response.reasoning_summary_part"
+            at["summary_index"] = 0
+        elif block.kind != "call":
             at["content_index"] = 0
         content = block.kind == "content"
         if what == "begin" and block.kind != "call":
-            yield self._event("response.content_part.added", **at, part=self._part(block, ""))
+            yield self._event(f"{part}.added", **at, part=self._part(block, ""))
         elif what == "text":
             spoken = {"logprobs": self._told} if content else {}
             yield self._event(f"{name}.delta", **at, delta=text, **spoken)
@@ -246,6 +256,6 @@ class _Answer:
             spoken = {"logprobs": self._entries.get(block.index, [])} if content else {}
             yield self._event(f"{name}.done", **at, **{whole: block.text}, **named, **spoken)
             if block.kind != "call":
-                yield self._event("response.content_part.done", **at, part=self._part(block))
+                yield self._event(f"{part}.done", **at, part=self._part(block))
             item = self._item(block, "completed")
             yield self._event("response.output_item.done", output_index=block.index, item=item)

@@ -281,6 +281,7 @@ def _add(messages: list[dict[str, Any]], item: Item, at: str, warnings: list[str
         messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
     elif item.type == "reasoning":
         thought = _joined(item.content or [], f"{at}.content")
+        thought = thought or _joined(item.summary or [], f"{at}.summary")
         if thought:
             message = _assistant(messages, after_calls=False)
             message["reasoning_content"] = message.get("reasoning_content", "") + thought
@@ -310,7 +311,7 @@ def _joined(content: str | Sequence[Part], at: str, warnings: list[str] | None =
             texts.append(instead_of(part.type.removeprefix("input_"), f"{at}[{n}]", warnings))
             continue
         name = "refusal" if part.type == "refusal" else "text"
-        kinds = ("input_text", "output_text", "text", "reasoning_text", "refusal")
+        kinds = ("input_text", "output_text", "text", "reasoning_text", "summary_text", "refusal")
         if part.type not in kinds:
             raise ApiError(
                 400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",

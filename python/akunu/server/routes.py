@@ -7,13 +7,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.server import ollama, ollama_models
+from akunu.server import llama_server, ollama, ollama_models
 from akunu.server.admin import ModelName, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.embeddings import EmbeddingRequest, embeddings
 from akunu.server.endpoint import Endpoint
 from akunu.server.health import health, ready
+from akunu.server.llama_server import InfillRequest, ModelQuery, NativeRequest
 from akunu.server.metrics import metrics
 from akunu.server.model_list import ModelsQuery, list_models, one_model
 from akunu.server.multipart import FORM
@@ -95,6 +96,13 @@ ENDPOINTS: Final = (
     ),
     Endpoint("GET", "/v1/models", list_models, "The models", query=ModelsQuery),
     Endpoint("GET", "/v1/models/{name:path}", one_model, "One model"),
+    Endpoint("GET", "/models", list_models, "The models, as llama-server's router", query=ModelsQuery),
+    Endpoint("POST", "/models/load", load, "Load a model, as llama-server's router", ModelName),
+    Endpoint("POST", "/models/unload", unload, "Unload a model, as llama-server's router", ModelName),
+    Endpoint("POST", "/completion", llama_server.completion, "llama-server's completions", NativeRequest),
+    Endpoint("POST", "/infill", llama_server.infill, "What stands between two texts", InfillRequest),
+    Endpoint("GET", "/props", llama_server.props, "A model, as llama-server describes it", query=ModelQuery),
+    Endpoint("GET", "/slots", llama_server.slots, "The places for texts of a model", query=ModelQuery),
     Endpoint("POST", "/api/chat", ollama.chat, "Ollama's chat", OllamaChatRequest),
     Endpoint("POST", "/api/generate", ollama.generate, "Ollama's completions", GenerateRequest),
     Endpoint("POST", "/api/embed", ollama_models.embed, "Ollama's embeddings", EmbedRequest),

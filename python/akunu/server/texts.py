@@ -26,11 +26,15 @@ from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
+from akunu.structured.structure import ARGUMENTS
 
 __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
 
 MAX_TEXTS: Final = 16
 """Most texts for one request."""
+
+_WITH_FORMS: Final = (*ARGUMENTS, "tools")
+"""Options of texts that may have a form, which takes time to compile."""
 
 T = TypeVar("T")
 
@@ -188,13 +192,16 @@ async def texts(
     endless = options.pop(IGNORE_EOS, False)
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
-        with queue_place(entry, len(starts), server.settings.max_queue):
+        with queue_place(entry, len(starts), server.settings, asked.holder):
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
                 return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
-            begun = await server.beside.prompt(asked.bytes, streams)
+            if any(options.get(name) for name in _WITH_FORMS):
+                begun = await server.beside.form(streams)
+            else:
+                begun = await server.beside.prompt(asked.bytes, streams)
             yield [Text(server, entry, stream, asked) for stream in begun]
 
 

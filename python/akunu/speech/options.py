@@ -78,7 +78,8 @@ class TranscriptionOptions:
     no_speech_threshold : float, optional
         A window whose first token is silence with more probability, and whose text is unlikely, has none.
     condition_on_previous_text : bool
-        The text of a window is the prompt of the next one.
+        The text of a window is the prompt of the next one. When not given, what the model's files name (of
+        ember-speech, that it is not), else True.
     prompt_reset_on_temperature : float
         Not after a window that needed a higher temperature.
     initial_prompt : str or sequence of int, optional
@@ -275,8 +276,10 @@ def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
     return tuple(map(kind, values)) if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
 
 
-def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions:
-    """The options of a call.
+def transcription_options(
+    given: TranscriptionArguments, defaults: Mapping[str, Any] | None = None
+) -> TranscriptionOptions:
+    """The options of a call; `defaults` are those of the model, where it has others than Whisper's.
 
     Raises
     ------
@@ -288,7 +291,7 @@ def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions
             close = difflib.get_close_matches(name, TranscriptionArguments.__annotations__, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             raise InvalidArgumentError(f"{name}: no such option{meant}")
-    return TranscriptionOptions(**given)
+    return TranscriptionOptions(**{**(defaults or {}), **given})
 
 
 def _activity(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 from akunu.speech.segments import Segment, Word
 from akunu.speech.writers import written
 
-__all__ = ["Transcription"]
+__all__ = ["UNSURE", "Transcription"]
+
+UNSURE: Final = 0.5
+"""Below this mean probability of its tokens a text is probably wrong: clear speech has 0.8 and more."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,20 @@ class Transcription:
     def words(self) -> tuple[Word, ...]:
         """All words with their times, where those were asked for."""
         return tuple(word for segment in self.segments for word in segment.words)
+
+    @property
+    def probability(self) -> float | None:
+        """The mean (geometric) probability of a token; None where there is no text.
+
+        Below `UNSURE` the text is probably wrong: the model does not know the language, the voice or the
+        noise.
+        """
+        counts = [len(segment.tokens) for segment in self.segments]
+        if not sum(counts):
+            return None
+        each = zip(counts, self.segments, strict=True)
+        total = sum(count * segment.avg_logprob for count, segment in each)
+        return min(math.exp(total / sum(counts)), 1.0)
 
     def to(self, form: str) -> str:
         """A file's content: `form` is one of `akunu.speech.writers.FORMATS`, such as "srt".

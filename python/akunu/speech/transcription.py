@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
-from akunu.base.errors import InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 from akunu.speech.batching import Batcher, Encode, Work
 from akunu.speech.decoding import WindowText, decode_window, is_silent, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence
@@ -109,6 +109,7 @@ class Transcriber(Hearing[Segment, _Heard]):
         super().__init__(batcher, tokenizer, options, sequences)
         token_rules(tokenizer, options)  # refused now, not after the first window
         self._blocks = self._counted(blocks)
+        self._failed: AudioError | None = None
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
@@ -122,6 +123,11 @@ class Transcriber(Hearing[Segment, _Heard]):
         return self._samples / SAMPLE_RATE
 
     def _found(self) -> Iterator[Segment]:
+        yield from self._heard()
+        if self._failed is not None:
+            raise self._failed
+
+    def _heard(self) -> Iterator[Segment]:
         options = self._options
         if options.batch_size is not None:
             yield from self._side_by_side(options.batch_size)
@@ -133,9 +139,13 @@ class Transcriber(Hearing[Segment, _Heard]):
         yield from self._one_by_one(MelWindows(blocks, self._model.config.mels))
 
     def _counted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        for block in blocks:
-            self._samples += len(block)
-            yield block
+        """The blocks up to what is damaged: that is told when all that came before is text."""
+        try:
+            for block in blocks:
+                self._samples += len(block)
+                yield block
+        except AudioError as error:
+            self._failed = error
 
     # -- windows after each other ----------------------------------------------------------------------------
 

@@ -117,6 +117,11 @@ class WhisperModel(BaseModel):
             return ("en",)
         return tuple(code for code in LANGUAGES if code in self._tokenizer.special.languages)
 
+    @property
+    def notice(self) -> str | None:
+        """What every user of the model should know, by its own files; None where they have no such text."""
+        return self._tokenizer.settings.notice
+
     # -- transcribing ----------------------------------------------------------------------------------------
 
     @_documented
@@ -324,8 +329,12 @@ class WhisperModel(BaseModel):
         if not isinstance(step, numbers.Real) or not 0.1 <= step <= AT_ONCE:
             raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
-        listener = Listener(self._batcher, self._tokenizer, blocks, transcription_options(options), step)
+        listener = Listener(self._batcher, self._tokenizer, blocks, self._options(options), step)
         return self._opened(ItemStream(listener))
+
+    def _options(self, given: TranscriptionArguments) -> TranscriptionOptions:
+        """What the caller chose, and for the rest what the model was trained for."""
+        return transcription_options(given, self._tokenizer.settings.options)
 
     def _bridged(self, audio: AudioSource | AsyncIterable[Any], start: Callable[[AudioSource], S]) -> S:
         """A stream of what may be an asynchronous iterator."""
@@ -355,7 +364,7 @@ class WhisperModel(BaseModel):
         options: TranscriptionArguments,
     ) -> SegmentStream:
         check_callback(progress)
-        chosen = transcription_options(options)
+        chosen = self._options(options)
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         report = None
         if progress is not None:

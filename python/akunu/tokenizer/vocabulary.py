@@ -264,6 +264,9 @@ class Vocabulary:
             _special_id(metadata, (key,), None, length)
             for key in ("eos_token_id", "eot_token_id", "eom_token_id")
         ]
+        more = metadata.get("tokenizer.ggml.eos_token_ids")  # Ollama's files have a list besides
+        if isinstance(more, Iterable):
+            ends += [int(end) for end in more if 0 <= int(end) < length]
         vocabulary.mark_ends_of_generation(end for end in ends if end is not None)
         vocabulary._mark_strips(metadata)
         # RoBERTa and XLM-R put two between the texts of a pair, of one kind, and GGUF does not say so.

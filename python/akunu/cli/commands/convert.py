@@ -38,6 +38,20 @@ __all__ = ["command"]
     "akunu imatrix.",
 )
 @click.option(
+    "--tensor-type",
+    "tensor_types",
+    multiple=True,
+    metavar="PATTERN=TYPE",
+    help="Give matrices whose GGUF names contain PATTERN, a regular expression, this type instead. "
+    "Repeatable; the last one that fits counts.",
+)
+@click.option(
+    "--output-tensor-type", metavar="TYPE", help="Type of output.weight. [default: as the mix has it]"
+)
+@click.option(
+    "--token-embedding-type", metavar="TYPE", help="Type of token_embd.weight. [default: as the mix has it]"
+)
+@click.option(
     "--check",
     type=PathName(exists=True, dir_okay=False),
     metavar="TEXT",
@@ -50,6 +64,9 @@ def command(
     out: Path,
     file_type: str,
     imatrix: Path | None,
+    tensor_types: tuple[str, ...],
+    output_tensor_type: str | None,
+    token_embedding_type: str | None,
     check: Path | None,
     overwrite: bool,
     threads: int | None,
@@ -57,9 +74,8 @@ def command(
     """Write MODEL as OUT, its weights as TYPE: a GGUF file, or for the types with "mlx" a folder.
 
     Fewer bits a weight mean a smaller file, faster answers and some loss. A good beginning is q4_k_m; q8_0
-    loses next to nothing, q6_k little, and below
-    q3_k_m the output suffers visibly. The mixes ("_s", "_m", "_l")
-    give more bits to the weights that matter more. f16, bf16 and f32 do not quantise, nor do mlx-f16,
+    loses next to nothing, q6_k little, and below q3_k_m the output suffers visibly. The mixes ("_s", "_m",
+    "_l") give more bits to the weights that matter more. f16, bf16 and f32 do not quantise, nor do mlx-f16,
     mlx-bf16 and mlx-f32, whose folders Transformers loads too.
 
     Convert from the best weights there are: what an earlier quantisation lost stays lost. Below q5, --imatrix
@@ -74,6 +90,7 @@ def command(
       akunu convert my-folder my.gguf --type q8_0 --check book.txt
       akunu convert my-folder my.gguf --type q3_k_m --imatrix pages.txt
       akunu convert model-f16.gguf model-q5_k_m.gguf --type q5_k_m
+      akunu convert my-folder my.gguf --type q4_k_m --output-tensor-type q8_0 --tensor-type "ffn_down=q6_k"
       akunu convert Qwen/Qwen3-0.6B qwen3-mlx --type mlx-4bit
       akunu convert model-f16.gguf my-folder --type mlx-f16
     """
@@ -93,7 +110,17 @@ def command(
             "and compare what akunu embed or akunu rerank gives of both models"
         )
     start = time.perf_counter()
-    path = convert(found, out, file_type, imatrix=imatrix, threads=threads, overwrite=overwrite)
+    path = convert(
+        found,
+        out,
+        file_type,
+        imatrix=imatrix,
+        tensor_types=tensor_types or None,
+        output_tensor_type=output_tensor_type,
+        token_embedding_type=token_embedding_type,
+        threads=threads,
+        overwrite=overwrite,
+    )
     seconds = time.perf_counter() - start
     size = sum(file.stat().st_size for file in (path.glob("*") if path.is_dir() else [path]))
     note(f"[{path}: {bytes_text(size)} in {seconds:.1f} s, {bytes_text(size / seconds)}/s]")

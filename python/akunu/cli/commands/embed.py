@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import click
 
 from akunu.base.whole_file import whole_file
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.files import read_lines
+from akunu.cli.files import placed, read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer, PathName
 
@@ -79,7 +78,7 @@ def command(
     """Compute an embedding vector for each line of FILE.
 
     Vectors have the length 1 by default, so that their dot product is the cosine. FILE is UTF-8; "-" reads
-    standard input. Empty lines are left out.
+    standard input. A blank line keeps its place: null in JSON, an empty line in TSV, zeros in an array.
 
     \b
     Examples:
@@ -91,13 +90,15 @@ def command(
         raise click.BadParameter("npy is not for a terminal: name a file by --output", param_hint="--format")
     from akunu.base.progress import reporter
 
-    texts = read_lines(files)
+    lines, places = read_lines(files)
+    filled = [i for i, line in enumerate(lines) if line.strip()]
     with (
         load_model({"model": model, **values}) as loaded,
         reporter(True, "Embedding", unit="count") as report,
+        placed([places[i] for i in filled]),
     ):
         vectors = loaded.embed(
-            texts,
+            [lines[i] for i in filled],
             prompt=prompt,
             normalize=normalize,
             dimensions=dimensions,
@@ -109,16 +110,20 @@ def command(
         data = io.BytesIO()
         import numpy as np
 
-        np.save(data, vectors)
+        whole = np.zeros((len(lines), *vectors.shape[1:]), vectors.dtype)
+        whole[filled] = vectors
+        np.save(data, whole)
         _write(data.getvalue(), output)
     else:
-        _write("".join(_lines(vectors.tolist(), layout)).encode(), output)
+        rows = dict(zip(filled, vectors.tolist(), strict=True))
+        _write("".join(_line(rows.get(i), layout) for i in range(len(lines))).encode(), output)
 
 
-def _lines(vectors: list[list[float]], layout: str) -> Iterator[str]:
-    for vector in vectors:
-        numbers = [round(x, 9) if isinstance(x, float) else x for x in vector]
-        yield (json.dumps(numbers) if layout == "json" else "\t".join(map(str, numbers))) + "\n"
+def _line(vector: list[float] | None, layout: str) -> str:
+    if vector is None:
+        return "null\n" if layout == "json" else "\n"
+    numbers = [round(x, 9) if isinstance(x, float) else x for x in vector]
+    return (json.dumps(numbers) if layout == "json" else "\t".join(map(str, numbers))) + "\n"
 
 
 def _write(data: bytes, output: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
-from akunu.cli.files import read_lines
+from akunu.cli.files import placed, read_lines
 from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer
 
@@ -35,7 +35,8 @@ def command(
     """Sort the lines of FILE by how relevant they are for QUERY, the best one first.
 
     Each line of the output is a score, of 0 to 1 unless the model says otherwise, a tab, and a line of FILE.
-    FILE is UTF-8; "-" reads standard input. Empty lines are left out.
+    FILE is UTF-8; "-" reads standard input. Blank lines
+    are not scored; the index in JSON counts them.
 
     \b
     Examples:
@@ -44,13 +45,17 @@ def command(
     """
     from akunu.base.progress import reporter
 
-    texts = read_lines(files)
+    lines, places = read_lines(files)
+    filled = [i for i, line in enumerate(lines) if line.strip()]
     loading = {"model": model, "task": "rerank", **values}
-    with load_model(loading) as loaded, reporter(True, "Scoring", unit="count") as report:
-        scores = loaded.rerank(query, texts, truncate=truncate, progress=report)
-    best = sorted(range(len(texts)), key=lambda i: -scores[i])[:top]
-    for i in best:
+    with (
+        load_model(loading) as loaded,
+        reporter(True, "Scoring", unit="count") as report,
+        placed([places[i] for i in filled]),
+    ):
+        scores = loaded.rerank(query, [lines[i] for i in filled], truncate=truncate, progress=report)
+    for i, score in sorted(zip(filled, scores, strict=True), key=lambda pair: -pair[1])[:top]:
         if as_json:
-            click.echo(json.dumps({"index": i, "score": scores[i], "document": texts[i]}, ensure_ascii=False))
+            click.echo(json.dumps({"index": i, "score": score, "document": lines[i]}, ensure_ascii=False))
         else:
-            click.echo(f"{scores[i]:.6f}\t{texts[i]}")
+            click.echo(f"{score:.6f}\t{lines[i]}")

@@ -29,6 +29,7 @@ ANSWER_TOKENS = 1024
 """Room for the answer beside a text that is longer than the usual context."""
 
 _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECASE)
+_FILE_NAME = re.compile(r"[./\\]")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+-gguf(:\S+)?", re.IGNORECASE)
 _OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*:[\w.-]+")
 """As programs with a registry of their own call models: llama3.2, mistral:7b."""
@@ -123,7 +124,7 @@ def _message(question: str | None, files: Sequence[str]) -> str:
         raise click.UsageError("the question is empty")
     for file in files:
         if file != STDIN and not Path(file).exists():
-            raise click.UsageError(f"no file {file!r}{_perhaps(question, file)}")
+            raise click.UsageError(f"no file {file!r}{_perhaps(question, file, files)}")
     if not files and (question.lower().endswith(".gguf") or _REPOSITORY.fullmatch(question)):
         raise click.UsageError(f"{question!r} is no question{_perhaps(question, '…')}")
     if STDIN not in files and has_stdin():
@@ -131,8 +132,10 @@ def _message(question: str | None, files: Sequence[str]) -> str:
     return with_context(question, [(name, text) for name, text in read_named(files) if text.strip()])
 
 
-def _perhaps(question: str, file: str) -> str:
-    """A hint for those who put the model where other programs want it."""
+def _perhaps(question: str, file: str, words: Sequence[str] = ()) -> str:
+    """Return a hint for those who leave out the quotes, or put the model where other programs want it."""
     if not _MODEL_NAME.fullmatch(question):
-        return ""
+        sentence = " ".join([question, *words])
+        quoted = len(words) > 1 or not _FILE_NAME.search(file)
+        return f'; quote the question: akunu run "{sentence}"' if words and quoted else ""
     return f'; if {question} is the model: akunu run -m {question} "{file}"'
