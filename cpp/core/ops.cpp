@@ -190,7 +190,8 @@ constexpr BufferInfo kRecurBuffers[] = {
     index("rows"), index("spans"), state("slots")};
 constexpr BufferInfo kShortConvBuffers[] = {{"x", R}, constant("weights"), state("state", RW),
                                             {"y", W}, index("rows"),       state("slots")};
-constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", R},
+// Its values' part of qkv may be overwritten.
+constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", RW},
                                             {"gates", R},
                                             {"z", R},
                                             constant("constants"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 import akunu
 from akunu._core import WhisperFile
@@ -150,3 +152,47 @@ def test_another_language_is_refused_as_it_was_called(model: Any, sample_path: P
             akunu.InvalidArgumentError, match=f"found '{language}', but this model knows only"
         ):
             model.transcribe_stream(sample_path, language=language)
+
+
+def test_channels_are_transcribed_apart(model: Any, sample_path: Path, tmp_path: Path) -> None:
+    """A call with a speaker on each; the second begins four seconds later."""
+    sound, later = load_audio(sample_path), 4 * 16000
+    call = np.zeros((len(sound) + later, 2), np.float32)
+    call[: len(sound), 0] = call[later:, 1] = sound
+    path = tmp_path / "call.wav"
+    soundfile.write(path, call, 16000)
+    done: list[float] = []
+    wanted = [sentence.text for sentence in SENTENCES]
+    for audio in (call, path, path.read_bytes(), io.BytesIO(path.read_bytes())):
+        found = model.transcribe(audio, channels=True, beam_size=1, progress=lambda s, _: done.append(s))
+        for channel in (0, 1):
+            said = [one for one in found.segments if one.channel == channel]
+            assert [one.text.strip() for one in said] == wanted
+        starts = [one.start for one in found.segments]
+        assert starts == sorted(starts) and [one.id for one in found.segments] == [*range(len(starts))]
+        assert found.language == "en" and abs(found.duration - len(call) / 16000) < 0.1
+    assert done == sorted(done[: len(done) // 4]) * 4
+    with model.transcribe_stream(path, channels=True, beam_size=1) as segments:
+        assert next(segments).channel is not None  # and no more: what runs for the others ends
+    with pytest.raises(akunu.InvalidArgumentError, match="channels: needs a recording or an array"):
+        model.transcribe(iter([sound]), channels=True)
+    with pytest.raises(akunu.InvalidArgumentError, match="channels: has no meaning for what is heard live"):
+        model.listen(iter([sound]), channels=True)
+
+
+def test_the_command_tells_channels_and_lays_out_subtitles(
+    sample_path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from akunu.cli import main
+
+    sound = load_audio(sample_path)[: 16000 * 3]
+    path = tmp_path / "call.wav"
+    soundfile.write(path, np.stack([sound, np.zeros_like(sound)], axis=1), 16000)
+    lines = ["--max-line-width", "16", "--max-line-count", "1"]
+    assert main(["transcribe", "-q", str(path), "--channels", "-f", "srt", *lines]) == 0
+    shown = capfd.readouterr().out.split("\n")
+    assert [line for line in shown if "channel" in line] == [
+        *("[channel 0] Good morning,", "[channel 0] and welcome to", "[channel 0] the museum."),
+    ]
+    assert main(["transcribe", str(path), *lines]) == 2
+    assert "add --format srt" in capfd.readouterr().err

@@ -590,8 +590,10 @@ DELTA_CHECKS: list[Case] = [*_delta_rule()]
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
-#: What runs on the CPU alone: attention in integers, matmuls to int8, attention with sinks.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_sinks()]
+#: Attention with sinks.
+SINK_CHECKS: list[Case] = [*_sinks()]
+#: What runs on the CPU alone: attention in integers, and matmuls to int8.
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -20,6 +20,7 @@ from akunu.cli.console import colour, is_terminal, note, visible
 if TYPE_CHECKING:
     from akunu.speech.segments import Segment
     from akunu.speech.streams import SegmentStream
+    from akunu.speech.subtitles import Layout
 
 __all__ = ["AUDIO_SUFFIXES", "Outputs", "audio_files", "print_segment", "until_interrupted"]
 
@@ -81,11 +82,16 @@ class Outputs:
         Formats, of `akunu.speech.writers.FORMATS`.
     names
         The recordings.
+    layout
+        Of subtitles.
     """
 
-    def __init__(self, folder: Path | None, forms: Sequence[str], names: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path | None, forms: Sequence[str], names: Sequence[str], layout: Layout | None = None
+    ) -> None:
         self._folder = folder
         self._forms = forms
+        self._layout = layout
         if folder is None and len(forms) > 1:
             raise click.UsageError("several formats need --output-dir: each is a file of its own")
         if folder is None and len(names) > 1 and forms[0] != "txt":
@@ -111,14 +117,14 @@ class Outputs:
                 for segment in segments:
                     print_segment(segment)
             else:
-                for piece in written(segments, self._forms[0], language):
+                for piece in written(segments, self._forms[0], language, self._layout):
                     sys.stdout.write(piece)
                     sys.stdout.flush()
             return
         with ExitStack() as stack:
             each = itertools.tee(segments, len(self._forms))
             writers = [
-                (written(copy, form, language), stack.enter_context(self._open(name, form)))
+                (written(copy, form, language, self._layout), stack.enter_context(self._open(name, form)))
                 for copy, form in zip(each, self._forms, strict=True)
             ]
             while writers:  # in turn, a piece each, so that all grow together
@@ -150,6 +156,8 @@ def print_segment(segment: Segment) -> None:
     else:
         parts = [(segment.text, math.exp(min(segment.avg_logprob, 0.0)))]
     parts[0] = (parts[0][0].lstrip(), parts[0][1])
+    if segment.channel is not None:
+        parts[0] = (f"[channel {segment.channel}] {parts[0][0]}", parts[0][1])
     shown = "".join(_coloured(visible(text).replace("\n", " "), sure) for text, sure in parts)
     click.echo(shown, color=colour())
 

@@ -126,6 +126,9 @@ class TranscriptionOptions:
         Windows that run side by side. They are cut where nobody speaks (or at `clip_timestamps`) and know
         nothing of each other, so that the text does not depend on their number; `initial_prompt` is that of
         each. When not given, each window begins where the text of the one before ends.
+    channels : bool
+        Transcribe each channel by itself; `Segment.channel` says whose a segment is, and segments come in the
+        order of time. When not given, the channels are averaged.
     grammar : str, optional
         The text of each window is one of this grammar, in Lark's form or in GBNF: for commands. The text of a
         window is then one segment, as `without_timestamps` has it, and only `max_new_tokens` cuts it off; a
@@ -172,6 +175,7 @@ class TranscriptionOptions:
     vad: str | os.PathLike[str] | None = None
     clip_timestamps: str | Sequence[float] = "0"
     batch_size: int | None = None
+    channels: bool = False
     grammar: str | None = None
     regex: str | None = None
     choice: Sequence[str] | None = None
@@ -362,6 +366,7 @@ class TranscriptionArguments(TypedDict, total=False):
     vad: str | os.PathLike[str] | None
     clip_timestamps: str | Sequence[float]
     batch_size: int | None
+    channels: bool
     grammar: str | None
     regex: str | None
     choice: Sequence[str] | None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from akunu.speech.segments import Segment, Word
+from akunu.speech.subtitles import Layout
 from akunu.speech.writers import written
 
 __all__ = ["UNSURE", "Transcription"]
@@ -60,15 +62,30 @@ class Transcription:
         total = sum(count * segment.avg_logprob for count, segment in each)
         return min(math.exp(total / sum(counts)), 1.0)
 
-    def to(self, form: str) -> str:
+    def __iter__(self) -> Iterator[Any]:
+        """For ``segments, info = model.transcribe(…)``, as with faster-whisper: the segments, and itself."""
+        return iter((self.segments, self))
+
+    def to(
+        self,
+        form: str,
+        *,
+        max_line_width: int | None = None,
+        max_line_count: int | None = None,
+        max_words_per_line: int | None = None,
+    ) -> str:
         """A file's content: `form` is one of `akunu.speech.writers.FORMATS`, such as "srt".
+
+        The others lay out the subtitles of "srt" and "vtt" (`akunu.speech.subtitles.Layout`); they need the
+        times of words.
 
         Examples
         --------
         >>> Transcription("en", 1.0, 2.0, ()).to("vtt")
         'WEBVTT\\n\\n'
         """
-        return "".join(written(self.segments, form, lambda: self.language))
+        layout = Layout(max_line_width, max_line_count, max_words_per_line)
+        return "".join(written(self.segments, form, lambda: self.language, layout))
 
     def __str__(self) -> str:
         return self.text

@@ -21,6 +21,7 @@ from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_int
 from akunu.cli.values import DEFAULT_SPEECH_MODEL, FILE, MODEL, Integer, Number, PathName
 
 if TYPE_CHECKING:
+    from akunu.speech.subtitles import Layout
     from akunu.speech.transcript import Transcription
     from akunu.speech.whisper_model import TranscriptionProgress, WhisperModel
 
@@ -28,6 +29,7 @@ __all__ = ["command"]
 
 _FORMATS = ("txt", "srt", "vtt", "json", "tsv", "lrc")
 _MEANINGLESS_LIVE = (
+    "channels",
     "condition_on_previous_text",
     "batch_size",
     "clip_timestamps",
@@ -82,6 +84,32 @@ _LIVE = (
     help='"translate" writes down what is said in English.',
 )
 @click.option("--word-timestamps", is_flag=True, help="Find when each word is said, and how sure it is.")
+@click.option(
+    "--max-line-width",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many characters a line of a subtitle (srt, vtt) may have. This and the next two find the times "
+    "of words.",
+)
+@click.option(
+    "--max-line-count",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many lines a subtitle may have, with --max-line-width. It may then go on over "
+    "several segments.",
+)
+@click.option(
+    "--max-words-per-line",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many words a subtitle may have, without --max-line-width.",
+)
+@click.option(
+    "--channels",
+    is_flag=True,
+    help="Transcribe each channel by itself, as of a call with a speaker on each; texts say which one it is. "
+    "[default: channels are mixed]",
+)
 @click.option(
     "--beam-size",
     type=Integer(min=1),
@@ -152,6 +180,9 @@ def command(
     live: bool,
     rate: int,
     quiet: bool,
+    max_line_width: int | None,
+    max_line_count: int | None,
+    max_words_per_line: int | None,
     device: str,
     threads: int | None,
     **options: Any,
@@ -182,7 +213,10 @@ def command(
     else:
         refuse_others(_LIVE, "--live writes text as it is said")
     names = audio_files(files, quiet)
-    outputs = Outputs(output_dir, forms, names)
+    layout = _layout(forms, max_line_width, max_line_count, max_words_per_line)
+    outputs = Outputs(output_dir, forms, names, layout)
+    if layout.asked:
+        options["word_timestamps"] = True
     not_given = _MEANINGLESS_LIVE if live else ()
     options |= form_arguments(options)
     options = {n: value for n, value in options.items() if value is not None and n not in not_given}
@@ -204,6 +238,16 @@ def command(
     if failed and not quiet:
         note(f"[{failed} of {len(names)} files failed]")
     return 1 if failed else 0
+
+
+def _layout(forms: tuple[str, ...], *sizes: int | None) -> Layout:
+    from akunu.speech.subtitles import Layout
+    from akunu.speech.writers import SUBTITLES
+
+    layout = Layout(*sizes)
+    if layout.asked and not {*forms} & {*SUBTITLES}:
+        raise click.UsageError(f"lines and words are limited in subtitles: add --format {SUBTITLES[0]}")
+    return layout
 
 
 def _check(options: dict[str, Any]) -> None:
