@@ -263,6 +263,20 @@ def test_what_a_file_may_not_have_is_refused(
         resolve(source)
 
 
+def test_a_granite_may_have_sizes_of_what_only_hybrids_have(folder: Path) -> None:
+    source = ReaderSource(written(folder, "granite"))
+    plain = resolve(source).config.numbers()
+    source.metadata = {
+        **source.metadata,
+        "granite.ssm.state_size": 128,
+        "granite.attention.head_count_kv": [2, 2, 2],
+    }
+    found = resolve(source).config.numbers()
+    assert {k: v for k, v in found.items() if "inv_freq" not in k} == {
+        k: v for k, v in plain.items() if "inv_freq" not in k
+    }
+
+
 def test_a_granite_may_have_no_rotation(folder: Path) -> None:
     source = ReaderSource(written(folder, "granite"))
     source.metadata = {**source.metadata, "granite.rope.scaling.finetuned": False}
