@@ -131,8 +131,10 @@ def _av_blocks(
     import av
 
     # Rate and channels may change on the way. Packed, as `av` reads beyond its array of eight planes.
+    layout, rate = stream.layout.name, stream.rate  # as they are at first
+
     def resampler() -> Any:
-        return av.AudioResampler(format="flt", layout=stream.layout, rate=stream.rate)
+        return av.AudioResampler(format="flt", layout=layout, rate=rate)
 
     frames = 0
 
@@ -149,13 +151,13 @@ def _av_blocks(
                 for one in made + same.resample(frame):
                     yield one.to_ndarray().reshape(-1, one.layout.nb_channels)
         except (av.FFmpegError, ValueError, IndexError) as error:
-            after = f"{frames / stream.rate:.2f} s"
+            after = f"{frames / rate:.2f} s"
             raise AudioError(f"{name} is damaged or cut off after {after}: {error}") from None
 
     for block in _joined(pieces()):
         frames += len(block)
         yield block
-    heard = frames / stream.rate
+    heard = frames / rate
     if seconds is not None and heard + 1 < seconds * (1 - _SHORTFALL):
         raise AudioError(
             f"{name} ends after {heard:.2f} s, but announces {seconds:.2f} s; it is incomplete, "
