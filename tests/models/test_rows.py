@@ -226,7 +226,6 @@ def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("command_r", {"use_qk_norm": True}, "use_qk_norm: found True"),
         ("stablelm", {"qk_layernorm": True}, "qk_layernorm: found True"),
         ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True"),
         ("arcee", {"hidden_act": "silu"}, "hidden_act: found 'silu', expected relu2"),
