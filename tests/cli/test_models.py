@@ -114,7 +114,7 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
     ("args", "incomplete", "found"),
     [
         (["run", "-m"], "m", ["m", "me/a"]),
-        (["run", "--draft"], "you", ["you/b", "you"]),
+        (["run", "--draft"], "you", ["you", "you/b"]),
         (["serve", "-m"], "em", ["em", "ember", "ember-speech"]),
         (["serve", "ember"], "em", ["em", "ember", "ember-speech"]),
         (["chat"], "m", ["m", "me/a"]),
