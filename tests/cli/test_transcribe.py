@@ -109,6 +109,30 @@ def test_files_of_a_folder_become_files_of_several_formats(run: Run, talks: list
     assert json.loads((texts / "b.json").read_text())["text"]
 
 
+@pytest.mark.parametrize("ffmpeg", [True, False])
+def test_a_folder_names_what_it_passes_over(
+    run: Run, talks: list[Path], ffmpeg: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for transcripts and hidden files: macOS puts ._a.wav beside a.wav."""
+    folder = talks[0].parent
+    expected = run(*talks).out
+    for name in ("memo.m4a", "film.MP4", "._a.wav", "slides.pdf", "a.srt"):
+        (folder / name).write_bytes(bytes(2000))
+    (folder / "more").mkdir()
+    monkeypatch.setattr("akunu.audio.foreign.available", lambda: ffmpeg)
+    ran = run(folder)
+    lines = [line for line in ran.err.splitlines() if "probably wrong" not in line]
+    assert ran.out == expected and any("passed over more/, slides.pdf]" in line for line in lines)
+    assert not any(name in ran.err for name in ("._a.wav", "a.srt", "notes.txt"))
+    if ffmpeg:
+        assert ran.status == 1 and all(
+            f"{name} is not a recording" in ran.err for name in ("memo.m4a", "film.MP4")
+        )
+    else:
+        assert ran.status == 0 and "passed over film.MP4, memo.m4a. MP4, M4A, WebM" in lines[0]
+        assert "pip install 'akunu[av]'" in lines[0]
+
+
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_waiting(
     run: Run, talks: list[Path], tmp_path: Path
 ) -> None:

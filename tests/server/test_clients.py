@@ -331,7 +331,7 @@ def test_where_a_call_is_forced_the_format_of_the_content_is_left_out(served, ch
         {"store": True},
         {"add_generation_prompt": True},
         {"min_tokens": 0, "skip_special_tokens": True, "cache_prompt": True, "id_slot": -1},
-        {"stop": [""], "grammar": "", "regex": "", "choice": [], "json_schema": {}, "reasoning_effort": ""},
+        {"stop": [""], "grammar": "", "regex": "", "json_schema": {}, "reasoning_effort": ""},
         {"dry_multiplier": 0, "dry_base": 1.75, "xtc_probability": 0, "xtc_threshold": 0.1},
         {"thinking": {"type": "disabled"}},
         {"enable_thinking": False, "think": False, "reasoning": {"enabled": False}},

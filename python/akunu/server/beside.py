@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
 from akunu.server.errors import ApiError
@@ -23,7 +24,7 @@ FORM_SECONDS: Final = 30.0
 
 _LARGE_THREADS: Final = 2
 _FORM_THREADS: Final = 2
-_CHANGES: Final = 4
+_CHANGES: Final = 2
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,8 +68,22 @@ class Beside:
             ) from error  # fmt: skip
 
     async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of `work`, which loads, fetches or unloads a model."""
+        """The result of `work`, which loads or unloads a model."""
         return await self._run(self._changes, functools.partial(work, *args, **kwargs))
+
+    async def fetch(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work`, which may fetch a model: for hours, in a thread that no end waits for."""
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work(*args, **kwargs))
+            except BaseException as error:
+                result.set_exception(error)
+
+        result.set_running_or_notify_cancel()  # it goes on when nobody waits for it any more
+        threading.Thread(target=run, name="akunu-fetch", daemon=True).start()
+        return await asyncio.wrap_future(result)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

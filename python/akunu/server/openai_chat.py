@@ -117,7 +117,7 @@ class ChatRequest(ThinkingFields):
             "logprobs": (self.top_logprobs or 0) if self.logprobs else None,
             "grammar": self.grammar or None,
             "regex": self.regex or None,
-            "choice": self.choice or None,
+            "choice": self.choice,
         }
         if self.response_format is not None:
             options |= self.response_format.options()

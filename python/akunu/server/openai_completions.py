@@ -65,7 +65,7 @@ class CompletionRequest(SamplingFields):
             "logprobs": self.logprobs,
             "grammar": self.grammar or None,
             "regex": self.regex or None,
-            "choice": self.choice or None,
+            "choice": self.choice,
         }
         if self.response_format is not None:
             options |= self.response_format.options()
