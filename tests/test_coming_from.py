@@ -36,6 +36,7 @@ def test_commands_and_their_options_exist(line: str) -> None:
             assert command.name == "models" and words[0].startswith("-"), line
             break
         command, words = found, words[1:]
+    words = words[: words.index("--")] if "--" in words else words
     assert {word for word in words if word.startswith("-")} <= _options(command) | {"--help"}
 
 

@@ -8,6 +8,7 @@ prompt is random, and drawn again until no step of the greedy continuation is a 
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import families, folders, hf, qwen35, tiny  # noqa: E402
+from models import families, folders, hf, qwen35, rows, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -27,12 +28,17 @@ MIN_DISTINCT = 10
 END_ID = 2
 
 
-def make(row: tiny.Tiny | qwen35.Qwen35 | families.Family) -> None:
+def make(row: tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row) -> None:
     """Write the golden file of one model."""
     if isinstance(row, families.Family):
         with tempfile.TemporaryDirectory() as folder:
             model = hf.family_model(row, Path(folder))
         weights = families.weights(row)
+    elif isinstance(row, rows.Row):
+        (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
+        shapes = json.dumps(hf.row_shapes(row), indent=0)
+        (folders.HF_DIR / row.name / "shapes.json").write_text(shapes + "\n")
+        model, weights = hf.row_model(row), rows.weights(row)
     elif isinstance(row, qwen35.Qwen35):
         model, weights = hf.qwen35_model(row), qwen35.weights(row)
     else:
@@ -50,7 +56,6 @@ def make(row: tiny.Tiny | qwen35.Qwen35 | families.Family) -> None:
             write(row.name, model, prompt, ids, gaps, weights, attempt)
             return
         model.save_pretrained(folder)
-        (folders.HF_DIR / row.name).mkdir(parents=True, exist_ok=True)
         for name in ("config.json", "generation_config.json"):
             shutil.copy(Path(folder) / name, folders.HF_DIR / row.name)
     write(row.name, model, prompt, ids, gaps, weights, attempt)
@@ -84,11 +89,11 @@ def write(
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family] = {
-        **tiny.EVERY, **qwen35.ALL, **families.ALL,
+    every: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row] = {
+        **tiny.EVERY, **qwen35.ALL, **families.ALL, **rows.ALL,
     }  # fmt: skip
-    for name in names or list(rows):
-        make(rows[name])
+    for name in names or list(every):
+        make(every[name])
 
 
 if __name__ == "__main__":

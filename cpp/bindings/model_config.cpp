@@ -19,8 +19,8 @@ struct Named {
     const char* name;
     T value;
 };
-constexpr Named<Activation> kActivations[] = {
-    {"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu}, {"tanh", kActTanh}, {"relu", kActRelu}};
+constexpr Named<Activation> kActivations[] = {{"silu", kActSilu}, {"gelu_tanh", kActGeluTanh}, {"gelu", kActGelu},
+                                              {"tanh", kActTanh}, {"relu", kActRelu},          {"relu2", kActRelu2}};
 constexpr Named<RopeStyle> kRopeStyles[] = {{"interleaved", kRopeInterleaved}, {"half", kRopeHalf}};
 constexpr Named<Pooling> kPoolings[] = {{"mean", kPoolMean}, {"cls", kPoolFirst}, {"last", kPoolLast}};
 
@@ -104,7 +104,11 @@ RopeSet to_rope_set(const Fields& f) {
         PyErr_Clear();
         throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
     }
-    return {{inv_freq.data(), inv_freq.data() + inv_freq.size()}, f.number("scale"), f.one_of(kRopeStyles, "style")};
+    return {.inv_freq = {inv_freq.data(), inv_freq.data() + inv_freq.size()},
+            .scale = f.number("scale"),
+            .style = f.one_of(kRopeStyles, "style"),
+            .temperature = f.number("temperature", 0),
+            .temperature_length = f.integer("temperature_length", 0)};
 }
 
 // Heads of q, and those of keys that they share.
@@ -125,18 +129,24 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     read_heads(f, a);
     a.window = f.integer("window", 0);
     a.rope = f.optional_integer("rope");
+    a.q_rope = f.optional_integer("q_rope");
     a.softcap = f.number("softcap", 0);
     a.bidirectional = f.flag("bidirectional");
     a.norms_whole_rows = f.flag("norms_whole_rows");
+    a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_eps = f.number("norm_eps", model.norm_eps);
     a.kv_owner = f.optional_integer("kv_owner");
-    if (a.rope) {
-        f.check(*a.rope < model.rope_sets.size(), "rope", *a.rope,
+    for (const auto& [name, set] : {std::pair("rope", a.rope), std::pair("q_rope", a.q_rope)}) {
+        if (!set) continue;
+        f.check(*set < model.rope_sets.size(), name, *set,
                 "less than the number of rope_sets, " + std::to_string(model.rope_sets.size()));
-        const std::uint32_t turned = model.rope_sets[*a.rope].dim();
-        f.check(turned <= a.head_dim, "head_dim", a.head_dim,
-                "at least the " + std::to_string(turned) + " elements that rope_sets[" + std::to_string(*a.rope) +
+        const RopeSet& rope = model.rope_sets[*set];
+        f.check(rope.dim() <= a.head_dim, "head_dim", a.head_dim,
+                "at least the " + std::to_string(rope.dim()) + " elements that rope_sets[" + std::to_string(*set) +
                     "] rotates");
+        // It is a factor of what is rotated.
+        f.check(rope.temperature_length == 0 || rope.dim() == a.head_dim, "head_dim", a.head_dim,
+                "the " + std::to_string(rope.dim()) + " elements that a set with a temperature rotates");
     }
     if (a.kv_owner) {
         const std::size_t i = *a.kv_owner;
@@ -160,9 +170,11 @@ CrossAttentionConfig to_cross_attention(const Fields& f) {
     return c;
 }
 
-FeedForwardConfig to_feed_forward(const Fields& f) {
-    const FeedForwardConfig config{f.integer("dim"), f.one_of(kActivations, "activation")};
+FeedForwardConfig to_feed_forward(const Fields& f, const ModelConfig& model) {
+    const FeedForwardConfig config{f.integer("dim"), f.one_of(kActivations, "activation"), f.flag("parallel")};
     f.check(config.dim > 0, "dim", config.dim, "at least 1");
+    const bool follows = !model.blocks.empty() && std::holds_alternative<AttentionConfig>(model.blocks.back().mixer);
+    f.check(follows || !config.parallel, "parallel", config.parallel, "0, as no attention block is before it");
     return config;
 }
 
@@ -239,7 +251,7 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     const std::string kind = f.text("kind");
     if (kind == "attention") return to_attention(f, model);
     if (kind == "cross_attention") return to_cross_attention(f);
-    if (kind == "feed_forward") return to_feed_forward(f);
+    if (kind == "feed_forward") return to_feed_forward(f, model);
     if (kind == "experts") return to_experts(f);
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
@@ -260,6 +272,20 @@ EncoderConfig to_encoder(const Fields& f) {
     return e;
 }
 
+// h += r·branch, where the norms of h are of h / sqrt(mean(h²) + eps): in units of r this is h += branch, of an
+// embedding divided by r and an epsilon divided by r².
+void scale_residual(ModelConfig& m, const Fields& f) {
+    const float r = f.number("residual_scale", 1);
+    if (r == 1) return;
+    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio) {
+        throw InvalidArgumentError("residual_scale is " + std::to_string(r) +
+                                   ", expected 1, or a positive number for a model of tokens alone");
+    }
+    m.branch_norm_eps = m.branch_norm_eps.value_or(m.norm_eps);
+    m.embedding_scale /= r;
+    m.norm_eps /= r * r;
+}
+
 }  // namespace
 
 ModelConfig to_config(const py::object& object) {
@@ -272,6 +298,8 @@ ModelConfig to_config(const py::object& object) {
     m.layer_norm = f.flag("layer_norm");
     m.final_softcap = f.number("final_softcap", 0);
     m.embedding_scale = f.number("embedding_scale", 1);
+    m.logit_scale = f.number("logit_scale", 1);
+    if (f.has("branch_norm_eps")) m.branch_norm_eps = f.number("branch_norm_eps");
     m.positions = f.integer("positions", 0);
     m.kinds = f.integer("kinds", 0);
     f.check(m.dim > 0, "dim", m.dim, "at least 1");
@@ -292,6 +320,7 @@ ModelConfig to_config(const py::object& object) {
         const Fields audio(f.optional("audio"), "audio.");
         m.audio = AudioConfig{audio.integer("mels"), audio.flag("taps_last")};
     }
+    scale_residual(m, f);
     return m;
 }
 

@@ -17,6 +17,8 @@ struct RopeSet {
     std::vector<float> inv_freq;  // [rotated elements of a head / 2], all scalings applied
     float scale = 1.0f;           // multiplies cos and sin (YaRN, longrope)
     RopeStyle style = kRopeInterleaved;
+    float temperature = 0;                 // see RopeTableParams
+    std::uint32_t temperature_length = 0;  // 0: there is none
 
     std::uint32_t dim() const { return 2 * static_cast<std::uint32_t>(inv_freq.size()); }
 };
@@ -24,11 +26,13 @@ struct RopeSet {
 // Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there.
 struct AttentionConfig {
     std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
-    std::uint32_t window = 0;           // 0: full attention
-    std::optional<std::uint32_t> rope;  // index into rope_sets; none: heads are not rotated
+    std::uint32_t window = 0;             // 0: full attention
+    std::optional<std::uint32_t> rope;    // index into rope_sets; none: heads are not rotated
+    std::optional<std::uint32_t> q_rope;  // that of q, where it is another than k's
     float scale = 0, softcap = 0;
     bool bidirectional = false;     // a row sees what comes after it, too
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
+    bool norms_after_rope = false;  // they are of rotated heads
     float norm_eps = 1e-5f;         // of these norms
     // Index of the block whose keys and values it reads; it has none of its own then, and its sizes are that block's.
     std::optional<std::uint32_t> kv_owner;
@@ -52,6 +56,8 @@ struct CrossAttentionConfig {
 struct FeedForwardConfig {
     std::uint32_t dim = 0;
     Activation activation = kActSilu;
+    // It reads what the attention block before it has read, instead of what that has made of the residual stream.
+    bool parallel = false;
 };
 
 // What a router makes of its logits, see RouteParams.
@@ -122,8 +128,10 @@ struct AudioConfig {
 struct ModelConfig {
     std::uint32_t dim = 0, vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;
-    bool layer_norm = false;  // norms are LayerNorm, else RMS
+    std::optional<float> branch_norm_eps;  // of norms of what a block adds to the residual stream, where it is another
+    bool layer_norm = false;               // norms are LayerNorm, else RMS
     float final_softcap = 0, embedding_scale = 1;
+    float logit_scale = 1;  // before that cap
     std::vector<RopeSet> rope_sets;
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)

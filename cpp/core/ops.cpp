@@ -27,8 +27,9 @@ constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), 
 constexpr FieldInfo kUnfoldFields[] = {FIELD(UnfoldParams, rows),   FIELD(UnfoldParams, channels),
                                        FIELD(UnfoldParams, length), FIELD(UnfoldParams, taps),
                                        FIELD(UnfoldParams, stride), FIELD(UnfoldParams, formats)};
-constexpr FieldInfo kRopeTableFields[] = {FIELD(RopeTableParams, rows), FIELD(RopeTableParams, step),
-                                          FIELD(RopeTableParams, half_dim), FIELD(RopeTableParams, scale)};
+constexpr FieldInfo kRopeTableFields[] = {
+    FIELD(RopeTableParams, rows),  FIELD(RopeTableParams, step),        FIELD(RopeTableParams, half_dim),
+    FIELD(RopeTableParams, scale), FIELD(RopeTableParams, temperature), FIELD(RopeTableParams, temperature_length)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
@@ -190,7 +191,8 @@ constexpr BufferInfo kRecurBuffers[] = {
     index("rows"), index("spans"), state("slots")};
 constexpr BufferInfo kShortConvBuffers[] = {{"x", R}, constant("weights"), state("state", RW),
                                             {"y", W}, index("rows"),       state("slots")};
-constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", R},
+// Its values' part of qkv may be overwritten.
+constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", RW},
                                             {"gates", R},
                                             {"z", R},
                                             constant("constants"),

@@ -40,7 +40,15 @@ struct StateSpan {
     u32 to;
 };
 
-enum Activation : u32 { kActSilu = 0, kActGeluTanh = 1, kActGelu = 2, kActTanh = 3, kActRelu = 4, kActSigmoid = 5 };
+enum Activation : u32 {
+    kActSilu = 0,
+    kActGeluTanh = 1,
+    kActGelu = 2,
+    kActTanh = 3,
+    kActRelu = 4,
+    kActSigmoid = 5,
+    kActRelu2 = 6
+};
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 // What becomes of a text's rows: their mean, the first, or the last one.
 enum Pooling : u32 { kPoolMean = 0, kPoolFirst = 1, kPoolLast = 2 };
@@ -79,6 +87,9 @@ struct RopeTableParams {
     u32 step;      // patched
     u32 half_dim;  // rope_dim / 2
     float scale;   // attention factor of YaRN/longrope, multiplies cos and sin
+    // As does 1 + temperature·ln(1 + position / temperature_length), rounded down; 0: there is none.
+    float temperature;
+    u32 temperature_length;
 };
 
 struct NormParams {

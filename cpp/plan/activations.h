@@ -32,6 +32,8 @@ class Activations {
     bool has(const std::string& name) const { return acts_.contains(name); }
     const Act& act(const std::string& name) const { return acts_.at(name); }
     const Binding& f32(const std::string& name) const { return acts_.at(name).f32; }
+    // All formats that it was reserved in.
+    std::uint32_t formats(const std::string& name) const { return needs_.at(name).formats; }
     std::uint64_t rows() const { return rows_; }
 
   private:

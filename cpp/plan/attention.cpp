@@ -79,6 +79,13 @@ class AttentionBlock final : public Block {
 
   private:
     bool owns_kv() const { return !attention_.kv_owner; }
+    // Whether the block behind it reads what it reads.
+    bool feeds_next() const {
+        const auto& blocks = place_.config.blocks;
+        if (place_.index + 1 >= blocks.size()) return false;
+        const auto* next = std::get_if<FeedForwardConfig>(&blocks[place_.index + 1].mixer);
+        return next && next->parallel;
+    }
     std::uint32_t own_kv_dim() const { return owns_kv() ? attention_.kv_dim() : 0; }
 
     std::uint32_t input_formats(const Device& device) const {
@@ -104,7 +111,8 @@ class AttentionBlock final : public Block {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && owns_kv() && same_k && !planar && !gate_) {
+        const bool fuses = e.fuses_norms() && norm_ && !feeds_next();
+        if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar && !gate_) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {
@@ -115,7 +123,8 @@ class AttentionBlock final : public Block {
             fused(e, "attn_v", v_, nullptr, nullptr, p.v, bias(q + kv, kv));
             return;
         }
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device));
+        const std::uint32_t formats = feeds_next() ? e.activations.formats("input") : input_formats(e.device);
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, formats);
         e.matmul("attn_q", place_.layer, input, q_, p.q, {.bias = bias(0, q)});
         if (gate_) e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"));
         if (!owns_kv()) return;
@@ -157,31 +166,56 @@ class AttentionBlock final : public Block {
     // The keys and values that it reads.
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(attention_.kv_owner.value_or(place_.index)); }
 
+    // Heads that are rotated, normed, or both, in place, and those that go into the cache then.
+    struct Turn {
+        Binding q, k, v;
+        std::uint32_t n_heads, n_kv_heads;
+        std::optional<std::uint32_t> rope;
+        Vector norms;
+    };
+
     void rope_kv(Emitter& e) const {
         const Projections p = projections(e);
-        const RopeSet* rope = attention_.rope ? &place_.config.rope_sets.at(*attention_.rope) : nullptr;
-        const std::uint32_t n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
-        const bool norms_heads = qk_norm_ && !attention_.norms_whole_rows;
-        if (!owns_kv() && !rope && !norms_heads) return;
-        e.emit(Op::kRopeKv, "rope_kv", place_.layer)
-            .buffer(p.q)
-            .buffer(p.k)
-            .buffer(p.v)
-            .buffer(rope ? e.activations.f32(rope_table_name(*attention_.rope)) : Binding{})
-            .buffer(owns_kv() ? cache(e).kv : Binding{})
-            .buffer(norms_heads ? qk_norm_ : Vector{})
+        const std::uint32_t n_heads = attention_.n_heads, n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
+        const Vector norms = attention_.norms_whole_rows ? Vector{} : qk_norm_;
+        const auto rope = attention_.rope, q_rope = attention_.q_rope ? attention_.q_rope : rope;
+        const bool after = norms && attention_.norms_after_rope;
+        if (q_rope == rope && !(after && rope)) {
+            turn(e, "rope_kv", {p.q, p.k, p.v, n_heads, n_kv_heads, rope, norms});
+            return;
+        }
+        // As k and as q are not turned alike, or not normed before, each is turned by itself.
+        const Vector before = after ? Vector{} : norms;
+        turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, attention_.head_dim)});
+        if (owns_kv()) {
+            const Vector key = part_of(before, attention_.head_dim, attention_.head_dim);
+            turn(e, "rope_k", {p.k, {}, {}, n_kv_heads, 0, rope, key});
+        }
+        turn(e, "rope_kv", {p.q, p.k, p.v, n_heads, n_kv_heads, {}, after ? norms : Vector{}});
+    }
+
+    void turn(Emitter& e, const char* name, const Turn& t) const {
+        const RopeSet* rope = t.rope ? &place_.config.rope_sets.at(*t.rope) : nullptr;
+        if (t.n_kv_heads == 0 && !rope && !t.norms) return;
+        e.emit(Op::kRopeKv, name, place_.layer)
+            .buffer(t.q)
+            .buffer(t.k)
+            .buffer(t.v)
+            .buffer(rope ? e.activations.f32(rope_table_name(*t.rope)) : Binding{})
+            .buffer(t.n_kv_heads ? cache(e).kv : Binding{})
+            .buffer(t.norms)
             .buffer(e.step.rows)
             .buffer(cache(e).tables)
             .kv(e.step.kv_dtype)
-            .shape(std::to_string(attention_.n_heads) + "+" + shape_of(n_kv_heads, attention_.head_dim))
+            .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
                                  .step = 0,
-                                 .n_heads = attention_.n_heads,
-                                 .n_kv_heads = n_kv_heads,
+                                 .n_heads = t.n_heads,
+                                 .n_kv_heads = t.n_kv_heads,
                                  .head_dim = attention_.head_dim,
                                  .rope_dim = rope ? rope->dim() : 0,
                                  .style = rope ? rope->style : kRopeHalf,
-                                 .qk_norm = norms_heads,
+                                 .qk_norm = bool(t.norms),
                                  .eps = attention_.norm_eps,
                                  .max_pages = cache(e).max_pages,
                                  .page_words = cache(e).page_words});

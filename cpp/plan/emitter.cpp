@@ -260,7 +260,11 @@ void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, 
         .buffer(norms.branch)
         .buffer(hidden)
         .shape(std::to_string(config.dim))
-        .params(NormParams{.rows = 0, .dim = config.dim, .eps = config.norm_eps, .formats = kActF32, .gather = 0});
+        .params(NormParams{.rows = 0,
+                           .dim = config.dim,
+                           .eps = config.branch_norm_eps.value_or(config.norm_eps),
+                           .formats = kActF32,
+                           .gather = 0});
 }
 
 DispatchTable Emitter::take() {

@@ -1,5 +1,7 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
-// Norms may stand behind it instead, and each product may have a bias.
+// Norms may stand behind it instead, and each product may have a bias. A parallel one reads what the attention before
+// it has read.
+#include "core/error.h"
 #include "plan/block.h"
 
 namespace akunu {
@@ -9,9 +11,13 @@ namespace {
 class FeedForwardBlock final : public Block {
   public:
     FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
-        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation) {
+        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation), parallel_(feed_forward.parallel) {
         const u32 dim = place.config.dim;
-        norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (!parallel_) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (parallel_ && !loader.has(place.name("attn_norm"))) {
+            throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
+                                       "' is missing, whose output a parallel feed-forward reads");
+        }
         if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
         weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
         weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
@@ -44,10 +50,15 @@ class FeedForwardBlock final : public Block {
         return device.matmul_input(weights_.up.dtype) | (gate ? device.matmul_input(gate.dtype) : 0);
     }
 
+    Act input(Emitter& e) const {
+        if (parallel_) return e.activations.act("input");
+        return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
+    }
+
     // ffn = act(up(norm(h)))
     void up(Emitter& e) const {
         const Act& out = e.activations.act("ffn");
-        const Act input = e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
+        const Act input = this->input(e);
         if (activates_up(e.device)) {
             const u32 format = e.input_format(down_);
             e.matmul("ffn_up", place_.layer, input, weights_.up, format == kActF32 ? out.f32 : out.compact,
@@ -78,13 +89,14 @@ class FeedForwardBlock final : public Block {
                                          .eps = place_.config.norm_eps});
             return;
         }
-        const Act input = e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
+        const Act input = this->input(e);
         e.gated("ffn", place_.layer, activation_, input, weights_, out, formats);
     }
 
     const BlockPlace place_;
     const u32 n_;
     const Activation activation_;
+    const bool parallel_;
     Norm norm_;
     Emitter::Gated weights_;
     Weight down_;

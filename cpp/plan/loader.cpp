@@ -139,8 +139,14 @@ Weight Loader::lookup(const std::string& name, std::uint64_t rows, std::uint64_t
 
 Vector Loader::vector(const std::string& name, std::uint64_t n) { return joined({{name, n}}); }
 
-Norm Loader::norm(const std::string& name, std::uint64_t n) {
-    return {vector(name, n), optional_vector(name + "_bias", n)};
+Norm Loader::norm(const std::string& name, std::uint64_t n, float scale) {
+    if (scale == 1) return {vector(name, n), optional_vector(name + "_bias", n)};
+    const auto scaled = [&](const std::string& part) {
+        std::vector<float> all = values(part, n);
+        for (float& value : all) value *= scale;
+        return computed(all);
+    };
+    return {scaled(name), has(name + "_bias") ? scaled(name + "_bias") : Vector{}};
 }
 
 Vector Loader::joined(std::initializer_list<Part> parts) {

@@ -36,8 +36,8 @@ class Loader {
     // The same where it is read by rows only, in place.
     Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector vector(const std::string& name, std::uint64_t n);
-    // A norm's weight, and `<name>_bias` where there is one.
-    Norm norm(const std::string& name, std::uint64_t n);
+    // A norm's weight, and `<name>_bias` where there is one, times `scale`.
+    Norm norm(const std::string& name, std::uint64_t n, float scale = 1);
     Norm optional_norm(const std::string& name, std::uint64_t n) { return has(name) ? norm(name, n) : Norm{}; }
     Vector optional_vector(const std::string& name, std::uint64_t n) { return has(name) ? vector(name, n) : Vector{}; }
 

@@ -26,8 +26,9 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
-    output_norm_ =
-        config.encoder ? loader.optional_norm("output_norm", config.dim) : loader.norm("output_norm", config.dim);
+    // A scale of the logits is one of what the output's matrix reads.
+    output_norm_ = config.encoder ? loader.optional_norm("output_norm", config.dim)
+                                  : loader.norm("output_norm", config.dim, config.logit_scale);
     for (const BlockConfig& block : config.blocks) {
         const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
@@ -143,7 +144,12 @@ void Model::rope_tables(Emitter& e) const {
             .buffer(e.activations.f32(rope_table_name(set)))
             .buffer(e.step.rows)
             .shape(std::to_string(rope.dim() / 2))
-            .params(RopeTableParams{.rows = 0, .step = 0, .half_dim = rope.dim() / 2, .scale = rope.scale});
+            .params(RopeTableParams{.rows = 0,
+                                    .step = 0,
+                                    .half_dim = rope.dim() / 2,
+                                    .scale = rope.scale,
+                                    .temperature = rope.temperature,
+                                    .temperature_length = rope.temperature_length});
     }
 }
 

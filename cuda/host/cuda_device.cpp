@@ -70,7 +70,7 @@ struct CudaDevice::Impl {
         d.check(d.cuStreamCreate(&stream, 1), "making a stream");
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
-        parts = memory.allocate(std::uint64_t{limits.multiprocessors} * kPartBytes, MemoryKind::kDevice);
+        make_parts(0);
         words = memory.allocate(std::uint64_t{kWordPlaces} * kMostWords * sizeof(u64), MemoryKind::kDevice);
     }
     // What a destructor calls fails where the GPU is lost: it is lost with its memory.
@@ -91,6 +91,13 @@ struct CudaDevice::Impl {
     std::string command_name(Segments segments, const ReplayArgs& given) const;
     Needs wanted_now();
     void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
+    // Memory for sums of tiles in parts, and behind them for results of choices, as much as some program takes.
+    void make_parts(std::uint64_t results) {
+        const std::uint64_t bytes = std::uint64_t{limits.multiprocessors} * kPartBytes + results;
+        if (bytes <= parts.size) return;
+        memory.release(parts);
+        parts = memory.allocate(bytes, MemoryKind::kDevice);
+    }
     // In the launches' stream, so that the next one waits for it.
     void clear(const Buffer& buffer) {
         d.check(d.cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(buffer.device), 0, buffer.size, stream),
@@ -336,36 +343,56 @@ void upload_tiles(Memory& device, const Binding& to, const HostTensor& t) {
     }
 }
 
-}  // namespace
-
-Weight CudaDevice::prepare_weight(const HostTensor& t) {
-    const Weight w = allocate_weight(t);
+// Packs some blocks at a time.
+void upload_planes(Memory& device, const Binding& to, const HostTensor& t) {
     const BlockSplit split = split_of(t.dtype);
-    if (!t.scales.empty()) {
-        upload(w.data, t.bytes);
-        upload(w.scales, t.scales);
-        if (w.biases) upload(w.biases, t.biases);
-        return w;
-    }
-    if (packed_in_tiles(t.dtype, t.cols)) {
-        upload_tiles(impl_->memory, w.data, t);
-        return w;
-    }
-    if (split.rest() == 0) {
-        upload(w.data, t.bytes);
-        return w;
-    }
+    if (split.rest() == 0) return device.upload(to, t.bytes);
     const std::uint64_t blocks = t.bytes.size() / split.block_bytes, rest_at = plane_offset(t.dtype, t.rows, t.cols);
     const std::uint64_t most = kAtOnce / split.block_bytes;
-    const auto codes = impl_->memory.staging(kAtOnce), rest = codes.subspan(most * split.bytes);
+    const auto codes = device.staging(kAtOnce), rest = codes.subspan(most * split.bytes);
     for (std::uint64_t first = 0; first < blocks; first += most) {
         const std::uint64_t n = std::min(most, blocks - first);
         in_parallel(n, 4096, [&](std::uint64_t begin, std::uint64_t end) {
             pack_blocks(t.dtype, t.bytes.data() + (first + begin) * split.block_bytes, end - begin,
                         codes.data() + begin * split.bytes, rest.data() + begin * split.rest());
         });
-        upload({w.data.buffer, first * split.bytes}, codes.first(n * split.bytes));
-        upload({w.data.buffer, rest_at + first * split.rest()}, rest.first(n * split.rest()));
+        device.upload({to.buffer, to.offset + first * split.bytes}, codes.first(n * split.bytes));
+        device.upload({to.buffer, to.offset + rest_at + first * split.rest()}, rest.first(n * split.rest()));
+    }
+}
+
+void upload_packed(Memory& device, const Binding& to, const HostTensor& t) {
+    packed_in_tiles(t.dtype, t.cols) ? upload_tiles(device, to, t) : upload_planes(device, to, t);
+}
+
+}  // namespace
+
+Weight CudaDevice::prepare_weight(const HostTensor& t) {
+    const Weight w = allocate_weight(t);
+    if (t.scales.empty()) {
+        upload_packed(impl_->memory, w.data, t);
+        return w;
+    }
+    upload(w.data, t.bytes);
+    upload(w.scales, t.scales);
+    if (w.biases) upload(w.biases, t.biases);
+    return w;
+}
+
+Weight CudaDevice::prepare_experts(std::span<const HostTensor> experts) {
+    const Weight w = allocate_experts(experts);
+    const HostTensor& first = experts.front();
+    const ExpertLayout layout = expert_layout(first.dtype, first.rows, first.cols);
+    for (std::uint64_t i = 0; i < experts.size(); ++i) {
+        const HostTensor& t = experts[i];
+        const Binding at{w.data.buffer, i * layout.bytes};
+        if (t.scales.empty()) {
+            upload_packed(impl_->memory, at, t);
+            continue;
+        }
+        upload(at, t.bytes);
+        upload({at.buffer, at.offset + layout.extras}, t.scales);
+        if (!t.biases.empty()) upload({at.buffer, at.offset + layout.biases}, t.biases);
     }
     return w;
 }
@@ -376,6 +403,7 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->context.use();
     const Geometry geometry{impl_->limits.shared_bytes, impl_->limits.multiprocessors};
     Schedules schedules = compile_schedules(table, geometry);
+    impl_->make_parts(result_bytes(table));
     DeviceBuffer maps;
     if (impl_->limits.compute_major >= kBoxCompute) maps = map_boxes(impl_->d, *this, table, schedules);
     auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), std::move(maps),

@@ -25,6 +25,17 @@ bool CudaFormats::supports_kv(DType dtype) const {
     return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
 }
 
+Weight CudaFormats::allocate_experts(std::span<const HostTensor> experts) {
+    const HostTensor& first = experts.front();
+    const std::uint64_t bytes = expert_layout(first.dtype, first.rows, first.cols).bytes * experts.size();
+    return {.dtype = first.dtype,
+            .rows = first.rows,
+            .cols = first.cols,
+            .count = experts.size(),
+            .data = {allocate(bytes, MemoryKind::kDevice), 0},
+            .packed = true};
+}
+
 Weight CudaFormats::allocate_weight(const HostTensor& t) {
     Weight w{.dtype = t.dtype, .rows = t.rows, .cols = t.cols, .packed = true};
     if (t.scales.empty()) {

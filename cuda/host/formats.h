@@ -34,6 +34,7 @@ class CudaFormats : public Device {
   protected:
     // Memory for a weight, of which nothing is uploaded.
     Weight allocate_weight(const HostTensor& tensor);
+    Weight allocate_experts(std::span<const HostTensor> experts);
 
   private:
     DeviceTraits traits_ = device_traits();

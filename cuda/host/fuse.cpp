@@ -62,7 +62,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
         last.demand(&Q::dim, p.n_heads * p.head_dim);
     }
     // Its own buffers are those of kRopeKv, then partial results, and outputs.
-    std::array<Binding, 11> buffers;
+    std::array<Binding, 12> buffers;
     for (std::size_t i = 0; i < 8; ++i) buffers[i] = rope.buffer(i);
     const Binding &q = buffers[0], &kv = buffers[4], &rows = buffers[6], &pages = buffers[7];
     attention.demand_buffer(0, q);
@@ -73,6 +73,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     last.demand_buffer(0, buffers[8]);
     buffers[9] = last.buffer(1);
     buffers[10] = last.buffer(2);
+    buffers[11] = split ? last.buffer(4) : attention.buffer(5);
     if (split) last.demand_buffer(3, rows);
     const bool whole = rope.whole() && attention.whole() && last.whole() && c[0].kv == c[1].kv;
     if (!whole || !q || !buffers[1] || !buffers[2] || p.head_dim % 4 != 0) return {};

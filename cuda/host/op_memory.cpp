@@ -46,7 +46,8 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;
         const bool runs =
             from.op == Op::kAttention && (rows >= kTileOfRows || from.params_as<AttentionParams>().bidirectional);
-        if (tiles || runs) take(kManyRowsBytes);
+        const bool experts = (from.op == Op::kExpertsGateUp || from.op == Op::kExpertsDown) && rows > 1;
+        if (tiles || runs || experts) take(kManyRowsBytes);
         most.stages |= tiles;
         most.streaming += few && rows == 1;
         for (u32 k = 0; k < c.streams; ++k, ++stream) {
@@ -62,6 +63,17 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             }
             most.slot_bytes = std::max(most.slot_bytes, slot);
         }
+    }
+    return most;
+}
+
+std::uint64_t result_bytes(const DispatchTable& table) {
+    std::uint64_t most = 0;
+    for (const DispatchCmd& c : table.commands) {
+        if (c.op != Op::kExpertsDown) continue;
+        const auto p = c.params_as<ExpertsDownParams>();
+        const std::uint64_t rows = std::max(table.max_rows, p.rows);
+        if (rows > 1) most = std::max(most, rows * p.chosen * p.n * sizeof(float));
     }
     return most;
 }

@@ -53,7 +53,7 @@ ScaleType scale_type(DType dtype) {
     }
 }
 
-constexpr std::uint64_t kPlaneAlign = 256;
+constexpr std::uint64_t kPlaneAlign = kExpertAlign;
 
 // What a block of K-quants has, in the order of kernels; see tile_layout.h. In place.
 void order_scales(std::byte* extras) {
@@ -190,6 +190,15 @@ std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols) 
                                  : tiles_of(rows) * bytes_of_tile(dtype, cols);
     }
     return plane_offset(dtype, rows, cols) + rows * cols / dtype_info(dtype).block_elems * split_of(dtype).rest();
+}
+
+ExpertLayout expert_layout(DType dtype, std::uint64_t rows, std::uint64_t cols) {
+    const auto padded = [](std::uint64_t bytes) { return (bytes + kPlaneAlign - 1) / kPlaneAlign * kPlaneAlign; };
+    const DTypeInfo& info = dtype_info(dtype);
+    if (!info.planar()) return {plane_offset(dtype, rows, cols), 0, padded(packed_bytes(dtype, rows, cols))};
+    const std::uint64_t blocks = rows * (cols / info.block_elems), extras = padded(blocks * info.planes.codes),
+                        biases = extras + padded(blocks * info.planes.scales);
+    return {extras, info.planes.biases ? biases : 0, biases + padded(blocks * info.planes.biases)};
 }
 
 void pack_blocks(DType dtype, const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {

@@ -32,6 +32,13 @@ BlockSplit split_of(DType dtype);
 std::uint64_t plane_offset(DType dtype, std::uint64_t rows, std::uint64_t cols);
 std::uint64_t packed_bytes(DType dtype, std::uint64_t rows, std::uint64_t cols);
 
+// Of a layer's experts, one behind the other: where the scales and biases of a planar type are, from an expert's codes
+// on, and the bytes from one expert to the next.
+struct ExpertLayout {
+    std::uint64_t extras, biases, bytes;
+};
+ExpertLayout expert_layout(DType dtype, std::uint64_t rows, std::uint64_t cols);
+
 // Whether a matrix lies in tiles; then, the bytes of one.
 bool packed_in_tiles(DType dtype, std::uint64_t cols);
 std::uint64_t bytes_of_tile(DType dtype, std::uint64_t cols);

@@ -15,6 +15,7 @@ class PlanDevice final : public PlanOnly<CudaFormats> {
     std::string name() const override;
     std::string isa() const override { return std::string(chip_.arch); }
     Weight prepare_weight(const HostTensor& tensor) override { return allocate_weight(tensor); }
+    Weight prepare_experts(std::span<const HostTensor> experts) override { return allocate_experts(experts); }
     Weight map_weight(const HostTensor& tensor) override { return allocate_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;
 

@@ -42,6 +42,8 @@ struct OpMemory {
     std::uint64_t streamed, streaming;
 };
 OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks);
+// The bytes of the results of choices that a command of the table adds up later, at most.
+std::uint64_t result_bytes(const DispatchTable& table);
 // The shared buffers that a table's commands use, each once.
 std::vector<Mirror> mirrors_of(const DispatchTable& table);
 

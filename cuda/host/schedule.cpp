@@ -22,9 +22,11 @@ struct Place {
     int behind;
     std::size_t buffer;
 };
-// Those of kOpDecodeAttention, in their order, whose label is that of attention.
+// Those of kOpDecodeAttention, in their order, whose label is that of attention. Sinks are the last: where keys are
+// split they are those of the merge.
 constexpr Place kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
-                                             {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2}};
+                                             {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
+constexpr Place kSplitSinks = {1, 4};
 
 class Check {
   public:
@@ -122,7 +124,8 @@ class Check {
             const Binding* b = nullptr;
             if (!joined && i < from.n_buffers) b = &from.buffers[i];
             if (joined && i < std::size(kDecodeAttentionBuffers)) {
-                const Place p = kDecodeAttentionBuffers[i];
+                const bool split_sinks = i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
+                const Place p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
             }
             expect(c.buffers[i] == (b ? address(*b) : 0), c, "a buffer at an address that is not the table's");

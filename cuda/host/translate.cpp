@@ -47,6 +47,11 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kPool, kOpPool},
     {Op::kRecur, kOpRecur},
     {Op::kColumnSquares, kOpColumnSquares},
+    {Op::kShortConv, kOpShortConv},
+    {Op::kDeltaRule, kOpDeltaRule},
+    {Op::kRoute, kOpRoute},
+    {Op::kExpertsGateUp, kOpExpertsGateUp},
+    {Op::kExpertsDown, kOpExpertsDown},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
@@ -79,6 +84,8 @@ std::optional<OpCode> op_code(Op op) {
 
 namespace {
 
+bool of_experts(Op op) { return op == Op::kExpertsGateUp || op == Op::kExpertsDown; }
+
 void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
     const auto places = weights_in(c);
     for (const WeightPlace& w : places) {
@@ -86,8 +93,8 @@ void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
         const DType dtype = &w == &places.back() ? c.last_weight : c.weight;
         const auto reader = reader_of(dtype);
         if (!reader) refuse(c, "weights of type '" + std::string(dtype_info(dtype).name) + "'");
-        const bool planar = dtype_info(dtype).planar();
-        if (planar && !w.planar()) refuse(c, "weights of a planar type");
+        const bool planar = dtype_info(dtype).planar(), experts = of_experts(c.op);
+        if (planar && !w.planar() && !experts) refuse(c, "weights of a planar type");
         if (dtype != c.weight && std::ranges::find(kMixedQkv, MixedQkv{c.weight, dtype}) == std::end(kMixedQkv)) {
             refuse(c, std::string(dtype_info(c.weight).name) + " beside " + std::string(dtype_info(dtype).name));
         }
@@ -100,10 +107,26 @@ void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
         planes.reader = reader->reader;
         planes.spec = reader->spec;
         planes.codes = reinterpret_cast<u64>(at.as());
+        if (experts) {
+            const ExpertLayout layout = expert_layout(dtype, w.rows, w.cols);
+            planes.extras = planes.codes + layout.extras;
+            if (layout.biases != 0) planes.biases = planes.codes + layout.biases;
+            out.params[kApartWord + w.weight] = static_cast<u32>(layout.bytes / kExpertAlign);
+            continue;
+        }
         planes.extras = planar ? out.buffers[w.scales] : planes.codes + plane_offset(dtype, w.rows, w.cols);
         if (planar) planes.biases = out.buffers[w.biases];  // 0: the type has none
     }
     set_streams(c, places, out, g);
+}
+
+void check_most(const DispatchCmd& c, const char* what, u32 n, u32 most) {
+    if (n > most) refuse(c, std::to_string(n) + " " + what + "; at most " + std::to_string(most) + " are known");
+}
+
+void check_experts(const DispatchCmd& c, u32 experts, u32 chosen) {
+    check_most(c, "experts", experts, kMostExperts);
+    check_most(c, "experts of a row", chosen, kMostChosen);
 }
 
 void check_heads(const DispatchCmd& c, u32 heads, u32 kv_heads, u32 head_dim) {
@@ -135,11 +158,28 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     set_weights(c, out, geometry);
     if (c.op == Op::kRopeKv) {
         const auto p = c.params_as<RopeKvParams>();
-        check_heads(c, p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim);
+        // Keys and values that another layer keeps: queries alone, of which each is its own group.
+        check_heads(c, p.n_kv_heads && p.n_heads ? p.n_heads : 1, p.n_kv_heads && p.n_heads ? p.n_kv_heads : 1,
+                    p.head_dim);
     } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
         const auto p = c.params_as<AttentionParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
-        if (c.buffers[c.op == Op::kAttentionMerge ? 4 : 5]) refuse(c, "attention with sinks");
+    } else if (c.op == Op::kShortConv) {
+        check_most(c, "taps", c.params_as<ShortConvParams>().taps, 8);
+    } else if (c.op == Op::kDeltaRule) {
+        const auto p = c.params_as<DeltaRuleParams>();
+        check_most(c, "elements of a key", p.key_dim, 256);
+        check_most(c, "heads of a state", p.key_heads + p.value_heads, kMostTextHeads);
+    } else if (c.op == Op::kRoute) {
+        const auto p = c.params_as<RouteParams>();
+        check_experts(c, p.experts, p.chosen);
+        check_most(c, "groups of experts", p.groups, 256);
+    } else if (c.op == Op::kExpertsGateUp) {
+        const auto p = c.params_as<ExpertsGateUpParams>();
+        check_experts(c, p.experts, p.chosen);
+    } else if (c.op == Op::kExpertsDown) {
+        const auto p = c.params_as<ExpertsDownParams>();
+        check_experts(c, p.experts, p.chosen);
     } else if (c.op == Op::kAttentionWeights) {
         const auto p = c.params_as<AttentionWeightsParams>();
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);

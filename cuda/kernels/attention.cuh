@@ -376,6 +376,12 @@ AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const float* q, u32 
     }
 }
 
+// What is added to the sum of a head's weights, each e^(score - top), where the head has a sink: a score that has no
+// value.
+AKUNU_DEVICE float sink_weight(const float* sinks, u32 head, float top) {
+    return sinks ? expf(sinks[head] - top) : 0.0f;
+}
+
 // The keys that a row sees.
 struct KeyRange {
     u32 first, end;
@@ -426,7 +432,8 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
         const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
         const float most = reduce_warp(top, Larger());
         const float weight = mine ? expf(top - most) : 0.0f;
-        const float sum = reduce_warp(mine ? weight * stats[2 * (h * kMaxSplits + lane) + 1] : 0.0f, Add());
+        const float sum = reduce_warp(mine ? weight * stats[2 * (h * kMaxSplits + lane) + 1] : 0.0f, Add()) +
+                          sink_weight(b.buffer<float>(4), h, most);
         weights[lane] = weight;
         sync_warp();
         for (u32 d = lane; d < p.head_dim; d += 32) {

@@ -58,6 +58,11 @@ enum OpCode : u32 {
     kOpPool,
     kOpRecur,
     kOpColumnSquares,
+    kOpShortConv,
+    kOpDeltaRule,
+    kOpRoute,
+    kOpExpertsGateUp,
+    kOpExpertsDown,
     kOpDecodeAttention,
     kNumOps,
 };
@@ -119,8 +124,14 @@ struct alignas(16) Command {
 };
 static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a block loads it at once");
 
+// Words of a command of experts behind its parameters: of each weight, how many times kExpertAlign bytes there are from
+// one expert's to the next.
+constexpr u32 kApartWord = 28, kExpertAlign = 256;
+static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4,
+              "parameters end before them");
+
 // kRopeKv, attention and what follows it, the merge of splits or another format, as one command, of rows of different
-// texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact.
+// texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;
@@ -170,6 +181,10 @@ struct Mailbox {
 enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
+// Of what blocks share besides: columns of experts' results, heads of states. A text has as many as it has heads.
+constexpr u32 kMaxGroups = 1 << 16, kMostTextHeads = 128;
+// Experts of a layer, those of a row, and choices that are sorted at a time.
+constexpr u32 kMostExperts = 1024, kMostChosen = 32, kMostTileChoices = 8192;
 
 // Results as words of eight bytes: a value, or two F16 ones, and the number of the command that left them. Who waits
 // for them looks at the words themselves. Commands leave them in so many places in turn: one is read while the next is
@@ -188,6 +203,7 @@ struct Barrier {
     u64 best[kMaxTickets];
     // The same of tiles in parts, a ticket for each two blocks.
     u32 parts[kMaxTickets];
+    u32 groups[kMaxGroups];
 };
 
 struct Launch {
@@ -203,7 +219,7 @@ struct Launch {
     Barrier* barrier;
     u64* words;  // [kWordPlaces][kMostWords]
     u32 number;  // of the command before the first: no other launch has the same numbers
-    u64 parts;   // where sums of tiles in parts are, kPartBytes for each block
+    u64 parts;   // where sums of tiles in parts are, kPartBytes for each block, and behind them results of choices
     Mailbox* mailbox;
     const u32* stop;  // Control::stop, on the device; null where the replay has none
     u64* times;       // null, or the time when each command began, and that of the end

@@ -133,14 +133,15 @@ struct Partials {
 };
 
 // The splits of some heads of a row, by the block that came last: several are asked for at once.
-AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out, u32 head, u32 heads, u32 splits) {
+AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out, const float* sinks, u32 n_heads,
+                              u32 head, u32 heads, u32 splits) {
     for (u32 i = 2 * thread_id(); i < heads * partials.hd; i += 2 * kThreads) {
         const u32 h = head + i / partials.hd, d = i % partials.hd;
         Joined all;
         all.add<8>(
             splits, [&](u32 s) { return load_fresh(&partials.stats(h, s)); },
             [&](u32 s) { return load_fresh(reinterpret_cast<const float2*>(partials.value(h, s) + d)); });
-        out.store2(u64(h) * partials.hd + d, all.result());
+        out.store2(u64(h) * partials.hd + d, all.result(sinks, h % n_heads));
     }
 }
 
@@ -281,7 +282,9 @@ AKUNU_DEVICE void decode_group(Block b) {
             const DecodeOutput to = out();
             join_warps(m, team, hd, head, heads, met, at.own, [&](u32 h, u32 d, const Joined& all) {
                 const u32 of = pair * group + head + h;
-                if (at.splits == 1) return to.store2(u64(of) * hd + d, all.result());
+                if (at.splits == 1) {
+                    return to.store2(u64(of) * hd + d, all.result(b.buffer<float>(11), at.kv * group + head + h));
+                }
                 *reinterpret_cast<float2*>(parts.value(of, at.split) + d) = all.value;
                 if (d == 0) parts.stats(of, at.split) = {all.top, all.sum};
             });
@@ -289,7 +292,8 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (at.splits == 1) continue;
         // The team is the block.
         if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
-        join_splits(partials(), out(), pair * group + at.first_head, at.end_head - at.first_head, at.splits);
+        join_splits(partials(), out(), b.buffer<float>(11), p.n_heads, pair * group + at.first_head,
+                    at.end_head - at.first_head, at.splits);
     }
     if (waits) b.wait();
 }

@@ -94,8 +94,9 @@ struct Joined {
             }
         }
     }
-    AKUNU_DEVICE float2 result() const {
-        const float whole = reciprocal(sum);
+    // `sinks`: of heads, or null, of base e: a score that has no value.
+    AKUNU_DEVICE float2 result(const float* sinks, u32 head) const {
+        const float whole = reciprocal(sinks ? sum + power_of_two(sinks[head] * kLog2E - top) : sum);
         return {value.x * whole, value.y * whole};
     }
 };

@@ -6,6 +6,8 @@
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_DECODE_KINDS, lists of
 // X(value), name what the commands use; nothing else is compiled.
 #include "decode_attention.cuh"
+#include "delta_rule.cuh"
+#include "experts.cuh"
 #include "few_rows.cuh"
 #include "many_rows.cuh"
 #include "matmul.cuh"
@@ -51,6 +53,12 @@ AKUNU_DEVICE void run_weights(Block b) {
             return;
         case kOpGateUp:
             if constexpr (kUses<kOpGateUp>) gate_up<F>(b);
+            return;
+        case kOpExpertsGateUp:
+            if constexpr (kUses<kOpExpertsGateUp>) experts_gate_up<F>(b);
+            return;
+        case kOpExpertsDown:
+            if constexpr (kUses<kOpExpertsDown>) experts_down<F>(b);
             return;
         default:
             if constexpr (kUses<kOpNormGateUp>) norm_gate_up<F>(b);
@@ -141,6 +149,9 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpPool, pool)
         OP(kOpRecur, recur)
         OP(kOpColumnSquares, column_squares)
+        OP(kOpShortConv, short_conv)
+        OP(kOpDeltaRule, delta_rule)
+        OP(kOpRoute, route)
 #undef OP
         case kOpRopeKv:
         case kOpAttention:

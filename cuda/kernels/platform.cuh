@@ -62,6 +62,7 @@ AKUNU_DEVICE bool all_of_warp(bool v) { return __all_sync(0xFFFFFFFFu, v) != 0; 
 // A bit for each lane.
 AKUNU_DEVICE unsigned vote(bool v) { return __ballot_sync(0xFFFFFFFFu, v); }
 
+AKUNU_DEVICE unsigned ones_in(unsigned v) { return unsigned(__popc(v)); }
 // Of a number that is not 0.
 AKUNU_DEVICE unsigned leading_zeros(unsigned v) { return unsigned(__clz(int(v))); }
 AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return unsigned(__ffs(int(v))) - 1; }

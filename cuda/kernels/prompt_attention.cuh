@@ -358,6 +358,9 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         sum += shuffle_xor(sum, 2);
         const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
         if (m >= n) continue;
+        // Scores are those of base 2.
+        const float* sinks = b.buffer<float>(5);
+        if (sinks) sum += power_of_two(sinks[run.kv * group + m % group] * kLog2E - tile.top[r]);
         float* to = b.buffer<float>(2) + row_at(m) + 2 * (lane_id() % 4);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) {
@@ -388,9 +391,11 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
         const u32 text_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_text(b, p, rows, r);
         const KeyRange range = keys_of_row(p, rows[r].position + p.step, text_end);
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
-        attend<kType, kGroup>(
-            b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first, range.end,
-            [&](u32 g, u32 d, float v, const HeadState& head) { to[g * p.head_dim + d] = v / head.sum; });
+        attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
+                              range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
+                                  to[g * p.head_dim + d] =
+                                      v / (head.sum + sink_weight(b.buffer<float>(5), kv * group + g, head.top));
+                              });
     }
 }
 

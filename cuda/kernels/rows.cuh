@@ -62,9 +62,12 @@ AKUNU_DEVICE_CALL void rope_table(Block b) {
     const Row* rows = b.buffer<Row>(2);
     const u64 n = u64(p.rows) * p.half_dim;
     for (u64 u = u64(b.first()) * kThreads + thread_id(); u < n; u += u64(b.blocks()) * kThreads) {
-        const float angle = float(rows[u / p.half_dim].position + p.step) * inv_freq[u % p.half_dim];
-        out[2 * u] = cosf(angle) * p.scale;
-        out[2 * u + 1] = sinf(angle) * p.scale;
+        const u32 position = rows[u / p.half_dim].position + p.step;
+        const float angle = float(position) * inv_freq[u % p.half_dim];
+        float scale = p.scale;
+        if (p.temperature_length) scale *= 1.0f + p.temperature * logf(1.0f + float(position / p.temperature_length));
+        out[2 * u] = cosf(angle) * scale;
+        out[2 * u + 1] = sinf(angle) * scale;
     }
 }
 

@@ -29,13 +29,14 @@ std::string_view kv_name(DType type) {
 constexpr std::size_t kBatchedIndex = 2;
 
 // The function constants of metal/include/attention_kv.h, in their order.
-std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group, std::uint32_t splits) {
+std::vector<Constant> constants(std::uint32_t head_dim, std::uint32_t group, std::uint32_t splits, bool sinks) {
     using enum Constant::Type;
-    return {{kUint, 0, head_dim}, {kUint, 1, group}, {kBool, kBatchedIndex, 0}, {kUint, 3, splits}};
+    return {{kUint, 0, head_dim}, {kUint, 1, group}, {kBool, kBatchedIndex, 0}, {kUint, 3, splits}, {kBool, 4, sinks}};
 }
 
 struct Heads {
     std::uint32_t n, n_kv, dim;
+    bool sinks = false;  // they have a score that has no value
     std::uint32_t group() const { return n_kv ? n / n_kv : 0; }
     bool supported() const { return dim > 0 && n_kv > 0 && n % n_kv == 0 && group() > 0; }
     // UnsupportedError for those that are larger than any kernel takes.
@@ -53,7 +54,7 @@ struct Heads {
 KernelChoice choice(std::string function, const Heads& heads, GroupCount x, GroupCount y, std::uint32_t splits = 1) {
     Pass pass;
     pass.function = std::move(function);
-    pass.constants = constants(heads.dim, heads.group(), splits);
+    pass.constants = constants(heads.dim, heads.group(), splits, heads.sinks);
     pass.x = x;
     pass.y = y;
     pass.threads.x = kAttentionThreads;
@@ -100,8 +101,9 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
     switch (cmd.op) {
         case Op::kRopeKv: {
             const auto p = cmd.params_as<RopeKvParams>();
-            // Of a sound there are keys and values alone.
-            const Heads heads{p.n_heads ? p.n_heads : p.n_kv_heads, p.n_kv_heads, p.head_dim};
+            // Of a sound there are keys and values alone, and queries alone where another layer keeps these.
+            const bool both = p.n_heads != 0 && p.n_kv_heads != 0;
+            const Heads heads{both ? p.n_heads : 1, both ? p.n_kv_heads : 1, p.head_dim};
             heads.check(cmd.op);
             if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
             return choice("rope_kv_" + type, heads,
@@ -111,10 +113,10 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         case Op::kAttentionSplit:
         case Op::kAttentionMerge: {
             const auto p = cmd.params_as<AttentionParams>();
-            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
-            heads.check(cmd.op);
             const bool sinks{cmd.buffers[cmd.op == Op::kAttentionMerge ? 4 : 5]};
-            if (!heads.supported() || (p.fixed_keys && p.window) || sinks) return std::nullopt;
+            const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim, sinks};
+            heads.check(cmd.op);
+            if (!heads.supported() || (p.fixed_keys && p.window)) return std::nullopt;
             if (cmd.op == Op::kAttention) return many_rows(type, heads, p);
             if (p.bidirectional) return std::nullopt;  // a row alone, which has no rows to see
             const std::uint32_t splits = most_splits(chip.gpu_cores);

@@ -1,8 +1,9 @@
-// Norms, RoPE tables, activation formats, gates, positions, pooling, recurrences and copies of pages: a threadgroup per
-// row, or rows cut into pieces.
+// Norms, RoPE tables, activation formats, gates, positions, pooling, states, routers and copies of pages: a threadgroup
+// per row, or rows cut into pieces.
 #include <algorithm>
 
 #include "metal/choose/kernel_choice.h"
+#include "metal/include/delta_sizes.h"
 
 namespace akunu::metal {
 
@@ -64,6 +65,31 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("pool", cmd.params_as<PoolParams>().dim);
         case Op::kKvCopy:
             return by_element("kv_copy", ceil_div(cmd.params_as<KvCopyParams>().page_words, 4));
+        case Op::kShortConv: {
+            const auto p = cmd.params_as<ShortConvParams>();
+            if (p.taps > kMostTaps) return std::nullopt;
+            return by_channel("short_conv", p.channels);
+        }
+        case Op::kDeltaRule: {
+            const auto p = cmd.params_as<DeltaRuleParams>();
+            if (p.key_dim > kMostKeys || p.value_dim > kMostValues) return std::nullopt;
+            Pass pass;
+            pass.function = "delta_rule";
+            pass.x.base = p.key_heads;
+            pass.y.rows_per = 1;
+            pass.threads.x = kDeltaThreads;
+            return KernelChoice{.passes = {pass}};
+        }
+        case Op::kRoute: {
+            const auto p = cmd.params_as<RouteParams>();
+            constexpr std::uint32_t kMostExperts = 1024, kMostChosen = 32, kMostGroups = 256;
+            if (p.experts > kMostExperts || p.chosen > kMostChosen || p.groups > kMostGroups) return std::nullopt;
+            Pass pass;
+            pass.function = "route";
+            pass.x.rows_per = 1;
+            pass.threads.x = kSimdWidth;
+            return KernelChoice{.passes = {pass}};
+        }
         case Op::kRecur:
             return by_channel("recur", cmd.params_as<RecurParams>().dim);
         default:

@@ -98,6 +98,16 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
     return pass;
 }
 
+// Rows of weights, and `choices` of each row.
+Pass experts_pass(bool gate_up, DType weight, std::uint32_t n, std::uint32_t k, std::uint32_t choices,
+                  const Chip& chip) {
+    const std::uint32_t matrices = gate_up ? 2 : 1;
+    const Geometry g = gemv_geometry(n * matrices * choices, k, matrices, step_of(weight), chip);
+    Pass pass = gemv_pass(gate_up ? "experts_gate_up" : "experts_down", weight, k, g, ceil_div(n, g.rows_per_group()));
+    pass.y = {.base = choices, .rows_per = 1};
+    return with_groups(pass, weight);
+}
+
 bool takes_mixed(const DispatchCmd& cmd) {
     const MixedQkv types{cmd.weight, cmd.last_weight};
     return cmd.op == Op::kNormQkv && cmd.buffers[4] && std::ranges::find(kMixedQkv, types) != std::end(kMixedQkv);
@@ -128,7 +138,8 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
-    const bool takes_planes = affine_type(cmd.weight) && (cmd.op == Op::kEmbed || cmd.op == Op::kMatmul);
+    const bool experts = cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown;
+    const bool takes_planes = affine_type(cmd.weight) && (cmd.op == Op::kEmbed || cmd.op == Op::kMatmul || experts);
     if (dtype_info(cmd.weight).planar() && !takes_planes) return std::nullopt;
     if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;
     switch (cmd.op) {
@@ -143,6 +154,14 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
         case Op::kGateUp: {
             const auto p = cmd.params_as<GateUpParams>();
             return KernelChoice{.passes = {matmul_pass(true, cmd.weight, p.rows, p.n, p.k, chip)}};
+        }
+        case Op::kExpertsGateUp: {
+            const auto p = cmd.params_as<ExpertsGateUpParams>();
+            return KernelChoice{.passes = {experts_pass(true, cmd.weight, p.n, p.k, p.chosen, chip)}};
+        }
+        case Op::kExpertsDown: {
+            const auto p = cmd.params_as<ExpertsDownParams>();
+            return KernelChoice{.passes = {experts_pass(false, cmd.weight, p.n, p.k, 1, chip)}};
         }
         case Op::kNormQkv:
             return KernelChoice{.passes = {norm_qkv_pass(cmd, chip)}};

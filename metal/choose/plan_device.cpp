@@ -43,6 +43,14 @@ Weight PlanDevice::prepare_weight(const HostTensor& t) {
             .mapped = true};
 }
 
+Weight PlanDevice::prepare_experts(std::span<const HostTensor> experts) {
+    Weight w = prepare_weight(experts.front());
+    w.count = experts.size();
+    w.data.buffer.size = w.bytes();
+    w.scales = w.biases = {};
+    return w;
+}
+
 std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {
     for (DispatchCmd& cmd : table.commands) {
         choices_.push_back(std::make_unique<KernelChoice>(choose_kernels(cmd, chip_)));

@@ -27,6 +27,7 @@ class PlanDevice final : public PlanOnly<Device> {
     bool supports_kv(DType dtype) const override;
     // The bytes are neither copied nor read.
     Weight prepare_weight(const HostTensor& tensor) override;
+    Weight prepare_experts(std::span<const HostTensor> experts) override;
     Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;

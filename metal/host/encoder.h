@@ -22,12 +22,8 @@ class Encoder {
         if ((command.barrier || resolved.scratch) && started_) barrier();
         started_ = true;
         for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
-            const Binding& b = cmd.buffers[i];
-            if (b) {
-                bind(i, b.buffer.handle, b.offset);
-            } else {
-                bind(i, dummy_, 0);
-            }
+            const Binding* b = bound_as(cmd, i);
+            bind(i, b ? b->buffer.handle : dummy_, b ? b->offset : 0);
         }
         if (resolved.params) {
             bind(kParamsIndex, resolved.params, resolved.params_offset);

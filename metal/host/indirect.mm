@@ -67,8 +67,8 @@ void Indirect::encode_entry(std::size_t at) {
     [command setComputePipelineState:library_.indirect_pipeline(resolved.choice.passes[e.index])];
     if (at != 0 && (e.index != 0 || e.command->barrier || resolved.scratch)) [command setBarrier];
     for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
-        const Binding& binding = cmd.buffers[b];
-        bind(command, binding ? binding.buffer.handle : dummy_, binding ? binding.offset : 0, b);
+        const Binding* binding = bound_as(cmd, b);
+        bind(command, binding ? binding->buffer.handle : dummy_, binding ? binding->offset : 0, b);
     }
     if (cmd.param_bytes != 0) bind(command, params_.handle, e.slot * kParamsStride, kParamsIndex);
     if (resolved.scratch) bind(command, resolver_.scratch(), 0, kScratchIndex);

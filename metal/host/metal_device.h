@@ -32,6 +32,7 @@ class MetalDevice final : public Device {
     void upload(const Binding& to, std::span<const std::byte> bytes) override;
     void download(const Binding& from, std::span<std::byte> bytes) override;
     Weight prepare_weight(const HostTensor& tensor) override;
+    Weight prepare_experts(std::span<const HostTensor> experts) override;
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;

@@ -133,6 +133,35 @@ Weight MetalDevice::prepare_weight(const HostTensor& t) {
     return w;
 }
 
+// Experts' weights lie one behind the other, as in the file; those of a planar type plane by plane: all codes, then all
+// scales, then all biases (Mlx::matrix_of).
+Weight MetalDevice::prepare_experts(std::span<const HostTensor> experts) {
+    const HostTensor& first = experts.front();
+    Weight w{.dtype = first.dtype, .rows = first.rows, .cols = first.cols, .count = experts.size(), .mapped = true};
+    bool one_piece = first.scales.empty();
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+        one_piece = one_piece && experts[i].bytes.data() == first.bytes.data() + i * first.bytes.size();
+    }
+    const std::span<const std::byte> all{first.bytes.data(), experts.size() * first.bytes.size()};
+    if (one_piece && !first.mapping.empty() && impl_->memory.map(all, first.mapping, w.data)) return w;
+    constexpr std::uint64_t kAligned = 64;
+    const auto padded = [&](std::span<const std::byte> b) {
+        return (experts.size() * b.size() + kAligned - 1) / kAligned * kAligned;
+    };
+    w.mapped = false;
+    const std::uint64_t scales = padded(first.bytes), biases = scales + padded(first.scales);
+    w.data = {impl_->memory.allocate(biases + padded(first.biases), MemoryKind::kDevice), 0};
+    for (std::size_t i = 0; i < experts.size(); ++i) {
+        const auto put = [&](std::uint64_t plane, std::span<const std::byte> bytes) {
+            if (!bytes.empty()) upload({w.data.buffer, plane + i * bytes.size()}, bytes);
+        };
+        put(0, experts[i].bytes);
+        put(scales, experts[i].scales);
+        put(biases, experts[i].biases);
+    }
+    return w;
+}
+
 Weight MetalDevice::map_weight(const HostTensor& t) { return prepare_weight(t); }
 
 std::unique_ptr<Program> MetalDevice::compile(DispatchTable table) {

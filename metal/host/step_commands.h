@@ -26,4 +26,16 @@ inline std::vector<StepCommand> commands_of(Segments segments, std::size_t most)
     return out;
 }
 
+// What is bound as a command's buffer i: where it has none, and it would be written, another one that the command
+// writes, so that commands of a stage have nothing in common by it; null: the dummy.
+inline const Binding* bound_as(const DispatchCmd& c, std::size_t i) {
+    if (c.buffers[i]) return &c.buffers[i];
+    const auto buffers = op_info(c.op).buffers;
+    if (buffers[i].access == Access::kRead) return nullptr;
+    for (std::size_t other = 0; other < c.n_buffers; ++other) {
+        if (c.buffers[other] && buffers[other].access != Access::kRead) return &c.buffers[other];
+    }
+    return nullptr;
+}
+
 }  // namespace akunu::metal

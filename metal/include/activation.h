@@ -52,12 +52,20 @@ static inline float gelu_erf(float x) { return 0.5f * x * (1.0f + error_function
 
 static inline float activate(uint activation, float x) {
     switch (activation) {
-        case kActSilu: return silu(x);
-        case kActGeluTanh: return gelu_tanh(x);
-        case kActGelu: return gelu_erf(x);
-        case kActTanh: return metal::precise::tanh(metal::clamp(x, -20.0f, 20.0f));  // Apple's overflows
-        case kActSigmoid: return sigmoid(x);
-        default: return metal::max(x, 0.0f);                                       // kActRelu
+        case kActSilu:
+            return silu(x);
+        case kActGeluTanh:
+            return gelu_tanh(x);
+        case kActGelu:
+            return gelu_erf(x);
+        case kActTanh:
+            return metal::precise::tanh(metal::clamp(x, -20.0f, 20.0f));  // Apple's overflows
+        case kActSigmoid:
+            return sigmoid(x);
+        case kActRelu2:
+            return metal::max(x, 0.0f) * metal::max(x, 0.0f);
+        default:
+            return metal::max(x, 0.0f);  // kActRelu
     }
 }
 

@@ -112,6 +112,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
                           device float* out [[buffer(2)]],
                           device const Row* rows [[buffer(3)]],
                           device const uint* pages [[buffer(4)]],
+                          device const float* sinks [[buffer(5), function_constant(kHasSinks)]],
                           constant AttentionParams& p [[buffer(kParamsIndex)]],
                           device float* partials [[buffer(kScratchIndex), function_constant(kBatched)]],
                           uint3 group [[threadgroup_position_in_grid]],
@@ -233,7 +234,8 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         stats[query_at * splits + group.z] = float2(state.top, state.sum);
     }
     for (uint c = lane % kLanes; c < 8; c += kLanes) {
-        const float factor = state.sum > 0.0f ? 1.0f / state.sum : 0.0f;
+        const uint head = t.kv_head * kGroup + (first_query + row_of_8) % kGroup;
+        const float factor = state.sum > 0.0f ? 1.0f / (state.sum + sink_weight(sinks, head, state.top)) : 0.0f;
         factors[(first_query + row_of_8) * 8 + c] = kBatched ? 1.0f : factor;
     }
     threadgroup_barrier(metal::mem_flags::mem_threadgroup);

@@ -10,6 +10,7 @@ constant uint kHeadDim [[function_constant(0)]];
 constant uint kGroup [[function_constant(1)]];    // query heads per KV head
 constant bool kBatched [[function_constant(2)]];  // few rows: keys are split over threadgroups, which leave partial results
 constant uint kMostSplits [[function_constant(3)]];  // that decode attention has
+constant bool kHasSinks [[function_constant(4)]];    // heads have a score that has no value
 // Groups of four elements in a row, and whether rows may be read as vectors. No constants: those of a header that several
 // files include would be several symbols of one library.
 static inline uint head_quads() { return (kHeadDim + 3) / 4; }
@@ -49,6 +50,11 @@ static inline uint batch_splits_used(constant AttentionParams& p, device const R
 // cap·tanh(s / cap). The fast tanh is NaN where its exponential overflows.
 static inline float soft_cap(float score, float cap) {
     return cap > 0.0f ? cap * metal::precise::tanh(score / cap) : score;
+}
+
+// What a head's sink adds to the sum of its weights, each e^(score - top).
+static inline float sink_weight(device const float* sinks, uint head, float top) {
+    return kHasSinks ? metal::precise::exp(sinks[head] - top) : 0.0f;
 }
 
 // Four elements from `d` on of a head of f32 that begins at `x`.

@@ -56,4 +56,8 @@ struct Blocks {
         device const uchar* data;
         Row row(uint r, uint k) const { return data + ulong(r) * (k / kElements * kBlockBytes); }
     };
+    // Of several matrices of n rows, one behind the other, matrix `id`.
+    static Matrix matrix_of(device const uchar* all, uint id, uint, uint n, uint k) {
+        return {all + ulong(id) * n * (k / kElements * kBlockBytes)};
+    }
 };

@@ -18,6 +18,9 @@ struct Floats {
         device const uchar* data;
         Row row(uint r, uint k) const { return (Row)data + ulong(r) * k; }
     };
+    static Matrix matrix_of(device const uchar* all, uint id, uint, uint n, uint k) {
+        return {all + ulong(id) * n * k * sizeof(T)};
+    }
     static ushort place(ushort, ushort r) { return 4 * r; }
     static Quad quad(Row row, uint block, ushort e, uint left) {
         return {load_quad<true>(row + 16 * block + e, left > e ? left - e : 0), 1, 0};

@@ -38,6 +38,13 @@ struct Mlx {
             return {(device const uint*)data + ulong(r) * (k / 32 * kBits), scales, biases, r * (k / MLX_GROUP)};
         }
     };
+    // Of several matrices all codes come first, then all scales, then all biases: each aligned as prepare_experts does.
+    static Matrix matrix_of(device const uchar* all, uint id, uint matrices, uint n, uint k) {
+        const ulong codes = ulong(n) * (k / 32 * kBits * 4), scales = ulong(n) * (k / MLX_GROUP) * (MLX_SCALE_TYPE == 0 ? 4 : 2);
+        device const uchar* first_scale = all + (matrices * codes + 63) / 64 * 64;
+        device const uchar* first_bias = first_scale + (matrices * scales + 63) / 64 * 64;
+        return {all + id * codes, first_scale + id * scales, first_bias + id * scales};
+    }
     static ushort place(ushort, ushort r) { return 4 * r; }
     static Quad quad(thread const Row& row, uint block, ushort e, uint) {
         device const uint* words = row.codes + block * kBits;

@@ -3,6 +3,7 @@
 
 #include "instantiate.h"
 #include "matmul_embed.h"
+#include "matmul_experts.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
 #include "matmul_rows.h"
@@ -13,6 +14,8 @@
     AKUNU_KERNEL("gate_up_gemv_" #name, gate_up_gemv<F>)         \
     AKUNU_KERNEL("norm_qkv_" #name, norm_qkv<F>)                 \
     AKUNU_KERNEL("norm_gate_up_" #name, norm_gate_up<F>)         \
+    AKUNU_KERNEL("experts_gate_up_" #name, experts_gate_up<F>)   \
+    AKUNU_KERNEL("experts_down_" #name, experts_down<F>)         \
     AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)           \
     AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)         \
     AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, kTileTokens>)       \

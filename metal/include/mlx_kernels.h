@@ -5,6 +5,7 @@
 #include "dequant_mlx.h"
 #include "instantiate.h"
 #include "matmul_embed.h"
+#include "matmul_experts.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
 #include "matmul_rows.h"
@@ -65,6 +66,8 @@ kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [
 #define AKUNU_MLX_KERNELS(bits)                                      \
     AKUNU_KERNEL("embed_mlx_q" #bits, mlx_embed<Mlx<bits>>)          \
     AKUNU_KERNEL("matmul_gemv_mlx_q" #bits, mlx_gemv<Mlx<bits>>)     \
+    AKUNU_KERNEL("experts_gate_up_mlx_q" #bits, experts_gate_up<Mlx<bits>>) \
+    AKUNU_KERNEL("experts_down_mlx_q" #bits, experts_down<Mlx<bits>>) \
     AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)     \
     AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, kTileTokens>) \
     AKUNU_KERNEL("matmul_gemm_small_mlx_q" #bits, mlx_gemm<Mlx<bits>, kSmallTileTokens>)

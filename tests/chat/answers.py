@@ -102,6 +102,15 @@ ANSWERS = [
         "</function>",
         calls=[("weather", {"city": "12", "units": "12", "hours": [1, 2], "other": {"a": True}})],
     ),
+    Answer(
+        "seed oss",
+        "<seed:think>Well.</seed:think>Let me see.<seed:tool_call>\n<function=weather>\n"
+        '<parameter=city>New "York"\n</parameter>\n<parameter=days>3</parameter>\n</function>'
+        "\n</seed:tool_call>",
+        reasoning="Well.",
+        content="Let me see.",
+        calls=[("weather", {"city": 'New "York"', "days": 3})],
+    ),
     Answer("llama 3", '{"name": "weather", "parameters": ' + WEATHER + "}", calls=[IN_THE_CITY]),
     Answer(
         "llama 3",
@@ -200,6 +209,7 @@ MALFORMED: list[tuple[str, str]] = [
     ("hermes", "<tool_call>" + "[" * 5000),
     ("hermes", 'x \n <tool_call>\n{"name'),
     ("qwen coder", "<tool_call>\n<function=>\n</function>\n</tool_call>"),
+    ("seed oss", "<seed:tool_call>\n<function=>\n</function>\n</seed:tool_call>"),
     ("llama 3", "<|python_tag|>print('hello')"),
     ("llama 3", '{"name": "nobody", "parameters": {}}'),
     ("mistral", "[TOOL_CALLS]weather"),

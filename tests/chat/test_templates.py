@@ -45,6 +45,7 @@ FAMILY = {
     "qwen-2.5": "hermes",
     "qwen-3": "hermes",
     "qwen-3.5": "qwen coder",
+    "seed-oss": "seed oss",
 }
 ARGUMENTS = '{"city": "Paris", "days": 2}'
 JSON_CALL = f'<tool_call>\n{{"name": "weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
@@ -62,6 +63,9 @@ CALLS = {
     "qwen-3": "<think>\nLook.\n</think>\n\n" + JSON_CALL.replace(ARGUMENTS, '{"city":"Paris","days":2}'),
     "qwen-3.5": "Look.\n</think>\n\n<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n"
     "<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
+    "seed-oss": "<seed:think>Look.</seed:think><seed:tool_call>\n<function=weather>\n"
+    "<parameter=city>Paris</parameter>\n"
+    "<parameter=days>2</parameter>\n</function>\n</seed:tool_call>",
 }
 """What a model writes to call, as its template writes it later."""
 ANSWERS = {"harmony": "<|channel|>final<|message|>Hello!"}

@@ -64,7 +64,7 @@ def test_the_names_here_are_those_of_the_kernels() -> None:
 
 @pytest.mark.long
 def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
-    weighted = {"Embed", "Matmul", "GateUp", "NormQkv", "NormGateUp"}
+    weighted = {"Embed", "Matmul", "GateUp", "NormQkv", "NormGateUp", "ExpertsGateUp", "ExpertsDown"}
     assert log_of(nvrtc, "compute_80", [op for op in OPS if op not in weighted], []) == ""
 
 
@@ -73,7 +73,9 @@ def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
 def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
     """With ops that have none. NVRTC would tell of warpgroups whose products wait for one another."""
     speech = ["Unfold", "AttentionWeights", "SpeechRules"]
-    assert log_of(nvrtc, target, ["Embed", "Matmul", "NormGateUp", *speech, "Recur"], ["F32", "Q4_0"]) == ""
+    experts = ["Route", "ExpertsGateUp", "ExpertsDown"]
+    ops = ["Embed", "Matmul", "NormGateUp", *speech, "Recur", "ShortConv", "DeltaRule", *experts]
+    assert log_of(nvrtc, target, ops, ["F32", "Q4_0"]) == ""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Models with a state that cannot be truncated on the emulated GPU: the CPU's tests, in ids."""
+"""States that cannot be truncated, experts, layers that differ: the CPU's tests on the emulated GPU."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
-pytestmark = pytest.mark.long  # the op itself is asked in test_kernels.py
+pytestmark = pytest.mark.long  # the ops themselves are asked in test_kernels.py
 
 HYBRID = "models/test_hybrid.py"
+QWEN35 = "models/test_qwen35.py"
 
 
 def test_logits_are_those_of_float64(passes: Passes) -> None:
@@ -22,3 +23,25 @@ def test_drafts_and_ended_texts(passes: Passes) -> None:
         "drafts_that_are_refused_leave_the_state_as_it_was[3]",
         "a_text_that_ends_within_a_chain_of_others_keeps_its_state",
     )
+
+
+def test_layers_that_differ_and_keys_of_another_block(passes: Passes) -> None:
+    passes("models/test_layers.py", "logits_are_those_of_float64", "drafts_and_cache_hits_change_no_token")
+
+
+def test_delta_nets_compute_what_transformers_does(passes: Passes) -> None:
+    passes(QWEN35, "a_gguf_file_computes_what_transformers_does")
+
+
+def test_delta_nets_whatever_the_step(passes: Passes) -> None:
+    passes(
+        QWEN35,
+        "decoding_is_the_prompt",
+        "drafts_that_are_refused_leave_the_state_as_it_was[3]",
+        "neighbours_change_nothing",
+    )
+
+
+def test_experts_are_those_of_transformers(passes: Passes) -> None:
+    passes("models/test_experts.py", "the_engine_equals_transformers")
+    passes("models/test_families.py", "a_gguf_file_computes_what_transformers_does")

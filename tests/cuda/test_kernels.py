@@ -11,6 +11,7 @@ from kernels.builders import BUILDERS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "EXPERT", "SINK")
 CODE = """
 from kernels import cases
 from kernels.devices import Target, lab
@@ -20,7 +21,7 @@ def wanted(case):
     return {wanted}
 
 device, n = lab(Target("cuda")), 0
-lists = ["CHECKS"] + [kind + "_CHECKS" for kind in ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE")]
+lists = ["CHECKS"] + [kind + "_CHECKS" for kind in {kinds}]
 for case in [case for name in lists for case in getattr(cases, name)]:
     if not wanted(case) or not case.runs_on("cuda"):
         continue
@@ -35,11 +36,12 @@ TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16", "mlx_mxfp4", "f8_e4m3_
 MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
 ATTENTION = ("rope_kv", "attention")
 SOUNDS = ("cross_attention", "attention_weights")
-ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, "sample"})  # a new op is one of these
+EXPERTS = ("experts_gate_up", "experts_down")
+ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, "sample"})  # a new op is one of these
 
 
 def check(run: Run, wanted: str, least: int, **environment: str) -> None:
-    done = run(CODE.replace("{wanted}", wanted), **environment)
+    done = run(CODE.replace("{wanted}", wanted).replace("{kinds}", repr(KINDS)), **environment)
     assert done.returncode == 0, done.stderr
     *failed, cases = done.stdout.splitlines()
     assert not failed
@@ -48,7 +50,18 @@ def check(run: Run, wanted: str, least: int, **environment: str) -> None:
 
 def test_rows_and_tokens(run: Run) -> None:
     small = "not case.get('vocab') or case.get('vocab') <= 32000"
-    check(run, f"case.builder in {ROWS} and ({small})", 145)
+    check(run, f"case.builder in {ROWS} and ({small})", 240)
+
+
+def test_experts(run: Run) -> None:
+    """One row, some, and so many that tiles are large and an expert has several."""
+    types = (*TYPES, "q4_k", "mxfp4")
+    check(run, f"case.builder in {EXPERTS} and case.get('dtype') in {types} and case.get('rows') <= 60", 70)
+    check(
+        run,
+        f"case.builder in {EXPERTS} and case.get('dtype') in ('f16', 'mxfp4') and case.get('rows') > 60",
+        3,
+    )
 
 
 def test_matmuls(run: Run) -> None:
@@ -103,6 +116,10 @@ print("equal")
     assert done.stdout == "equal\n", done.stderr
 
 
+def test_attention_with_sinks(run: Run) -> None:
+    check(run, "case.get('sinks') and case.get('kv') != 'f32' and case.get('window') != 128", 12)
+
+
 @pytest.mark.long
 def test_attention_of_several_texts(run: Run) -> None:
     check(run, "case.builder == 'attention' and case.get('others') and case.get('kv') == 'q8_0'", 3)
@@ -139,3 +156,19 @@ print("spread")
 def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
     done = run(NOT_FINITE)
     assert done.stdout == "spread\n", done.stderr or done.stdout
+
+
+DIVIDED = """
+from kernels.devices import Target
+from kernels.test_delta_rule import DIVISIONS, test_a_division_into_steps_changes_no_bit
+
+for op in ("delta_rule", "short_conv"):
+    for division in DIVISIONS:
+        test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
+print("equal")
+"""
+
+
+def test_delta_nets_give_the_same_bits_whatever_the_step(run: Run) -> None:
+    done = run(DIVIDED)
+    assert done.stdout == "equal\n", done.stderr or done.stdout

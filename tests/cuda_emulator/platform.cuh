@@ -137,6 +137,7 @@ AKUNU_DEVICE unsigned vote(bool v) {
 AKUNU_DEVICE bool any_of_warp(bool v) { return vote(v) != 0; }
 AKUNU_DEVICE bool all_of_warp(bool v) { return vote(v) == ~0u; }
 
+AKUNU_DEVICE unsigned ones_in(unsigned v) { return static_cast<unsigned>(__builtin_popcount(v)); }
 AKUNU_DEVICE unsigned leading_zeros(unsigned v) { return static_cast<unsigned>(__builtin_clz(v)); }
 AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return static_cast<unsigned>(__builtin_ctz(v)); }
 

@@ -85,6 +85,7 @@ def _embed() -> Iterator[Case]:
 def _elementwise() -> Iterator[Case]:
     yield case("rope_table", rows=1, half=32, position=0)
     yield case("rope_table", rows=7, half=36, position=131000, scale=1.19)
+    yield case("rope_table", rows=9, half=20, position=60, scale=1.1, temperature=(0.1, 16))
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("norm", rows=rows, dim=dim, formats=formats)
@@ -305,7 +306,7 @@ def _encoder() -> Iterator[Case]:
     for pooling in ("mean", "cls", "last"):
         yield case("pool", lengths=(1,), dim=33, pooling=pooling)
         yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
-    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid"):
+    for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid", "relu2"):
         yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
     yield case("gate_act", rows=2, n=173, activation="sigmoid", formats=BOTH[:1])
@@ -324,7 +325,7 @@ def _encoder() -> Iterator[Case]:
             if k % dtype_row(dtype)["block_elems"] == 0:
                 yield case("matmul", dtype=dtype, rows=rows, n=n, k=k, bias=True, accumulate=True, whole=True)
         yield case("gate_up", dtype=dtype, rows=33, n=96, k=256, activation="silu", formats=BOTH, whole=True)
-    for activation in ("gelu_erf", "relu"):
+    for activation in ("gelu_erf", "relu", "relu2"):
         yield case("matmul", dtype="f32", rows=1, n=100, k=256, bias=True, activation=activation)
         yield case("matmul", dtype="f16", rows=40, n=43, k=256, bias=True, activation=activation)
         yield case("matmul", dtype="f32", rows=40, n=43, k=256, activation=activation, whole=True)
@@ -590,8 +591,10 @@ DELTA_CHECKS: list[Case] = [*_delta_rule()]
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
-#: What runs on the CPU alone: attention in integers, matmuls to int8, attention with sinks.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_sinks()]
+#: Attention with sinks.
+SINK_CHECKS: list[Case] = [*_sinks()]
+#: What runs on the CPU alone: attention in integers, and matmuls to int8.
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -1,4 +1,4 @@
-"""Ops with a state give the same bits, however a sequence's rows are divided among steps."""
+"""Ops with a state give the same bits on every device, however a sequence's rows are divided among steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from .builders.common import normal
 from .builders.delta_rule import record_words
-from .devices import Target, cpu_targets, lab
+from .devices import Target, lab, targets
 from .problem import pack, struct
 
 ROWS = 150
@@ -86,7 +86,7 @@ def run(target: Target, op: str, inputs: Inputs, steps: Sequence[Step], beside: 
     return out
 
 
-@pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
+@pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("division", DIVISIONS)
 @pytest.mark.parametrize("op", ["delta_rule", "short_conv"])
 def test_a_division_into_steps_changes_no_bit(op: str, division: str, target: Target) -> None:

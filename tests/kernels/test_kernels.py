@@ -19,6 +19,7 @@ from .cases import (
     IMPORTANCE_CHECKS,
     MIXED_QKV,
     RECURRENCE_CHECKS,
+    SINK_CHECKS,
     SPEECH_CHECKS,
     Case,
     case,
@@ -33,7 +34,8 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    ([*CPU_CHECKS, *DELTA_CHECKS, *EXPERT_CHECKS], ("cpu",)),
+    ([*DELTA_CHECKS, *EXPERT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
+    (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}
 ALL = [

@@ -312,6 +312,7 @@ class Case(Spans):
     batched: bool = False  # keys split over threadgroups, a second pass
     formats: int = F32_FORMAT
     both: bool = False  # rows see what comes after them
+    sinks: bool = False  # heads have a score that has no value
     fixed: int = 0  # keys that every row sees, wherever it is
 
     @property
@@ -339,7 +340,13 @@ def function(case: Case | Rope) -> str:
 
 def constants(case: Case | Rope) -> dict[str | int, Any]:
     group, one = case.heads // case.kv_heads, isinstance(case, Rope)
-    return {0: case.head_dim, 1: group, 2: not one and case.batched, 3: 1 if one else case.most_splits}
+    return {
+        0: case.head_dim,
+        1: group,
+        2: not one and case.batched,
+        3: 1 if one else case.most_splits,
+        4: not one and case.sinks,
+    }
 
 
 def nmse(found: npt.NDArray[Any], expected: F64) -> float:
@@ -361,13 +368,16 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     context = shape.max_pages * PAGE
     q = (rng.standard_normal((c.total, c.heads, c.head_dim)) * c.spread).astype(np.float32)
     cache, expected, first = shape.empty(), np.empty(q.shape), 0
+    sinks = rng.standard_normal(c.heads).astype(np.float32) * c.spread if c.sinks else None
     for text, (n, at) in enumerate(c.spans):
         k, v = (
             shape.write(cache, text, x.astype(np.float32), bool(of_values))
             for of_values, x in enumerate(rng.standard_normal((2, c.lengths[text], c.kv_heads, c.head_dim)))
         )
         wide, both = q[first : first + n].astype(np.float64), c.both or c.fixed > 0
-        expected[first : first + n] = ref.attention(wide, k, v, at, c.head_dim**-0.5, c.cap, c.window, both)
+        expected[first : first + n] = ref.attention(
+            wide, k, v, at, c.head_dim**-0.5, c.cap, c.window, both, sinks if c.sinks else None
+        )
         first += n
     params = struct.pack(
         "IIIIIIIIIffIII",
@@ -386,14 +396,14 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         partials = np.full(c.heads * room * (c.head_dim + 2), np.nan, np.float32)
         splits = min(-(-keys // SPLIT_KEYS), c.most_splits)
         lib.run(function(c), common | {2: partials}, groups=(splits, c.kv_heads), **fixed)
-        merged = {0: partials, 1: f32, 2: f16, 3: where, PARAMS: params}
+        merged = {0: partials, 1: f32, 2: f16, 3: where, PARAMS: params} | ({4: sinks} if c.sinks else {})
         merge.run("attention_merge", merged, groups=c.heads, **fixed)
     else:
         tiles = -(-c.total // ((32 if c.head_dim <= 128 else 16) // group))
         each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
         partials = np.full(c.total * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
         keys = min(length, c.window + each - 1) if c.window else length
-        buffers = common | {2: f32, SCRATCH: partials}
+        buffers = common | {2: f32, SCRATCH: partials} | ({5: sinks} if c.sinks else {})
         lib.run(
             function(c), buffers, groups=(tiles, c.kv_heads, -(-keys // each) if c.batched else 1), **fixed
         )

@@ -26,6 +26,7 @@ ROPE = [
     Rope(rows=2, position=31, heads=3, kv_heads=3, head_dim=40, others=((1, 0), (33, 60), (1, 7))),
 ]
 SPLIT = [
+    Case(position=300, heads=8, sinks=True, window=200),
     Case(position=0, heads=1, kv_heads=1),
     Case(position=127, heads=2, kv_heads=1, head_dim=80),
     Case(position=128, heads=5, kv_heads=5, head_dim=6, slack=200),
@@ -67,6 +68,7 @@ MANY = [
     Case(rows=1, position=0, heads=4, kv_heads=4, head_dim=40, others=tuple((1, 5 * i) for i in range(20))),
     Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
     Case(rows=2, position=9, heads=3, kv_heads=1, head_dim=136, others=((1, 70), (6, 31), (2, 0)), cap=5.0),
+    Case(rows=40, position=9, heads=6, kv_heads=3, sinks=True, window=33, others=((1, 0), (6, 31))),
 ]
 # Texts whose rows see all of it: in a tile, in several, and several in a tile.
 BOTH = [
@@ -89,6 +91,7 @@ FIXED_SPLIT = [
     Case(position=5, fixed=400, most_splits=3),
 ]
 FIXED_BATCHED = [
+    Case(rows=3, position=300, heads=6, kv_heads=3, sinks=True, others=((1, 5),)),
     Case(rows=2, position=4, fixed=300, heads=6, others=((1, 0), (3, 77)), slack=500),
     Case(rows=7, position=900, fixed=129, heads=3, kv_heads=3, head_dim=136),
 ]

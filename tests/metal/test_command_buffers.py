@@ -166,7 +166,7 @@ def test_live_bindings_are_not_set_twice(emulator_control: Control, path: Path) 
     used = {name: emulator_control[name] - value for name, value in before.items()}
     commands = len(engine.plan())
     assert used["dispatches"] >= commands
-    assert used["set_buffer"] < 5 * used["dispatches"]
+    assert used["set_buffer"] < 5.25 * used["dispatches"]
     assert used["set_bytes"] < 0.6 * commands
 
 

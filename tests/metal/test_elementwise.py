@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -169,6 +169,7 @@ def run_rope_table(
     half: int = 36,
     position: int = 131000,
     scale: float = 1.19,
+    temperature: tuple[float, int] = (0.1, 4096),
 ) -> float:
     inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
     table = np.full((rows, half, 2), np.nan, np.float32)
@@ -177,7 +178,12 @@ def run_rope_table(
     where = np.stack([np.zeros(rows), positions - step], -1).astype(np.uint32)
     lib.run(
         "rope_table",
-        {0: inv_freq, 1: table, 2: where, PARAMS: struct.pack("IIIf", rows, step, half, scale)},
+        {
+            0: inv_freq,
+            1: table,
+            2: where,
+            PARAMS: struct.pack("IIIffI", rows, step, half, scale, *temperature),
+        },
         groups=(-(-half // 128), rows),
         threads=128,
         schedule=schedule,
@@ -185,6 +191,9 @@ def run_rope_table(
     # The product is one of binary32, which is what the models were trained with.
     angles = positions.astype(np.float32)[:, None] * inv_freq
     expected = np.stack([np.cos(angles.astype(np.float64)), np.sin(angles.astype(np.float64))], -1)
+    weight, length = temperature
+    if length:
+        expected *= 1 + np.float32(weight) * np.log1p(positions // length)[:, None, None]
     return error(table, expected * np.float32(scale))
 
 
@@ -258,7 +267,9 @@ def test_values_beyond_f16_are_clamped() -> None:
 
 @pytest.mark.parametrize(("half", "position"), [(1, 0), (32, 0), (129, 5000)])
 def test_rope_table(half: int, position: int) -> None:
-    assert run_rope_table(library("rope_table"), half=half, position=position, scale=1.0) <= TOLERANCE
+    run = partial(run_rope_table, library("rope_table"), half=half, position=position, scale=1.0)
+    assert run(temperature=(0.0, 0)) <= TOLERANCE
+    assert run(temperature=(0.2, 7)) <= TOLERANCE
 
 
 @pytest.mark.long
@@ -276,6 +287,7 @@ def test_rope_table(half: int, position: int) -> None:
         ("rope_table", "precise::cos", "cos"),
         ("rope_table", "rows[at.y]", "rows[0]"),
         ("rope_table", ".position + p.step", ".position"),
+        ("rope_table", "position / p.temperature_length", "position"),
     ],
 )
 def test_mutations_are_seen(name: str, old: str, new: str) -> None:

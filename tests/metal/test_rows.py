@@ -1,4 +1,4 @@
-"""Layer norms, activations, positions, convolutions' inputs, pooling and recurrences, in every schedule."""
+"""Layer norms, activations, positions, convolutions, pooling, states and routers, in every schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import ENCODER_CHECKS, RECURRENCE_CHECKS, Case, case
+from kernels.cases import DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, RECURRENCE_CHECKS, Case, case
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS
@@ -65,6 +65,12 @@ class RowsLab:
             file, threads = "norm", min(512, -(-int(p["dim"]) // 128) * 32)
         elif op == "recur":
             file, threads, groups = "recurrence", 32, -(-int(p["dim"]) // 32)
+        elif op == "short_conv":
+            file, threads, groups = "delta_net", 32, -(-int(p["channels"]) // 32)
+        elif op == "delta_rule":
+            file, groups = "delta_net", (int(p["key_heads"]), rows)
+        elif op == "route":
+            file, threads = "route", 32
         else:
             file = "activations" if op == "gate_act" else "rows"
             columns = {
@@ -84,6 +90,7 @@ class RowsLab:
 
 OPS = ("layer_norm", "embed_position", "pool", "gate_act")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
+CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
@@ -98,6 +105,21 @@ SMALL = [
     case("gate_act", rows=2, n=33, activation="gelu_erf", formats=("f32",), gated=False),
     case("recur", dim=33, spans=((40, 40, 1, 0), (61, 65, 4, 3), (0, 0, 5, 0)), formats=("f32", "f16")),
     case("recur", dim=33, spans=((40, 40, 1, 0), (7, 7, 1, 0)), step=3, stopped=(1,)),
+    case(
+        "delta_rule",
+        heads=(1, 2),
+        dims=(20, 36),
+        formats=("f32", "f16"),
+        steps=(((0, 28, 0), (0, 40, 0)), ((28, 12, 11), (40, 33, 32)), ((38, 1, 0), (50, 15, 0))),
+    ),
+    case(
+        "short_conv",
+        channels=33,
+        taps=4,
+        bias=True,
+        steps=(((0, 2, 0), (0, 40, 0)), ((2, 4, 0), (40, 9, 8))),
+    ),
+    case("route", rows=3, experts=64, chosen=6, groups=(8, 3, 2), biased=True),
 ]
 
 
@@ -105,6 +127,12 @@ SMALL = [
 def test_the_kernel_table(schedule: Schedule) -> None:
     lab = RowsLab(schedule)
     for row in [*CASES, *SMALL]:
+        assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
+
+
+def test_the_kernel_table_of_delta_nets() -> None:
+    lab = RowsLab()
+    for row in DELTA_CHECKS:
         assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
 
 
@@ -120,7 +148,7 @@ def test_gelu_over_its_whole_range() -> None:
     assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
 
 
-@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence"])
+@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence", "delta_net", "route"])
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
 
@@ -148,6 +176,16 @@ MUTATIONS = {
     "their inputs": ("recurrence", "position >= to", "position > to", SMALL[6]),
     "a text that has stopped": ("recurrence", "slots[slot].stopped != 0", "false", SMALL[7]),
     "a later step": ("recurrence", "p.step != 0 ? position : spans[slot].from", "spans[slot].from", SMALL[7]),
+    "a state that is kept": (
+        "delta_net",
+        "(done + 1) * kChunkRows <= to",
+        "done * kChunkRows <= to",
+        SMALL[8],
+    ),
+    "a chunk that may be refused": ("delta_net", "pending = done < chunk", "pending = false", SMALL[8]),
+    "what a row writes": ("delta_net", "? -(shared.dots", "? (shared.dots", SMALL[8]),
+    "inputs before a step": ("delta_net", "back <= position", "back < position", SMALL[9]),
+    "the best group": ("route", "n < p.groups_used", "n + 1 < p.groups_used", SMALL[10]),
     "activation": ("activations", "p.gated ? up[row + i] : 1.0f", "up[row + i]", SMALL[5]),
 }
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from formats.safetensors_bytes import write_shards, write_tensors
 
-from . import tiny
+from . import rows, tiny
 
 __all__ = ["HF_DIR", "config", "write"]
 
@@ -24,7 +24,7 @@ HF_DIR = Path(__file__).resolve().parents[1] / "data" / "hf"
 
 
 def config(name: str) -> dict[str, Any]:
-    """`config.json` of one of `tiny.EVERY`."""
+    """`config.json` of one of `tiny.EVERY` or `rows.ALL`."""
     found: dict[str, Any] = json.loads((HF_DIR / name / "config.json").read_text())
     return found
 
@@ -39,12 +39,16 @@ def write(
     change: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
     arrays: Callable[[tiny.Weights], Mapping[str, npt.NDArray[Any]]] | None = None,
 ) -> Path:
-    """Write one of `tiny.EVERY`; `change` and `arrays` give another configuration and other tensors."""
+    """Write one of `tiny.EVERY` or `rows.ALL`.
+
+    `change` and `arrays` give another configuration and other tensors.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HF_DIR / name / "generation_config.json", folder)
     settings = config(name)
     (folder / "config.json").write_text(json.dumps(change(settings) if change else settings))
-    weights: Mapping[str, npt.NDArray[Any]] = dict(tiny.weights(tiny.EVERY[name]))
+    own = rows.weights(rows.ALL[name]) if name in rows.ALL else tiny.weights(tiny.EVERY[name])
+    weights: Mapping[str, npt.NDArray[Any]] = dict(own)
     weights = arrays(dict(weights)) if arrays else weights
     if shards > 1:
         write_shards(folder, weights, shards)

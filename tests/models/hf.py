@@ -12,10 +12,10 @@ import torch
 import transformers
 from safetensors import safe_open
 
-from . import families, qwen35
+from . import families, qwen35, rows
 from .tiny import Tiny, Weights, weights
 
-__all__ = ["family_model", "greedy", "logits", "model", "qwen35_model"]
+__all__ = ["family_model", "greedy", "logits", "model", "qwen35_model", "row_model", "row_shapes"]
 
 
 def model(tiny: Tiny) -> Any:
@@ -82,6 +82,31 @@ def qwen35_model(row: qwen35.Qwen35) -> Any:
     made = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**settings)).eval()
     made.load_state_dict({n: torch.from_numpy(a) for n, a in qwen35.weights(row).items()}, strict=True)
     return made
+
+
+def row_model(row: rows.Row) -> Any:
+    """The model in float32 with eager attention, holding exactly `rows.weights(row)`."""
+    made = empty_row_model(row)
+    state = {name: torch.from_numpy(array) for name, array in rows.weights(row).items()}
+    if made.config.tie_word_embeddings:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    made.load_state_dict(state, strict=True)
+    return made
+
+
+def empty_row_model(row: rows.Row) -> Any:
+    """The model with weights of its class's own."""
+    config = getattr(transformers, f"{row.hf}Config")(**rows.configuration(row))
+    return getattr(transformers, f"{row.hf}ForCausalLM")(config).eval()
+
+
+def row_shapes(row: rows.Row) -> dict[str, list[int]]:
+    """The names and shapes of its weights."""
+    made = empty_row_model(row)
+    found = {name: list(value.shape) for name, value in made.state_dict().items()}
+    if made.config.tie_word_embeddings:
+        del found["lm_head.weight"]
+    return found
 
 
 def family_model(family: families.Family, folder: Path) -> Any:

@@ -7,6 +7,7 @@ Transformers cannot run: quantised weights, and any mixture of types.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -54,9 +55,12 @@ class Reference:
         config, weights = self.spec.config, self.weights
         x = weights["token_embedding"][np.asarray(ids)] * config.embedding_scale  # [tokens, dim]
         kept: dict[int, tuple[Array, Array]] = {}  # keys and values of attention blocks
+        before = x
         for index, block in enumerate(config.blocks):
-            x = x + self.branch(index, block, x, kept)
-        x = rms_norm(x, weights["output_norm"], config.norm_eps)
+            parallel = isinstance(block.mixer, FeedForward) and block.mixer.parallel
+            y = self.branch(index, block, before if parallel else x, kept)
+            before, x = x, x + config.residual_scale * y
+        x = normed(config, Layer(weights, ""), "output_norm", x) * config.logit_scale
         return softcap(x @ weights.get("output", weights["token_embedding"]).T, config.final_softcap)
 
     def branch(self, index: int, block: Block, x: Array, kept: dict[int, tuple[Array, Array]]) -> Array:
@@ -64,7 +68,9 @@ class Reference:
         layer = Layer(self.weights, block.prefix)
         y = self.mix(index, block, layer, x, kept)
         norm = "post_ffn_norm" if isinstance(block.mixer, FeedForward | Experts) else "post_attn_norm"
-        return rms_norm(y, layer[norm], self.spec.config.norm_eps) if norm in layer else y
+        eps = self.spec.config.branch_norm_eps
+        eps = self.spec.config.norm_eps if eps is None else eps
+        return rms_norm(y, layer[norm], eps) if norm in layer else y
 
     def mix(
         self, index: int, block: Block, layer: Layer, x: Array, kept: dict[int, tuple[Array, Array]]
@@ -72,7 +78,8 @@ class Reference:
         """What a block's mixer makes of the residual stream [tokens, dim]."""
         config = self.spec.config
         if isinstance(block.mixer, FeedForward):
-            return feed_forward(block.mixer, layer, normed(config, layer, "ffn_norm", x))
+            norm = "attn_norm" if block.mixer.parallel else "ffn_norm"
+            return feed_forward(block.mixer, layer, normed(config, layer, norm, x))
         if isinstance(block.mixer, Experts):
             return experts(block.mixer, layer, normed(config, layer, "ffn_norm", x))
         assert isinstance(block.mixer, Attention)
@@ -144,13 +151,22 @@ def project(layer: Layer, name: str, x: Array) -> Array:
 
 def normed(config: ModelConfig, layer: Layer, name: str, x: Array) -> Array:
     """The norm of that name of x, or x where the block has none."""
-    return rms_norm(x, layer[name], config.norm_eps) if name in layer else x
+    if name not in layer:
+        return x
+    if not config.layer_norm:
+        return rms_norm(x, layer[name], config.norm_eps)
+    y = rms_norm(x - x.mean(axis=-1, keepdims=True), layer[name], config.norm_eps)
+    return y + layer[f"{name}_bias"] if f"{name}_bias" in layer else y
 
 
 def rotated(rope: RopeSet, x: Array) -> Array:
     """Rotate [tokens, heads, head_dim] by the positions 0, 1, …"""
-    angle = np.arange(x.shape[0])[:, None, None] * rope.inv_freq.astype(np.float64)  # [tokens, 1, dim/2]
-    cos, sin = np.cos(angle) * rope.scale, np.sin(angle) * rope.scale
+    position = np.arange(x.shape[0])[:, None, None]
+    angle = position * rope.inv_freq.astype(np.float64)  # [tokens, 1, dim/2]
+    scale = rope.scale * np.ones(position.shape)
+    if rope.temperature_length:
+        scale *= 1 + rope.temperature * np.log1p(position // rope.temperature_length)
+    cos, sin = np.cos(angle) * scale, np.sin(angle) * scale
     half = rope.dim // 2
     if rope.style == "interleaved":
         first, second = slice(0, rope.dim, 2), slice(1, rope.dim, 2)
@@ -186,12 +202,15 @@ def attention(
     def heads(part: str, n: int) -> Array:
         return project(layer, f"attn_{part}", x).reshape(tokens, n, a.head_dim)
 
-    def turned(y: Array) -> Array:
-        return y if a.rope is None else rotated(config.rope_sets[a.rope], y)
+    def turned(part: str, rope: int | None, y: Array) -> Array:
+        name = f"attn_{part}_norm"
+        y = y if a.norms_after_rope else head_norm(config, a, layer, name, y)
+        y = y if rope is None else rotated(config.rope_sets[rope], y)
+        return head_norm(config, a, layer, name, y) if a.norms_after_rope else y
 
-    q = turned(head_norm(config, a, layer, "attn_q_norm", heads("q", a.n_heads)))
+    q = turned("q", a.rope if a.q_rope is None else a.q_rope, heads("q", a.n_heads))
     if a.kv_owner is None:
-        k = turned(head_norm(config, a, layer, "attn_k_norm", heads("k", a.n_kv_heads)))
+        k = turned("k", a.rope, heads("k", a.n_kv_heads))
         kept[index] = k, heads("v", a.n_kv_heads)
     k, v = kept[index if a.kv_owner is None else a.kv_owner]
     group = a.n_heads // a.n_kv_heads
@@ -214,7 +233,7 @@ def attention(
 
 def feed_forward(f: FeedForward, layer: Layer, x: Array) -> Array:
     """down(act(gate(x)) * up(x)), or down(act(up(x))) where there is no gate."""
-    activation = {"silu": silu, "gelu_tanh": gelu_tanh}[f.activation]
+    activation = {"silu": silu, "gelu_tanh": gelu_tanh, "gelu": gelu, "relu2": relu2}[f.activation]
     up = project(layer, "ffn_up", x)
     inner = activation(project(layer, "ffn_gate", x)) * up if "ffn_gate" in layer else activation(up)
     return project(layer, "ffn_down", inner)
@@ -269,6 +288,16 @@ def _expert(m: Experts, layer: Layer, name: str, count: int, e: int, x: Array) -
 def silu(x: Array) -> Array:
     """x * sigmoid(x)."""
     return x / (1.0 + np.exp(-x))
+
+
+def gelu(x: Array) -> Array:
+    """x * Φ(x)."""
+    return 0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
+
+
+def relu2(x: Array) -> Array:
+    """max(x, 0)²."""
+    return np.maximum(x, 0.0) ** 2
 
 
 def gelu_tanh(x: Array) -> Array:

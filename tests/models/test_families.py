@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from akunu.describe.hf_config import resolve_hf
 from . import families, tiny
 from .test_engine import greedy, nmse
 
+DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
+
 CONTEXT = 128
 NAMES = list(families.ALL)
 
@@ -29,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def open_gguf(path: Path, **options: object) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    settings = {"context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
+    settings = {"device": DEVICE, "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
     return _core.Engine(file, resolve(file, context=CONTEXT), **settings)
 
 

@@ -6,6 +6,7 @@ refused, or on the checkpoint that it goes on from.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,8 @@ from . import qwen35, tiny
 from .test_engine import greedy, nmse
 from .test_hybrid import draw, read
 
+DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
+
 CONTEXT = 700
 ROW = qwen35.ALL["qwen35"]
 
@@ -38,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def open_gguf(path: Path, **options: Any) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    settings = {"context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
+    settings = {"device": DEVICE, "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
     return _core.Engine(file, resolve(file, context=settings["context"]), **settings)
 
 

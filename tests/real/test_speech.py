@@ -83,9 +83,10 @@ def test_eight_copies_are_written_eight_times(loaded: Loaded) -> None:
     stream = model.transcribe_stream(sound, language="en")
     streamed = "".join(segment.text for segment in stream)
     assert errors(streamed, once * 8) <= errors(wanted, once * 8)
-    # Windows that know nothing of each other are cut amid a sentence, and one says its words twice.
-    found = model.transcribe(sound, language="en", beam_size=1, batch_size=4)
-    assert errors(found.text, once * 8) <= 22
+    # Windows that know nothing of each other are cut amid a sentence; faster-whisper's have no error either.
+    for beams in (1, 5):
+        found = model.transcribe(sound, language="en", beam_size=beams, batch_size=4)
+        assert errors(found.text, once * 8) <= 2
 
 
 @pytest.mark.parametrize("language", SPOKEN)

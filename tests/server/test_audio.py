@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import openai
 import pytest
+import soundfile
 
 from akunu.loading.finding import FoundModel
 from akunu.server import ModelSpec, Settings
@@ -110,6 +111,20 @@ def test_other_formats_are_plain_text(client: openai.OpenAI, form: str, begin: s
         model="speech", file=io.BytesIO(wav(3)), language="en", response_format=form
     )
     assert isinstance(found, str) and found.startswith(begin) and found.strip()
+
+
+def test_channels_are_apart_and_subtitles_laid_out(heard: Served) -> None:
+    both = io.BytesIO()
+    sound = np.random.default_rng(0).normal(0, 0.1, (32000, 2))
+    soundfile.write(both, sound, 16000, format="WAV")
+    found = post(heard, file=both.getvalue(), channels="true", response_format="verbose_json").json()
+    assert {segment["channel"] for segment in found["segments"]} == {0, 1}
+    plain = post(heard, response_format="verbose_json", condition_on_previous_text="false").json()
+    assert plain["segments"] and "channel" not in plain["segments"][0]
+    srt = post(heard, response_format="srt", max_words_per_line=1).text
+    assert srt.count("-->") > post(heard, response_format="srt").text.count("-->")
+    refused = post(heard, response_format="srt", max_line_count=2)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "max_line_count")
 
 
 def test_a_text_has_the_form_that_is_asked_for(client: openai.OpenAI, heard: Served) -> None:

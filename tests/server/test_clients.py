@@ -17,6 +17,8 @@ from akunu.server.anthropic_fields import MessagesRequest
 from akunu.server.anthropic_fields import Tool as AnthropicTool
 from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
+from akunu.server.errors import ApiError
+from akunu.server.openai_chat import ChatRequest
 from akunu.server.openai_responses_fields import Item, ResponsesRequest
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.tokenizer import Segment
@@ -329,6 +331,11 @@ def test_where_a_call_is_forced_the_format_of_the_content_is_left_out(served, ch
         {"store": True},
         {"add_generation_prompt": True},
         {"min_tokens": 0, "skip_special_tokens": True, "cache_prompt": True, "id_slot": -1},
+        {"stop": [""], "grammar": "", "regex": "", "json_schema": {}, "reasoning_effort": ""},
+        {"dry_multiplier": 0, "dry_base": 1.75, "xtc_probability": 0, "xtc_threshold": 0.1},
+        {"thinking": {"type": "disabled"}},
+        {"enable_thinking": False, "think": False, "reasoning": {"enabled": False}},
+        {"n_predict": -2},
     ],
 )
 def test_values_that_other_servers_take_are_taken(served, fields):
@@ -375,6 +382,53 @@ def test_fields_of_other_servers_are_translated(served, path):
     assert twice.status_code == 400 and twice.json()["error"]["param"] == "n_predict"
     strange = served.post(path, model="ember", **given, min_tokens=5)
     assert strange.status_code == 400 and strange.json()["error"]["param"] == "min_tokens"
+
+
+@pytest.mark.parametrize("choice", ["any", {"type": "any"}, {"type": "required"}])
+def test_words_of_other_apis_for_a_call_that_has_to_be_are_taken(served, choice):
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
+    message = served.chat("hi", tools=tools, tool_choice=choice).json()["choices"][0]["message"]
+    assert message["tool_calls"][0]["function"]["name"] == "f"
+    for word in ("auto", "none"):
+        assert served.chat("hi", tools=tools, tool_choice={"type": word}, max_tokens=1).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "option", "value"),
+    [
+        ({"enable_thinking": True}, "thinking", True),
+        ({"think": False}, "thinking", False),
+        ({"think": "high"}, "reasoning_effort", "high"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 9}}, "thinking_budget", 9),
+        ({"thinking": {"type": "enabled"}}, "thinking", True),
+        ({"thinking": {"type": "auto"}}, "thinking", None),
+        ({"reasoning": {"effort": "low"}}, "reasoning_effort", "low"),
+        ({"reasoning": {"max_tokens": 7}}, "thinking_budget", 7),
+    ],
+)
+def test_words_of_other_servers_for_thinking_are_taken(fields, option, value):
+    message = {"role": "user", "content": "hi"}
+    request = msgspec.convert({"model": "m", "messages": [message], **fields}, ChatRequest)
+    assert request.turn()[0].options[option] == value
+    with pytest.raises(ApiError, match="by different names; give one"):
+        both = {"thinking": {"type": "enabled"}, "enable_thinking": False}
+        msgspec.convert({"model": "m", "messages": [message], **both}, ChatRequest).turn()
+
+
+def test_what_codex_adds_without_a_call_is_told_to_the_model(served):
+    """A result that answers no call: something that Codex wants the model to know."""
+    items = [
+        {"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "c", "name": "create_goal", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "ok"},
+        {"type": "function_call_output", "name": "goal", "namespace": "agent", "output": "Say hello."},
+    ]
+    answer = served.post("/v1/responses", model="ember", input=items, max_output_tokens=4)
+    assert answer.status_code == 200, answer.text
+    turn, _ = ResponsesRequest(model="ember", input=msgspec.convert(items, list[Item])).turn([])
+    assert turn.messages[-1] == {"role": "developer", "content": "goal: Say hello."}
+    nothing = [{"type": "function_call_output", "output": "x"}]
+    assert served.post("/v1/responses", model="ember", input=nothing).status_code == 400
 
 
 def test_a_text_that_may_not_end_goes_on(served):

@@ -31,7 +31,7 @@ USER = {"role": "user", "content": "Hello!"}
         ({"seed": -3}, "seed"),
         ({"n": 0}, "n"),
         ({"n": 1000}, "n"),
-        ({"stop": [""]}, "stop"),
+        ({"stop": [1]}, "stop[0]"),
         ({"logit_bias": {"x": 1}}, "logit_bias"),
         ({"logit_bias": {"99999999": 1}}, "logit_bias"),
         ({"max_tokens": 1.5}, "max_tokens"),

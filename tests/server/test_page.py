@@ -80,7 +80,9 @@ def settle(page: Any, **values: str) -> None:
 def test_a_question_is_answered_and_kept(page):
     settle(page)
     assert "Paris" in ask(page, "What is the capital of France?")
-    assert re.search(r"\d+ tokens, [\d.]+/s", page.inner_text(DONE))
+    assert re.search(
+        r"^\d+ tokens · first after ", page.inner_text(DONE)
+    )  # which come at once, without a speed
     page.reload()
     page.wait_for_selector(".message.assistant")
     assert "Paris" in page.inner_text("#messages")
@@ -258,3 +260,143 @@ def test_a_key_is_asked_for_once(browser):
         page.wait_for_selector("#model option", state="attached")
         ask(page, "Hello!")
         context.close()
+
+
+def asked(page: Any, text: str) -> None:
+    settle(page)
+    ask(page, text)
+
+
+def stored(page: Any) -> list[str]:
+    script = "JSON.parse(localStorage.getItem('akunu.chats')).map((chat) => chat.messages[0].content)"
+    return sorted(page.evaluate(script))
+
+
+def test_two_tabs_keep_all_conversations(page):
+    """Each merges what it has changed, and shows what the other one has."""
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector(".welcome")
+    asked(page, "What is the capital of France?")
+    other.wait_for_selector("#chats li:has-text('France')")
+    asked(other, "What is the capital of Italy?")
+    page.wait_for_selector("#chats li:has-text('Italy')")
+    assert stored(page) == ["What is the capital of France?", "What is the capital of Italy?"]
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.hover("#chats li:has-text('Italy')")
+    page.click("#chats li:has-text('Italy') .remove")
+    other.wait_for_selector("#chats li:has-text('Italy')", state="detached")
+    assert stored(other) == ["What is the capital of France?"]
+
+
+def test_another_answer_keeps_the_first(page):
+    settle(page, temperature="1.5", max_tokens="24")
+    first = ask(page, "Tell me a story about a lighthouse.")
+    page.keyboard.press("Alt+r")
+    page.wait_for_selector(".version")
+    finish(page)
+    assert page.inner_text(".version") == "2 of 2"
+    second = page.inner_text(".message.assistant .body")
+    page.hover(".message.assistant")
+    page.click(".acts button:has-text('‹')")
+    page.wait_for_selector(".version:has-text('1 of 2')")
+    assert page.inner_text(".message.assistant .body") == first != second
+    page.reload()
+    page.wait_for_selector(".version")
+    assert page.inner_text(".version") == "1 of 2"
+
+
+def test_a_full_context_can_forget_its_oldest_turns(page):
+    """The server's words are shown, and what can be done; the turns stay on the page."""
+    turn = [
+        {"role": "user", "content": "a story " * 200},
+        {"role": "assistant", "content": "It was long. " * 120},
+    ]
+    chat = {
+        "id": "long",
+        "title": "long",
+        "messages": turn * 4,
+        "settings": {"temperature": 0, "max_tokens": 20},
+    }
+    page.evaluate("(chat) => localStorage.setItem('akunu.chats', JSON.stringify([chat]))", chat)
+    page.reload()
+    page.wait_for_selector(".message.assistant")
+    page.fill("#composer", "What is the capital of France?")
+    page.press("#composer", "Enter")
+    page.wait_for_selector(".failed button")
+    assert "maximum context length" in page.inner_text(".failed")
+    while page.locator(".failed button").count():
+        page.click(".failed button")
+        page.wait_for_selector("#send:not([hidden])")
+    finish(page)
+    assert "no longer sees what is above" in page.inner_text(".forgotten")
+    assert page.locator(".message").count() == 10
+    assert re.fullmatch(r"[\d,]+ of 2,048 tokens", page.inner_text("#room-text"))
+
+
+def test_files_are_attached_and_given_to_the_model(page):
+    """Texts stand before the message, each in a fence; what is no text is refused."""
+    asked_for: list[Any] = []
+    page.on("request", lambda request: request.method == "POST" and asked_for.append(request.post_data_json))
+    files = [
+        {"name": "letter.txt", "mimeType": "text/plain", "buffer": b"Dear Ada,\n```\ncode\n```\nyours, Bob"},
+        {"name": "photo.jpg", "mimeType": "image/jpeg", "buffer": b"\xff\xd8\xff\xe0"},
+    ]
+    page.set_input_files("#attach-file", files)
+    page.wait_for_selector("#files button")
+    assert page.inner_text("#files") == "letter.txt ×"
+    assert "photo.jpg is no text in UTF-8" in page.inner_text("#status")
+    settle(page, max_tokens="5")
+    ask(page, "Who wrote this?")
+    content = asked_for[-1]["messages"][-1]["content"]
+    assert content == "letter.txt:\n````\nDear Ada,\n```\ncode\n```\nyours, Bob\n````\n\nWho wrote this?"
+    assert "letter.txt, 33 characters" in page.inner_text(".message.user")
+    assert page.locator("#files button").count() == 0
+
+
+def test_conversations_are_found_saved_and_opened(page, browser, served, tmp_path):
+    asked(page, "What is the capital of France?")
+    page.keyboard.press("Alt+n")
+    asked(page, "What is the capital of Italy?")
+    page.fill("#search", "paris")
+    assert page.locator("#chats li").count() == 1
+    page.fill("#search", "")
+    page.keyboard.press("Alt+s")
+    with page.expect_download() as saved:
+        page.click("#export-all")
+    saved.value.save_as(tmp_path / "all.json")
+    other = browser.new_context().new_page()
+    other.goto(served.url)
+    other.wait_for_selector(".welcome")
+    for expected in ("all.json: 2 new", "all.json: 0 new"):
+        other.set_input_files("#import-file", tmp_path / "all.json")
+        other.wait_for_function(
+            "(text) => document.getElementById('status').textContent === text", arg=expected
+        )
+    assert other.locator("#chats li:has-text('capital')").count() == 2
+    other.context.close()
+
+
+def test_the_page_says_what_ember_is_and_which_values_sampling_has(page):
+    page.wait_for_selector(".welcome .about:has-text('akunu serve qwen3:4b')")
+    asked(page, "What is the capital of France?")
+    page.wait_for_function("document.querySelector('[name=top_k]').placeholder !== ''")
+    assert float(page.get_attribute("[name=top_p]", "placeholder")) <= 1
+
+
+def test_no_markdown_takes_long(page):
+    """Work grows with the text, whatever its signs: it was its square."""
+    texts = [
+        "**a" * 20000,
+        "[" * 60000,
+        "_a " * 20000,
+        "`" * 60001,
+        "~~a" * 20000,
+        "*a " * 20000 + "[x](http://a.b)",
+    ]
+    script = """async (text) => {
+      const { markdown } = await import("/page/markdown.js");
+      markdown(text.repeat(8));
+    }"""
+    for text in texts:
+        page.evaluate(script, text)  # a square would take longer than the browser's patience

@@ -262,9 +262,9 @@ def test_what_a_client_repeats_of_an_answer_may_have_fields_that_are_null(served
         "error"
     ]
     assert error["param"] == "reasoning.mode"
-    given[1]["namespace"] = "a server's"
+    given[1]["caller"] = "a program"
     error = served.post("/v1/responses", input=given, **fields).json()["error"]
-    assert (error["param"], error["code"]) == ("input[1].namespace", "unsupported_value")
+    assert (error["param"], error["code"]) == ("input[1].caller", "unsupported_value")
 
 
 def test_a_request_as_codex_makes_it_is_answered(served):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 
 import openai
 import pytest
+
+from akunu.structured.compiler import Compiler
+
+from .conftest import serving
 
 CITY = {
     "type": "object",
@@ -91,3 +96,36 @@ def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
 def test_a_loaded_model_is_ready_for_forms(served):
     """Else the first of them would hold up every stream while the vocabulary is read."""
     assert "_grammar_tokens" in vars(served.ember.model._forms)
+
+
+@pytest.mark.parametrize(
+    "form", [{"regex": "a{1000000}"}, {"grammar": "start: " + '"a" ' * 66_000}, {"regex": "x" * (1 << 21)}]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_form_that_is_too_large_is_a_400(served, form, stream):
+    answer = served.chat(max_tokens=8, stream=stream, **form)
+    assert answer.status_code == 400, answer.text[:300]
+    assert len(answer.json()["error"]["message"]) < 300
+
+
+def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypatch):
+    compiled, go_on = [], threading.Event()
+    constraint = Compiler.constraint
+
+    def slow(self, structure):
+        compiled.append(threading.current_thread().name)
+        assert go_on.wait(30)
+        return constraint(self, structure)
+
+    monkeypatch.setattr(Compiler, "constraint", slow)
+    monkeypatch.setattr("akunu.server.beside.FORM_SECONDS", 0.2)
+    with serving() as served:
+        try:
+            for _ in range(3):
+                answer = served.chat(max_tokens=2, regex="a")
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
+            assert len(compiled) == 2  # the third waited for a thread
+            assert all("akunu-forms" in name for name in compiled)
+            assert served.chat(max_tokens=2).status_code == 200
+        finally:
+            go_on.set()

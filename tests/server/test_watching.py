@@ -85,7 +85,9 @@ def test_the_description_has_every_route_and_every_field(served):
     assert found == {(each.method, each.path.replace(":path", "")) for each in ENDPOINTS}
     for each in ENDPOINTS:
         if each.body is not None:
-            fields = document["components"]["schemas"][each.body.__name__]["properties"]
+            path = document["paths"][each.path.replace(":path", "")][each.method.lower()]
+            reference = path["requestBody"]["content"][each.media]["schema"]["$ref"]
+            fields = document["components"]["schemas"][reference.rpartition("/")[2]]["properties"]
             assert set(fields) == {field.encode_name for field in msgspec.structs.fields(each.body)}
 
 

@@ -162,9 +162,21 @@ def test_the_folder_may_name_the_language(more: dict[str, Any], language: str | 
         assert model.transcribe(NOISE, language="fr", max_new_tokens=4, temperature=0).language == "fr"
 
 
+def test_the_folder_may_say_what_the_model_was_trained_for(tmp_path: Path) -> None:
+    """By Transformers' names; what the caller says counts."""
+    said = {"condition_on_prev_tokens": False, "logprob_threshold": -0.5, "no_speech_threshold": 0.25}
+    with akunu.load(written(tmp_path, said), task="transcribe", threads=1) as model:
+        chosen = model._options({"log_prob_threshold": None})
+    assert not chosen.condition_on_previous_text
+    assert (chosen.log_prob_threshold, chosen.no_speech_threshold) == (None, 0.25)
+    assert TranscriptionOptions().condition_on_previous_text
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        ({"condition_on_prev_tokens": 3}, "condition_on_prev_tokens: found 3, expected true or false"),
+        ({"notice": 3}, "notice: found 3, expected a text"),
         ({"suppress_tokens": [-1]}, r"suppress_tokens: found \[-1\], expected a list of ids below"),
         ({"begin_suppress_tokens": "x"}, "begin_suppress_tokens: found 'x', expected a list of ids"),
         ({"forced_decoder_ids": [1]}, r"forced_decoder_ids: found \[1\], expected pairs"),

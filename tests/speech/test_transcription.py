@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from akunu.audio import audio_blocks, log_mel
+import akunu
+from akunu.audio import audio_blocks, load_audio, log_mel
 from akunu.base.errors import InvalidArgumentError
 from akunu.speech.batching import Batcher
 from akunu.speech.options import TranscriptionOptions
@@ -30,11 +32,12 @@ def sound(seconds: float) -> np.ndarray:
 
 
 def transcribed(
-    model: ScriptedModel, seconds: float = 30.0, **options: Any
+    model: ScriptedModel, heard: float | np.ndarray = 30.0, **options: Any
 ) -> tuple[list[Segment], Transcriber]:
     defaults = {"beam_size": 1, "language": "en", "temperature": 0}
+    samples = heard if isinstance(heard, np.ndarray) else sound(heard)
     transcriber = Transcriber(
-        Batcher(model), TOKENIZER, audio_blocks(sound(seconds)), TranscriptionOptions(**(defaults | options))
+        Batcher(model), TOKENIZER, audio_blocks(samples), TranscriptionOptions(**(defaults | options))
     )
     segments = list(transcriber)
     assert not model.alive and not model.windows
@@ -245,3 +248,17 @@ def test_a_made_up_segment_in_silence_is_left_out() -> None:
 def test_word_guards_need_words() -> None:
     with pytest.raises(InvalidArgumentError, match="word_timestamps=True"):
         TranscriptionOptions(hallucination_silence_threshold=2.0)
+
+
+def test_speech_that_a_batched_window_leaves_out_at_its_end_is_heard_again() -> None:
+    """A lone timestamp says that nothing follows; where the window ends in speech, something does."""
+    speech = load_audio(Path(akunu.__file__).parent / "models" / "ember-speech.ogg")  # of 19.3 s
+    scripts = [Script(said(0.0, text, end)) for text, end in ((" a", 5.0), (" b", 9.0), (" c", 5.0))]
+    model = ScriptedModel(*scripts)
+    found = transcribed(model, speech, batch_size=2)[0]
+    assert [text for _, _, text in spans(found)] == [" a", " b", " c"]
+    assert [segment.start for segment in found] == [found[0].start + at for at in (0, 5, 14)]
+    first, second = model.mels[:2]
+    assert np.array_equal(second[:, : 3000 - 500], first[:, 500:]) and (second[:, 2500:] == first.min()).all()
+    clips = transcribed(ScriptedModel(*scripts), speech, batch_size=2, clip_timestamps=[0, 19])[0]
+    assert len(clips) == 1  # where the caller says so, nobody knows that somebody speaks

@@ -19,6 +19,7 @@ from gguf import quants
 from numpy.typing import NDArray
 
 from tools.ember_speech.model import Config, sinusoids
+from tools.ember_speech.settings import settings
 from tools.ember_speech.sound import mel_filters
 from tools.ember_speech.tokens import Vocabulary
 from tools.ember_speech.train import load_weights
@@ -73,7 +74,7 @@ def export(weights: Path, out: Path) -> int:
         name: p.detach().numpy() for name, p in model.named_parameters() if not name.startswith("phonemes")
     }
     tensors["encoder.positional_embedding"] = sinusoids(model.config.positions, model.config.width).numpy()
-    data = header(model.config, Vocabulary()) + b"".join(records(tensors))
+    data = header(model.config, Vocabulary()) + b"".join(records(tensors)) + settings()
     out.write_bytes(data)
     return len(data)
 

@@ -2,7 +2,7 @@
 
     python -m tools.ember_speech.heads --weights build/ember-speech
 
-The best ones belong into akunu.speech.config.ALIGNMENT_HEADS.
+The best ones belong into generation_config.json beside it.
 """
 
 from __future__ import annotations

@@ -43,6 +43,11 @@ static inline void with_activation(u32 activation, F&& f) {
             return f([](vf x) { return tanh_(x); });
         case kActRelu:
             return f([](vf x) { return max_(x, zero()); });
+        case kActRelu2:
+            return f([](vf x) {
+                const vf positive = max_(x, zero());
+                return positive * positive;
+            });
         case kActSigmoid:
             return f([](vf x) { return sigmoid(x); });
         default:

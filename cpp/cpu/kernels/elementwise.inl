@@ -141,10 +141,14 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
     auto units = worker.claim(std::uint64_t{p.rows} * p.half_dim, kAngle);
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const auto position = static_cast<float>(where[u / p.half_dim].position + p.step);
-            const float angle = position * inv_freq[u % p.half_dim];
-            out[2 * u] = std::cos(angle) * p.scale;
-            out[2 * u + 1] = std::sin(angle) * p.scale;
+            const u32 position = where[u / p.half_dim].position + p.step;
+            const float angle = static_cast<float>(position) * inv_freq[u % p.half_dim];
+            float scale = p.scale;
+            if (p.temperature_length) {
+                scale *= 1.0f + p.temperature * std::log(1.0f + static_cast<float>(position / p.temperature_length));
+            }
+            out[2 * u] = std::cos(angle) * scale;
+            out[2 * u + 1] = std::sin(angle) * scale;
         }
     }
 }

@@ -13,7 +13,8 @@ struct MergeShared {
 };
 
 // Merges `n` splits of the query `index` of `queries`; there is room for `splits` per query.
-static inline void merge_splits(device const float* partials, uint n, uint splits, ulong index, ulong queries, uint formats,
+static inline void merge_splits(device const float* partials, uint n, uint splits, ulong index, ulong queries,
+                                device const float* sinks, uint head, uint formats,
                                 device float* out_f32, device half* out_f16, threadgroup MergeShared& shared, uint tid,
                                 uint lane, uint simdgroup) {
     device const float* outs = partials + index * splits * kHeadDim;
@@ -47,6 +48,7 @@ static inline void merge_splits(device const float* partials, uint n, uint split
 
     total = 0.0f;
     for (uint i = 0; i < kAttentionSimdgroups; ++i) total += shared.totals[i];
+    total += sink_weight(sinks, head, top);
     for (uint d = tid; d < kHeadDim; d += kAttentionThreads) {
         float sum = 0.0f;
         for (uint i = 0; i < kAttentionSimdgroups; ++i) sum += shared.sums[i * kMaxHeadDim + d];
@@ -59,6 +61,7 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             device float* out_f32 [[buffer(1)]],
                             device half* out_f16 [[buffer(2)]],
                             device const Row* rows [[buffer(3)]],
+                            device const float* sinks [[buffer(4), function_constant(kHasSinks)]],
                             constant AttentionParams& p [[buffer(kParamsIndex)]],
                             uint head [[threadgroup_position_in_grid]],
                             uint tid [[thread_index_in_threadgroup]],
@@ -66,13 +69,14 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
     const uint n = min(split_blocks(last_key(p, rows[0]), p.window), kMostSplits);
-    merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, p.formats, out_f32, out_f16, shared,
+    merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, sinks, head, p.formats, out_f32, out_f16, shared,
                  tid, lane, simdgroup);
 }
 
 // Of attention on few rows: the second pass of one command, with its buffers.
 kernel void attention_merge_rows(device float* out [[buffer(2)]],
                                  device const Row* rows [[buffer(3)]],
+                                 device const float* sinks [[buffer(5), function_constant(kHasSinks)]],
                                  constant AttentionParams& p [[buffer(kParamsIndex)]],
                                  device const float* partials [[buffer(kScratchIndex)]],
                                  uint2 group [[threadgroup_position_in_grid]],
@@ -81,5 +85,5 @@ kernel void attention_merge_rows(device float* out [[buffer(2)]],
                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
     merge_splits(partials, batch_splits_used(p, rows), batch_split_count(context_of(p)), ulong(group.y) * p.n_heads + group.x,
-                 ulong(p.rows) * p.n_heads, kActF32, out, nullptr, shared, tid, lane, simdgroup);
+                 ulong(p.rows) * p.n_heads, sinks, group.x, kActF32, out, nullptr, shared, tid, lane, simdgroup);
 }

@@ -12,6 +12,9 @@ kernel void rope_table(device const float* inv_freq [[buffer(0)]],
                        constant RopeTableParams& p [[buffer(kParamsIndex)]],
                        uint2 at [[thread_position_in_grid]]) {
     if (at.x >= p.half_dim) return;
-    const float angle = float(rows[at.y].position + p.step) * inv_freq[at.x];
-    table[ulong(at.y) * p.half_dim + at.x] = float2(precise::cos(angle), precise::sin(angle)) * p.scale;
+    const uint position = rows[at.y].position + p.step;
+    const float angle = float(position) * inv_freq[at.x];
+    float scale = p.scale;
+    if (p.temperature_length) scale *= 1.0f + p.temperature * precise::log(1.0f + float(position / p.temperature_length));
+    table[ulong(at.y) * p.half_dim + at.x] = float2(precise::cos(angle), precise::sin(angle)) * scale;
 }

@@ -1,8 +1,10 @@
 """Sound to numbers: any recording as mono samples at 16 kHz, and Whisper's log-mel spectrum of them.
 
 ``source`` reads what a caller has (``files`` a file, ``pcm`` an array), ``resample`` brings it to 16 kHz,
-``mel`` makes the spectrum, ``activity`` finds speech, ``silero`` by a model of the user's. ``soundfile``,
-``soxr`` and ``onnxruntime`` are imported when they are needed.
+``mel`` makes the spectrum, ``activity`` finds speech, ``silero`` by a model of the user's. In files whose
+head does not tell the truth, ``containers`` finds what there is; ``foreign`` asks
+FFmpeg for what libsndfile does not read. ``soundfile``, ``soxr``, ``av`` and ``onnxruntime`` are imported
+when they are needed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from akunu.audio.mel import FRAMES_PER_SECOND, LogMelStream, log_mel, normalize_log_mel
     from akunu.audio.pcm import SAMPLE_RATE
     from akunu.audio.silero import silero_detector
-    from akunu.audio.source import AudioSource, audio_blocks, load_audio
+    from akunu.audio.source import AudioSource, audio_blocks, audio_channels, load_audio
 
 __all__ = [
     "FRAMES_PER_SECOND",
@@ -27,6 +29,7 @@ __all__ = [
     "SpeechSpan",
     "VadOptions",
     "audio_blocks",
+    "audio_channels",
     "load_audio",
     "log_mel",
     "normalize_log_mel",
@@ -44,6 +47,7 @@ _HOME: Final = {
     "SpeechSpan": "akunu.audio.activity",
     "VadOptions": "akunu.audio.activity",
     "audio_blocks": "akunu.audio.source",
+    "audio_channels": "akunu.audio.source",
     "load_audio": "akunu.audio.source",
     "log_mel": "akunu.audio.mel",
     "normalize_log_mel": "akunu.audio.mel",

@@ -1,8 +1,9 @@
-"""Recordings that libsndfile reads (WAV, FLAC, OGG, MP3, …), block by block."""
+"""Recordings in files, block by block: by libsndfile (WAV, FLAC, OGG, MP3, …), and others by FFmpeg."""
 
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 import re
@@ -10,10 +11,14 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from akunu.audio.containers import recordings
+from akunu.audio.foreign import Foreign, foreign_recording, remedy
+from akunu.audio.parts import Bytes, Part
 from akunu.audio.pcm import Samples, check_rate, from_array
+from akunu.audio.quiet import quiet
 from akunu.base.errors import AudioError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recording"]
 
-BLOCK_FRAMES: Final = 1 << 16
+BLOCK_FRAMES: Final = 1 << 15
 SHORTFALL: Final = 0.01
 """What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
 _BYTES: Final = re.compile(
@@ -29,7 +34,7 @@ _BYTES: Final = re.compile(
 )
 """Of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are; of a W64 or
 RF64 file those of all of it."""
-_UNKNOWN: Final = (1 << 31) - (1 << 16)
+_UNKNOWN: Final = 0x7F000000
 """Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
 
 
@@ -67,35 +72,56 @@ class _Watched:
         return None
 
 
+class _Unread(AudioError):
+    """libsndfile does not read it."""
+
+
 class Recording:
-    """A recording that is open, a context manager; iterating gives its blocks, mixed to one channel.
+    """A recording that is open, a context manager; iterating gives its parts, each a rate and its blocks.
 
     Parameters
     ----------
     file : str, os.PathLike, bytes or file object
         A path, a file's content, or an object with ``read``. What cannot seek, as a pipe, is copied to a
         temporary file first.
-
-    Attributes
-    ----------
-    sampling_rate : int
-        In Hz.
+    channel : int, optional
+        Only this channel, from 0 on; mixed to one when not given.
     """
 
-    def __init__(self, file: str | os.PathLike[str] | bytes | IO[bytes]) -> None:
+    def __init__(self, file: str | os.PathLike[str] | bytes | IO[bytes], channel: int | None = None) -> None:
         self._name = "the audio"
         self._own = False  # a file of the system that nobody else reads
+        self._channel = channel
         self._failed: list[BaseException] = []
         with ExitStack() as stack:
-            self._file = self._open(self._seekable(file, stack))
-            stack.callback(self._file.close)
-            self.sampling_rate = check_rate(self._file.samplerate)
+            source = self._seekable(file, stack)
+            start = source.tell()
+            if not source.read(1):
+                raise AudioError(f"{self._name} is empty (0 bytes)")
+            self._bytes = Bytes(source)
+            self._parts: list[Part | None] = list(recordings(self._bytes)) or [None]
+            source.seek(start)
+            self._source = source
+            self._foreign: Foreign | None = None
+            try:
+                self._first = stack.enter_context(self._opened(self._parts[0]))
+            except _Unread as error:
+                self._foreign = foreign_recording(source, self._name, stack)
+                if self._foreign is None:
+                    raise AudioError(f"{error} {remedy()}".strip()) from None
             self._stack = stack.pop_all()
 
     @property
-    def seconds(self) -> float:
-        """Its length, as its head tells it."""
-        return float(self._file.frames / self.sampling_rate)
+    def channels(self) -> int:
+        """How many channels its first part has."""
+        return int((self._foreign or self._first).channels)
+
+    @property
+    def seconds(self) -> float | None:
+        """Its length, as its head tells it; None where it does not, or several parts would tell theirs."""
+        if self._foreign is not None:
+            return self._foreign.seconds
+        return None if len(self._parts) > 1 else float(self._first.frames / self._first.samplerate)
 
     def __enter__(self) -> Recording:
         return self
@@ -103,44 +129,53 @@ class Recording:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def __iter__(self) -> Iterator[Samples]:
+    def __iter__(self) -> Iterator[tuple[int, Iterator[Samples]]]:
+        if self._foreign is not None:
+            blocks = (from_array(block, self._channel) for block in self._foreign.blocks)
+            yield check_rate(self._foreign.rate), blocks
+            return
+        for i, part in enumerate(self._parts):
+            with nullcontext(self._first) if i == 0 else self._opened(part) as opened:
+                yield check_rate(opened.samplerate), self._blocks(opened, part)
+
+    def _blocks(self, file: soundfile.SoundFile, part: Part | None) -> Iterator[Samples]:
         import soundfile
 
         frames = 0
+
+        def seconds(count: int) -> str:
+            return f"{count / file.samplerate:.2f} s"
+
         while True:
             try:
-                block = self._file.read(BLOCK_FRAMES, dtype="float32", always_2d=True)
+                with quiet(file.format == "MP3"):
+                    block = file.read(BLOCK_FRAMES, dtype="float32", always_2d=True)
                 self._raise_failed()
             except soundfile.LibsndfileError as error:
                 self._raise_failed()
                 raise AudioError(
-                    f"{self._name} is damaged or cut off after {self._seconds(frames)}: {error.error_string}"
+                    f"{self._name} is damaged or cut off after {seconds(frames)}: {error.error_string}"
                 ) from None
             if not len(block):
                 break
             frames += len(block)
-            yield from_array(block)
-        announced = self._announced()
+            yield from_array(block, self._channel)
+        if part is not None and part.announced is not None:
+            raise AudioError(
+                f"{self._name} is damaged or cut off after {seconds(frames)}: its head announces "
+                f"{seconds(part.announced)}; fetch it again"
+            )
+        announced = _announced(file)
         if frames < announced * (1 - SHORTFALL):
             raise AudioError(
-                f"{self._name} ends after {self._seconds(frames)}, but announces "
-                f"{self._seconds(announced)}; it is incomplete, fetch it again"
+                f"{self._name} ends after {seconds(frames)}, but announces {seconds(announced)}; it is "
+                "incomplete, fetch it again"
             )
-
-    def _announced(self) -> int:
-        """How many frames its head promises, where libsndfile counts those there are."""
-        frames: int = self._file.frames
-        found = _BYTES.search(self._file.extra_info)
-        size, there = map(int, found.groups()) if found else (0, 0)
-        return frames * size // there if 0 < there < size < _UNKNOWN else frames
 
     def _raise_failed(self) -> None:
         """What the caller's file raised while libsndfile read it."""
         if self._failed:
             raise self._failed.pop()
-
-    def _seconds(self, frames: int) -> str:
-        return f"{frames / self.sampling_rate:.2f} s"
 
     def _seekable(self, file: str | os.PathLike[str] | bytes | IO[bytes], stack: ExitStack) -> IO[bytes]:
         if isinstance(file, bytes):
@@ -175,25 +210,57 @@ class Recording:
             raise AudioError(f"{path} is neither a file nor a pipe")
         return file
 
-    def _open(self, file: IO[bytes]) -> soundfile.SoundFile:
+    @contextmanager
+    def _opened(self, part: Part | None) -> Iterator[soundfile.SoundFile]:
+        """A part for reading; what is not in the file as it stands is written to a temporary one."""
+        with ExitStack() as stack:
+            source, own = self._source, self._own
+            if part is not None:
+                source, own = stack.enter_context(tempfile.TemporaryFile()), True
+                self._bytes.copied(part, source)
+                source.flush()
+            yield stack.enter_context(self._open(source, own))
+
+    def _open(self, file: IO[bytes], own: bool) -> soundfile.SoundFile:
         import soundfile
 
-        start: Any = file.tell()
-        if not file.read(1):
-            raise AudioError(f"{self._name} is empty (0 bytes)")
-        file.seek(start)
         source: Any = _Watched(file, self._failed)
-        if self._own:
+        if own:
             # Without callbacks, as Ctrl-C in one is lost.
             source = file.fileno()
             os.lseek(source, 0, os.SEEK_SET)
         try:
-            found = soundfile.SoundFile(source, closefd=False)
+            with quiet():
+                found = _forward()(source, closefd=False)
             self._raise_failed()
             return found
         except soundfile.LibsndfileError as error:
             self._raise_failed()
-            raise AudioError(
+            raise _Unread(
                 f"{self._name} is not a recording that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF, …): "
-                f"{error.error_string} Convert other formats first: ffmpeg -i INPUT output.wav"
+                f"{error.error_string}"
             ) from None
+
+
+@functools.cache
+def _forward() -> Any:
+    """`soundfile.SoundFile` without its move to where it is after each block.
+
+    That fails at the end of a FLAC file of unknown length, and in an MP3 file leaves the decoder without the
+    bits of the frames before.
+    """
+    import soundfile
+
+    class Forward(soundfile.SoundFile):  # type: ignore[misc]
+        def seekable(self) -> bool:
+            return False
+
+    return Forward
+
+
+def _announced(file: soundfile.SoundFile) -> int:
+    """How many frames its head promises, where libsndfile counts those there are."""
+    frames: int = file.frames
+    found = _BYTES.search(file.extra_info)
+    size, there = map(int, found.groups()) if found else (0, 0)
+    return frames * size // there if 0 < there < size < _UNKNOWN else frames

@@ -31,8 +31,11 @@ def check_rate(rate: int) -> int:
     return int(rate)
 
 
-def from_array(array: npt.NDArray[Any]) -> Samples:
-    """One channel of float32 from an array [n] or [n, channels] of floats, or of integers at full scale."""
+def from_array(array: npt.NDArray[Any], channel: int | None = None) -> Samples:
+    """One channel of float32 from an array [n] or [n, channels] of floats, or of integers at full scale.
+
+    That is the channel of this number, silent where there are fewer; or the mean of all.
+    """
     if array.ndim not in (1, 2):
         raise InvalidArgumentError(f"audio has {array.ndim} dimensions, expected [n] or [n, channels]")
     if array.ndim == 2 and not 1 <= array.shape[1] <= MAX_CHANNELS:
@@ -41,6 +44,10 @@ def from_array(array: npt.NDArray[Any]) -> Samples:
             "samples come first, [n, channels]: transpose the array"
         )
     with np.errstate(over="ignore", invalid="ignore"):  # found below
+        if channel is not None:
+            columns = array[:, None] if array.ndim == 1 else array
+            few = channel >= columns.shape[1]
+            array = np.zeros(len(columns), np.float32) if few else columns[:, channel]
         samples = _one_channel(array)
     if not np.isfinite(samples).all():
         at = int(np.argmin(np.isfinite(samples)))

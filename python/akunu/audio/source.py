@@ -15,7 +15,7 @@ from akunu.audio.pcm import SAMPLE_RATE, Samples, check_rate, from_array, from_b
 from akunu.audio.resample import resampled
 from akunu.base.errors import AudioError, InvalidArgumentError
 
-__all__ = ["AudioSource", "audio_blocks", "audio_seconds", "load_audio"]
+__all__ = ["AudioSource", "audio_blocks", "audio_channels", "audio_seconds", "load_audio"]
 
 AudioSource = (
     str
@@ -28,7 +28,9 @@ AudioSource = (
 """What `audio_blocks` takes."""
 
 
-def audio_blocks(audio: AudioSource, *, sampling_rate: int | None = None) -> Iterator[Samples]:
+def audio_blocks(
+    audio: AudioSource, *, sampling_rate: int | None = None, channel: int | None = None
+) -> Iterator[Samples]:
     """Mono samples at 16 kHz of a recording, in pieces of about a second, as they are read.
 
     Parameters
@@ -39,11 +41,13 @@ def audio_blocks(audio: AudioSource, *, sampling_rate: int | None = None) -> Ite
         arrays, or of pieces of little-endian 16-bit PCM of one channel.
     sampling_rate : int, optional
         Samples a second of an array or an iterable, 16000 when not given. A recording states its own.
+    channel : int, optional
+        Only the channel of this number, from 0 on (`audio_channels` counts them); their mean when not given.
 
     Yields
     ------
     ndarray
-        float32 [n], channels mixed. The memory in use does not grow with the length.
+        float32 [n]. The memory in use does not grow with the length.
 
     Raises
     ------
@@ -62,12 +66,12 @@ def audio_blocks(audio: AudioSource, *, sampling_rate: int | None = None) -> Ite
     if isinstance(audio, str | os.PathLike | bytes) or hasattr(audio, "read"):
         if sampling_rate is not None:
             raise InvalidArgumentError("sampling_rate is for arrays; a recording states its own")
-        return _not_empty(_recording_blocks(audio))
+        return _not_empty(_recording_blocks(audio, channel))
     rate = check_rate(SAMPLE_RATE if sampling_rate is None else sampling_rate)
     if hasattr(audio, "__array__"):
-        return _not_empty(resampled(_array_blocks(from_array(np.asarray(audio)), rate), rate))
+        return _not_empty(resampled(_array_blocks(from_array(np.asarray(audio), channel), rate), rate))
     if isinstance(audio, Iterable) and not isinstance(audio, bytearray | memoryview | dict | list | tuple):
-        return _not_empty(resampled(map(_piece, audio), rate))
+        return _not_empty(resampled((_piece(piece, channel) for piece in audio), rate))
     raise InvalidArgumentError(
         f"audio is of type {type(audio).__name__}, expected a path, bytes, a binary file, a NumPy array, "
         "or an iterator of arrays; numbers in a list: numpy.array(audio)"
@@ -86,6 +90,17 @@ def load_audio(audio: AudioSource, *, sampling_rate: int | None = None) -> Sampl
     return np.concatenate(list(audio_blocks(audio, sampling_rate=sampling_rate)))
 
 
+def audio_channels(audio: AudioSource) -> int:
+    """How many channels a recording or an array has; 1 for what is only known when it comes."""
+    if hasattr(audio, "__array__"):
+        array = np.asarray(audio)
+        return array.shape[1] if array.ndim == 2 else 1
+    if isinstance(audio, str | os.PathLike | bytes):
+        with Recording(audio) as recording:
+            return recording.channels
+    return 1
+
+
 def audio_seconds(audio: AudioSource, sampling_rate: int | None = None) -> float | None:
     """How long it is by what it says of itself; None where that is not known before all is read."""
     if isinstance(audio, np.ndarray):
@@ -96,20 +111,21 @@ def audio_seconds(audio: AudioSource, sampling_rate: int | None = None) -> float
     return None
 
 
-def _recording_blocks(audio: Any) -> Iterator[Samples]:
-    with Recording(audio) as recording:
-        yield from resampled(recording, recording.sampling_rate)
+def _recording_blocks(audio: Any, channel: int | None) -> Iterator[Samples]:
+    with Recording(audio, channel) as recording:
+        for rate, blocks in recording:
+            yield from resampled(blocks, rate)
 
 
 def _array_blocks(samples: Samples, rate: int) -> Iterator[Samples]:
     return (samples[start : start + rate] for start in range(0, len(samples), rate))
 
 
-def _piece(piece: npt.NDArray[Any] | bytes | bytearray | memoryview) -> Samples:
+def _piece(piece: npt.NDArray[Any] | bytes | bytearray | memoryview, channel: int | None) -> Samples:
     if isinstance(piece, bytes | bytearray | memoryview):
         return from_bytes(piece)
     if hasattr(piece, "__array__"):
-        return from_array(np.asarray(piece))
+        return from_array(np.asarray(piece), channel)
     raise InvalidArgumentError(
         f"a piece of the audio is of type {type(piece).__name__}, expected an array or bytes"
     )

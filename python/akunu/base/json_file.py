@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from akunu.base.errors import ModelFileError
 
-__all__ = ["read_list", "read_object", "read_optional", "read_text"]
+__all__ = ["parse_object", "read_list", "read_object", "read_optional", "read_text"]
 
 LIMIT: Final = 16 << 20
 
@@ -50,9 +50,14 @@ def read_object(path: Path, *, limit: int = LIMIT) -> dict[str, Any]:
     ModelFileError
         As `read_text`, or it is not valid JSON, or no object.
     """
-    value = _read(path, limit)
+    return parse_object(read_text(path, limit=limit), path)
+
+
+def parse_object(text: str, where: object) -> dict[str, Any]:
+    """The JSON object that a text is, by the rules of `read_object`; errors begin with `where`."""
+    value = _parsed(text, where)
     if not isinstance(value, dict):
-        raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON object")
+        raise ModelFileError(f"{where}: found {type(value).__name__}, expected a JSON object")
     return value
 
 
@@ -66,15 +71,13 @@ def read_optional(path: Path) -> dict[str, Any]:
 
 def read_list(path: Path) -> list[Any]:
     """The JSON array in a file, read as by `read_object`."""
-    value = _read(path, LIMIT)
+    value = _parsed(read_text(path), path)
     if not isinstance(value, list):
         raise ModelFileError(f"{path}: found {type(value).__name__}, expected a JSON array")
     return value
 
 
-def _read(path: Path, limit: int) -> object:
-    text = read_text(path, limit=limit)
-
+def _parsed(text: str, path: object) -> object:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(items)
         if len(found) != len(items):

@@ -95,6 +95,19 @@ FAMILIES: Final = (
         tokens=("<|tool_call|>", "<|/tool_call|>"),
     ),
     Family(
+        name="seed oss",
+        signs=("<seed:tool_call>",),
+        form=Form(
+            read=tagged_call,
+            marks=("<seed:tool_call>",),
+            end="</seed:tool_call>",
+            pattern="<seed:tool_call>\n<function={name}>\n{arguments}</function>\n</seed:tool_call>",
+            arguments=tagged_arguments,
+        ),
+        reasoning=("<seed:think>", "</seed:think>"),
+        tokens=("<seed:tool_call>", "</seed:tool_call>"),
+    ),
+    Family(
         name="qwen coder",
         signs=("<function=",),
         form=Form(

@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a step.",
         "perplexity": "Measure how well a model predicts a text.",
+        "service": "Run the server as a service of systemd or launchd.",
         "tokenize": "Show the tokens of a text.",
         "launch": "Start a coding agent with a local model.",
         "devices": "List the devices that can run a model.",

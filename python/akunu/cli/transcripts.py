@@ -15,37 +15,60 @@ import click
 from akunu.base.errors import AkunuError
 from akunu.base.whole_file import whole_file
 from akunu.cli.app import print_error
-from akunu.cli.console import colour, is_terminal, visible
+from akunu.cli.console import colour, is_terminal, note, visible
 
 if TYPE_CHECKING:
     from akunu.speech.segments import Segment
     from akunu.speech.streams import SegmentStream
+    from akunu.speech.subtitles import Layout
 
 __all__ = ["AUDIO_SUFFIXES", "Outputs", "audio_files", "print_segment", "until_interrupted"]
 
 AUDIO_SUFFIXES: Final = frozenset(
     {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".au", ".caf", ".w64", ".rf64"}
 )
-"""Files of a folder that are recordings."""
+"""Files of a folder that are recordings, for libsndfile."""
+_TRANSCRIPTS: Final = frozenset({".txt", ".srt", ".vtt", ".tsv", ".lrc", ".json"})
+"""What may lie beside them without a word."""
 
 _COLOURS: Final = ((0.5, "red"), (0.8, "yellow"))
 """Of what is less probable."""
 
 
-def audio_files(names: Sequence[str]) -> list[str]:
-    """The recordings: those that are named, and those of named folders."""
+def audio_files(names: Sequence[str], quiet: bool = False) -> list[str]:
+    """The recordings: those that are named, and those of named folders, which tell what they pass over."""
     found: list[str] = []
     for name in names:
         if name != "-" and Path(name).is_dir():
-            inside = sorted(p for p in Path(name).iterdir() if p.suffix.lower() in AUDIO_SUFFIXES)
-            if not inside:
-                raise AkunuError(
-                    f"{name}: has no recordings (files that end in {', '.join(sorted(AUDIO_SUFFIXES))})"
-                )
-            found += map(str, inside)
+            found += _inside(name, quiet)
         else:
             found.append(name)
     return found
+
+
+def _inside(name: str, quiet: bool) -> list[str]:
+    """The recordings in a folder. Hidden files are none of them: macOS puts ._talk.wav beside talk.wav."""
+    from akunu.audio.foreign import FOREIGN_SUFFIXES, NEEDS, available
+
+    readable = AUDIO_SUFFIXES | (FOREIGN_SUFFIXES if available() else frozenset())
+    shown = sorted(path for path in Path(name).iterdir() if not path.name.startswith("."))
+    found = [path for path in shown if path.suffix.lower() in readable and not path.is_dir()]
+    foreign = [path for path in shown if path not in found and path.suffix.lower() in FOREIGN_SUFFIXES]
+    if foreign:
+        print_error("akunu", "warning", f"{name}: passed over {_listed(foreign)}. {NEEDS}")
+    others = [
+        path for path in shown if path not in found + foreign and path.suffix.lower() not in _TRANSCRIPTS
+    ]
+    if others and found and not quiet:
+        note(f"[{name}: passed over {_listed(others)}]")
+    if not found:
+        raise AkunuError(f"{name}: has no recordings (files that end in {', '.join(sorted(readable))})")
+    return [str(path) for path in found]
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    names = [path.name + "/" * path.is_dir() for path in paths]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 class Outputs:
@@ -59,11 +82,16 @@ class Outputs:
         Formats, of `akunu.speech.writers.FORMATS`.
     names
         The recordings.
+    layout
+        Of subtitles.
     """
 
-    def __init__(self, folder: Path | None, forms: Sequence[str], names: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path | None, forms: Sequence[str], names: Sequence[str], layout: Layout | None = None
+    ) -> None:
         self._folder = folder
         self._forms = forms
+        self._layout = layout
         if folder is None and len(forms) > 1:
             raise click.UsageError("several formats need --output-dir: each is a file of its own")
         if folder is None and len(names) > 1 and forms[0] != "txt":
@@ -89,14 +117,14 @@ class Outputs:
                 for segment in segments:
                     print_segment(segment)
             else:
-                for piece in written(segments, self._forms[0], language):
+                for piece in written(segments, self._forms[0], language, self._layout):
                     sys.stdout.write(piece)
                     sys.stdout.flush()
             return
         with ExitStack() as stack:
             each = itertools.tee(segments, len(self._forms))
             writers = [
-                (written(copy, form, language), stack.enter_context(self._open(name, form)))
+                (written(copy, form, language, self._layout), stack.enter_context(self._open(name, form)))
                 for copy, form in zip(each, self._forms, strict=True)
             ]
             while writers:  # in turn, a piece each, so that all grow together
@@ -128,6 +156,8 @@ def print_segment(segment: Segment) -> None:
     else:
         parts = [(segment.text, math.exp(min(segment.avg_logprob, 0.0)))]
     parts[0] = (parts[0][0].lstrip(), parts[0][1])
+    if segment.channel is not None:
+        parts[0] = (f"[channel {segment.channel}] {parts[0][0]}", parts[0][1])
     shown = "".join(_coloured(visible(text).replace("\n", " "), sure) for text, sure in parts)
     click.echo(shown, color=colour())
 

@@ -26,7 +26,8 @@ from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape
 from akunu.describe.hf_config import resolve_hf
-from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HfModel
+from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS
+from akunu.describe.hf_row import HfModel
 from akunu.describe.rotary import inverse_frequencies, longrope_scale, yarn_scale
 from akunu.describe.sampling import SAMPLING
 from akunu.files.model_files import GgufModel
@@ -34,10 +35,11 @@ from akunu.tokenizer import Tokenizer
 
 __all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_model_type", "plain"]
 
-_BIASES: Final[Mapping[str, tuple[str, ...]]] = {"none": (), "qkv": ("q", "k", "v"), "flag": ()}
-"""The projections that have a bias, by `HfModel.biases` and without `attention_bias`."""
-_ALL_BIASES: Final = ("q", "k", "v", "output")
-_FFN_BIASES: Final = ("gate", "up", "down")
+_BIASES: Final = (
+    *(f"attn_{part}_bias" for part in ("q", "k", "v", "output")),
+    *(f"ffn_{part}_bias" for part in ("gate", "up", "down")),
+)
+"""The biases of projections, by their canonical names."""
 
 
 def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
@@ -56,23 +58,31 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
             f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "
             f"folders are made of {', '.join(sorted({row.arch for row in HF_MODELS.values()}))}"
         )
-    biases = tuple(part for part in _ALL_BIASES if f"layers.0.attn_{part}_bias" in spec.tensors)
-    ffn = [part for part in _FFN_BIASES if f"layers.0.ffn_{part}_bias" in spec.tensors]
     # A Llama's width has to be a multiple of its heads, for Transformers 5; a Mistral's need not be.
-    uneven = config.dim % config.n_heads != 0 and not biases and not ffn
+    uneven = config.dim % config.n_heads != 0 and not any(f"layers.0.{b}" in spec.tensors for b in _BIASES)
     windows = set(config.layer_window)
-    windowed = "layers" if len(windows) > 1 else "all" if any(windows) or uneven else "none"
-    name, row = next((pair for pair in rows if pair[1].windowed == windowed), rows[0])
-    if biases != _BIASES[row.biases] and (biases != _ALL_BIASES or row.biases != "flag"):
-        raise UnsupportedError(
-            f"attention has biases for {', '.join(biases) or 'nothing'}, which no {name} model of Hugging "
-            "Face's has"
-        )
-    if ffn and (len(ffn) < len(_FFN_BIASES) or not row.ffn_biases):
-        raise UnsupportedError(
-            f"the feed-forward has biases for {', '.join(ffn)}, which no {name} model of Hugging Face's has"
-        )
+    windowed = ("layers", "period") if len(windows) > 1 else ("all",) if any(windows) or uneven else ("none",)
+    name, row = next((pair for pair in rows if pair[1].windowed in windowed), rows[0])
+    _bias_flags(name, row, spec)
     return name, row
+
+
+def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
+    """What the configuration says of biases; raises where its class has others."""
+    known = {part for rule in ARCHITECTURES[row.arch].rules for part, _ in rule.parts}
+    flags: dict[str, bool] = {}
+    for bias in _BIASES:
+        has, (key, _) = f"layers.0.{bias}" in spec.tensors, row.bias_key(bias)
+        always = row.biases == "qkv" and bias in _BIASES[:3]
+        wanted = always if always or not key else flags.get(key, has)
+        if has != wanted and (has or bias in known):
+            raise UnsupportedError(
+                f"{bias}: {'found' if has else 'absent'}, and no {name} model of Hugging Face's "
+                f"{'has it' if has else 'is without it'}"
+            )
+        if key and bias in known:
+            flags[key] = has
+    return flags
 
 
 def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
@@ -89,10 +99,20 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "hidden_activation": activation,
         "tie_word_embeddings": "output" not in spec.tensors,
     }
-    if row.biases == "flag":
-        found["attention_bias"] = "layers.0.attn_q_bias" in spec.tensors
-    if row.ffn_biases:
-        found["mlp_bias"] = "layers.0.ffn_gate_bias" in spec.tensors
+    found |= _bias_flags(name, row, spec)
+    scales = {
+        "embedding_scale": config.embedding_scale,
+        "residual_scale": config.residual_scale,
+        "attn_scale": config.attn_scale,
+        "logit_scale": config.logit_scale,
+        "logit_divisor": 1 / config.logit_scale,
+    }
+    found |= {CONFIG_KEYS[f].hf[0]: plain(value) for f, value in scales.items() if f in row.defaults}
+    if config.layer_norm:
+        eps = found.pop("rms_norm_eps")
+        found |= {key: eps for key in ("layer_norm_eps", "norm_epsilon")}
+    if ARCHITECTURES[config.arch].rotated == "period":
+        found["no_rope_layers"] = [int(rope is not None) for rope in config.layer_rope]
     for field in ("attn_softcap", "final_softcap"):
         if field in row.defaults:
             found[CONFIG_KEYS[field].hf[0]] = plain(getattr(config, field)) or None
@@ -183,7 +203,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
     found: dict[str, object] = {"rope_theta": plain(theta)}
     if "rope_share" in row.defaults:
         found["partial_rotary_factor"] = config.rope_dim / config.head_dim
-    if len(config.rope_sets) > 1:
+    own = {rope for rope in config.layer_rope if rope is not None}
+    if len(own) > 1 and not ARCHITECTURES[config.arch].plain_local_rope:
         found["rope_local_base_freq"] = plain(numbers.real("local_rope_theta"))
     divisors = {
         tensor.name: np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4").astype(np.float64)
@@ -214,6 +235,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
         }
         if not close(config.rope_sets[0].scale, yarn_scale(factor)):
             scaling["attention_factor"] = plain(config.rope_sets[0].scale)
+        if config.rope_sets[-1].temperature_length:
+            scaling["llama_4_scaling_beta"] = plain(config.rope_sets[-1].temperature)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
     return found | {"rope_scaling": scaling or None}

@@ -140,14 +140,15 @@ def _float_dtype(source: Source, ref: TensorRef) -> str:
 def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
     spec = model.spec()
     vectors = spec.config.encoder is not None
-    added = 0.0 if spec.config.arch in ENCODERS else folder_model_type(spec)[1].norm_add
+    row = None if spec.config.arch in ENCODERS else folder_model_type(spec)[1]
+    added = row.norm_add if row else 0.0
     exact = _exact(spec)
     if not dtype:  # as the file has them; what was quantised came mostly from BF16
         matrices = {t.dtype for t in model.files.tensors if len(t.shape) == 2 and t.name not in exact}
         dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
     tensors: dict[str, PlannedTensor] = {}
     for rule, layer, ref, shape in model_tensors(spec):
-        heads = rotated_heads(rule, spec)
+        heads = rotated_heads(rule, spec, row.rope_style) if row else 0
         order = np.argsort(adjacent_pairs(shape[0], heads)) if heads else None
         if vectors:
             name = tensor_name(spec, rule, layer)

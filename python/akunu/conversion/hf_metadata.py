@@ -79,8 +79,17 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     found: dict[str, object] = {}
     wide = config.n_layers in arch.wide_scale_layers
     usual = (config.dim / config.n_heads if wide else config.head_dim) ** -0.5
-    if not math.isclose(config.attn_scale, usual, rel_tol=1e-6):
+    if not math.isclose(config.attn_scale, usual, rel_tol=1e-6) or "attn_scale" in arch.scales:
         found["attention.scale"] = config.attn_scale
+    scales = {
+        "embedding_scale": config.embedding_scale,
+        "residual_scale": config.residual_scale,
+        "logit_scale": config.logit_scale,
+        "logit_divisor": 1 / config.logit_scale,
+    }
+    found |= {CONFIG_KEYS[field].suffixes[0]: scales[field] for field in arch.scales if field in scales}
+    if arch.rope_switch and not any(rope is not None for rope in config.layer_rope):
+        found["rope.scaling.finetuned"] = False
     for field, key in (("attn_softcap", "attn_logit"), ("final_softcap", "final_logit")):
         cap = float(getattr(config, field))
         if cap or field in arch.defaults:
@@ -96,24 +105,31 @@ def _attention(config: ModelConfig) -> dict[str, object]:
 
 
 def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, object], Tensors]:
+    arch = ARCHITECTURES[config.arch]
     kind, numbers = rotary_parameters(hf)
     theta = numbers.real("rope_theta")
     found: dict[str, object] = {"rope.dimension_count": config.rope_dim, "rope.freq_base": theta}
-    if len(config.rope_sets) > 1:
+    temperature = config.rope_sets[-1]  # of queries, where there is one
+    if len({rope for rope in config.layer_rope if rope is not None}) > 1 and not arch.plain_local_rope:
         found["rope.freq_base_swa"] = rotary_parameters(hf, local=True)[1].real("rope_theta")
+    if temperature.temperature_length:
+        found["attention.temperature_scale"] = temperature.temperature
+        found["attention.temperature_length"] = temperature.temperature_length
     tensors: Tensors = {}
     if kind in ("linear", "yarn"):
         found["rope.scaling.type"] = kind
         found["rope.scaling.factor"] = numbers.real("rope_factor")
     key = "rope.scaling.original_context_length"
-    if kind in ("yarn", "longrope") or key in ARCHITECTURES[config.arch].required_keys:
+    if kind in ("yarn", "longrope") or key in arch.required_keys:
         found[key] = numbers.integer("rope_original_context", default=config.context_length)
     if kind == "yarn":
         if numbers.get("truncate") is False:
             raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
-        found["rope.scaling.attn_factor"] = config.rope_sets[0].scale / yarn_scale(
-            numbers.real("rope_factor")
-        )
+        usual = yarn_scale(numbers.real("rope_factor"))
+        if "temperature" in arch.scales and (weight := numbers.real("yarn_mscale_all")):
+            found["rope.scaling.yarn_log_multiplier"] = weight
+            usual /= yarn_scale(numbers.real("rope_factor"), weight)
+        found["rope.scaling.attn_factor"] = config.rope_sets[0].scale / usual
         found["rope.scaling.yarn_beta_fast"] = numbers.real("yarn_beta_fast")
         found["rope.scaling.yarn_beta_slow"] = numbers.real("yarn_beta_slow")
     if kind == "longrope":

@@ -20,7 +20,7 @@ from akunu.describe.config_keys import ROPE_TENSORS
 from akunu.describe.file_tensors import Shape, matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
 from akunu.describe.tensor_map import TensorRef
-from akunu.describe.tensor_rules import TensorRule
+from akunu.describe.tensor_rules import RopeStyle, TensorRule
 from akunu.files.folder import ModelFolder
 from akunu.files.gguf_bytes import stored_metadata
 from akunu.files.importance import ImportanceMatrix
@@ -138,10 +138,13 @@ def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
     return len(pair.between), min(max(config.kinds, 1), 2 if pair.first_kind is not None else 1)
 
 
-def rotated_heads(rule: TensorRule, spec: ModelSpec) -> int:
-    """How many heads have rows in a tensor whose order says what rotates together; 0: it says nothing."""
+def rotated_heads(rule: TensorRule, spec: ModelSpec, folder_style: RopeStyle) -> int:
+    """How many heads have rows in a tensor whose order is another in a folder; 0: it is the same.
+
+    `folder_style`: which elements of a head rotate together there.
+    """
     row = ARCHITECTURES.get(spec.config.arch)  # encoders have none
-    if row is None or row.rope_style != "interleaved":
+    if row is None or row.rope_style != "interleaved" or folder_style != "half":
         return 0
     heads = {"attn_q": spec.config.n_heads, "attn_k": spec.config.n_kv_heads}
     return heads.get(rule.parts[0][0].removesuffix("_bias"), 0)
@@ -170,7 +173,7 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
                 f"tensor {ref.source}: llama.cpp knows no such tensor of a {config.arch} model; "
                 "convert to a folder (--type mlx-…)"
             )
-        heads = rotated_heads(rule, spec) if config.rope_style == "half" else 0
+        heads = rotated_heads(rule, spec, config.rope_style)
         order = adjacent_pairs(shape[0], heads) if heads else None
         name = rule.source.replace("{n}", str(layer))
         tensors.append(PlannedTensor(name, shape, "f32", ref, order, ref.add))

@@ -40,6 +40,10 @@ class RopeSet:
         Radians per position, float32 [rotated elements of a head / 2], scaling applied.
     scale
         Factor on cos and sin (YaRN's and LongRoPE's attention factor), 1 for the rest.
+    temperature, temperature_length
+        cos and sin are also multiplied by 1 + temperature * log(1 + position // temperature_length); a length
+        of 0: they are not. A set of all elements of a head makes so the scale of queries grow with their
+        position (Llama 4, Ministral 3).
     style
         Which elements of a head rotate together.
     """
@@ -47,6 +51,8 @@ class RopeSet:
     inv_freq: npt.NDArray[np.float32]
     scale: float
     style: RopeStyle
+    temperature: float = 0.0
+    temperature_length: int = 0
 
     @property
     def dim(self) -> int:
@@ -67,12 +73,16 @@ class Attention:
         (p - w, p + w).
     rope
         Index of its set in `ModelConfig.rope_sets`; None: heads are not rotated.
+    q_rope
+        The set of q, where it is another than that of k.
     softcap
         Scores become `cap * tanh(score / cap)`; 0 = no cap.
     bidirectional
         A query also sees the keys after it.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
+    norms_after_rope
+        These norms are of rotated heads.
     norm_eps
         Epsilon of these norms; None: the model's.
     kv_owner
@@ -85,9 +95,11 @@ class Attention:
     scale: float
     window: int = 0
     rope: int | None = None
+    q_rope: int | None = None
     softcap: float = 0.0
     bidirectional: bool = False
     norms_whole_rows: bool = False
+    norms_after_rope: bool = False
     norm_eps: float | None = None
     kv_owner: int | None = None
     kind: Literal["attention"] = "attention"
@@ -111,10 +123,14 @@ class CrossAttention:
 
 @dataclass(frozen=True)
 class FeedForward:
-    """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`."""
+    """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`.
+
+    A `parallel` one reads what the attention block before it has read, and has no norm of its own.
+    """
 
     dim: int
     activation: Activation
+    parallel: bool = False
     kind: Literal["feed_forward"] = "feed_forward"
 
 

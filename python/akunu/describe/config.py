@@ -12,13 +12,13 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES, with_fused_qkv
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import (
     Attention,
     Block,
@@ -49,6 +49,8 @@ from akunu.describe.config_numbers import (
     shown,
 )
 from akunu.describe.expert_rules import stored_rules
+from akunu.describe.known_missing import why_missing
+from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
@@ -84,6 +86,7 @@ __all__ = [
     "local_layers_of",
     "model_config",
     "resolve",
+    "rotated_layers",
     "vocabulary_size",
 ]
 
@@ -147,6 +150,12 @@ class ModelConfig:
         Logits become `cap * tanh(logit / cap)`; 0 = no cap.
     embedding_scale
         Factor on the embedding.
+    residual_scale
+        Factor on what each block adds to the residual stream.
+    logit_scale
+        Factor on the logits, ahead of the cap.
+    branch_norm_eps
+        Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
     positions, kinds
@@ -165,6 +174,9 @@ class ModelConfig:
     embedding_scale: float
     rope_sets: tuple[RopeSet, ...]
     blocks: tuple[Block, ...]
+    residual_scale: float = 1.0
+    logit_scale: float = 1.0
+    branch_norm_eps: float | None = None
     layer_norm: bool = False
     positions: int = 0
     kinds: int = 0
@@ -296,7 +308,9 @@ def model_config(
     layer_window: tuple[int, ...],
     attn_scale: float,
     kinds: Sequence[LayerKind],
-    embedding_scale: float = 1.0,
+    decoder: Architecture | None = None,
+    rotated: Sequence[bool] = (),
+    temperature: tuple[float, int] = (0.0, 0),
     bidirectional: bool = False,
     delta_net: DeltaNet | None = None,
     router: ExpertRouter | None = None,
@@ -307,15 +321,28 @@ def model_config(
 
     `rotary` has a set of frequencies, float64 [rotated elements of a head / 2], and the factor on their cos
     and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
+    `decoder` is the row of a model that samples tokens; `rotated` says whose heads are rotated, where not all
+    layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0.
     """
     frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
     for values in frequencies:
         values.flags.writeable = False
     softcap = numbers.real("attn_softcap")
+    sets = [
+        RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
+    ]
+    n_sets = len(sets)
+    weight, length = temperature
+    if length:  # those of queries
+        sets += [
+            dataclasses.replace(rope, temperature=weight, temperature_length=length) for rope in tuple(sets)
+        ]
 
     def attention(n: int) -> Attention:
         window = layer_window[n]
-        rope = int(len(rotary) > 1 and window > 0) if rotary else None
+        rope = int(n_sets > 1 and window > 0) if rotary else None
+        if rotated and not rotated[n]:
+            rope = None
         return Attention(
             n_heads=sizes.n_heads[n],
             n_kv_heads=sizes.n_kv_heads[n],
@@ -323,13 +350,15 @@ def model_config(
             scale=attn_scale,
             window=window,
             rope=rope,
+            q_rope=n_sets + rope if length and rope is not None else None,
             softcap=softcap,
             bidirectional=bidirectional,
             norms_whole_rows=norms_whole_rows,
+            norms_after_rope=decoder is not None and decoder.norms_after_rope,
         )
 
     def feed_forward(n: int) -> FeedForward:
-        return FeedForward(sizes.ffn_dim[n], activation)
+        return FeedForward(sizes.ffn_dim[n], activation, decoder is not None and decoder.parallel)
 
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
@@ -362,12 +391,37 @@ def model_config(
         context_length=numbers.integer("context_length"),
         norm_eps=numbers.real("norm_eps"),
         final_softcap=numbers.real("final_softcap"),
-        embedding_scale=embedding_scale,
-        rope_sets=tuple(
-            RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
-        ),
+        embedding_scale=_embedding_scale(decoder, sizes.dim, numbers),
+        residual_scale=_scale(decoder, numbers, "residual_scale"),
+        logit_scale=_logit_scale(decoder, numbers),
+        layer_norm=decoder is not None and decoder.layer_norm,
+        rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
     )
+
+
+def _scale(decoder: Architecture | None, numbers: Numbers, field: str) -> float:
+    """One of the scales that few models have; 1 for the rest."""
+    return numbers.real(field) if decoder is not None and field in decoder.scales else 1.0
+
+
+def _embedding_scale(decoder: Architecture | None, dim: int, numbers: Numbers) -> float:
+    if decoder is not None and decoder.scale_embedding:
+        return math.sqrt(dim)
+    return _scale(decoder, numbers, "embedding_scale")
+
+
+def _logit_scale(decoder: Architecture | None, numbers: Numbers) -> float:
+    return _scale(decoder, numbers, "logit_scale") / _scale(decoder, numbers, "logit_divisor")
+
+
+def rotated_layers(arch: Architecture, layer_window: Sequence[int]) -> list[bool]:
+    """Whose heads are rotated, as the architecture says."""
+    if arch.rotated == "period":
+        return [(n + 1) % arch.unrotated_period != 0 for n in range(len(layer_window))]
+    if arch.rotated == "windowed" and any(layer_window):
+        return [window > 0 for window in layer_window]
+    return [True] * len(layer_window)
 
 
 def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = ()) -> ModelSpec:
@@ -400,6 +454,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
+    scales = arch.scales + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
+    known = (*known, *(suffix for field in scales for suffix in CONFIG_KEYS[field].suffixes))
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors = by_name(gguf.tensors)
 
@@ -440,13 +496,24 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
     )
     wide = n_layers in arch.wide_scale_layers
+    rotated = rotated_layers(arch, layer_window)
+    if arch.rope_switch and meta.suffixed("rope.scaling.finetuned") is False:
+        rotated = [False] * n_layers
     config = model_config(
         arch.name,
         sizes,
         meta,
         vocab_size=vocab_size,
         rope_style=arch.rope_style,
-        rotary=gguf_rotary(gguf, meta, tensors, head_dim, context, windowed=any(layer_window)),
+        rotary=gguf_rotary(
+            gguf,
+            meta,
+            tensors,
+            head_dim,
+            context,
+            windowed=any(layer_window),
+            plain_local=arch.plain_local_rope,
+        ),
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
@@ -454,10 +521,20 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         router=gguf_router(arch, meta, meta.suffixes),
         norms_whole_rows=arch.norms_whole_rows,
         gate=arch.gate,
-        embedding_scale=math.sqrt(dim) if arch.scale_embedding else 1.0,
+        decoder=arch,
+        rotated=rotated,
+        temperature=_temperature(arch, meta),
         delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
     )
     return ModelSpec(config, refs)
+
+
+def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
+    """The temperature of queries, and its length: by default the first context."""
+    if "temperature" not in arch.scales or not meta.has("temperature"):
+        return 0.0, 0
+    first = meta.integer("rope_original_context", default=meta.integer("context_length"))
+    return meta.real("temperature"), meta.integer("temperature_length", default=first)
 
 
 def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
@@ -484,6 +561,10 @@ def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes |
 def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
     """The mixer of those sizes."""
     return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
+
+
+_TEMPERATURE_KEYS: Final = ("temperature_length", "yarn_log_multiplier")
+"""Fields of models whose queries have a temperature."""
 
 
 class GgufNumbers(Numbers):
@@ -570,7 +651,8 @@ def _architecture(metadata: Mapping[str, object]) -> Architecture:
     row = ARCHITECTURES.get(name) if isinstance(name, str) else None
     if row is None:
         raise UnsupportedError(
-            f"general.architecture: found {shown(name)}; supported are {', '.join(sorted(ARCHITECTURES))}"
+            f"general.architecture: found {shown(name)}{why_missing(name)}; "
+            f"supported are {', '.join(sorted(ARCHITECTURES))}"
         )
     return row
 
@@ -625,8 +707,11 @@ def gguf_rotary(
     context: int | None,
     *,
     windowed: bool,
+    plain_local: bool = False,
 ) -> list[tuple[npt.NDArray[np.float64], float]]:
-    """What `model_config` takes as `rotary`; `windowed`: some layers have a window."""
+    """What `model_config` takes as `rotary`; `windowed`: some layers have a window, and are not scaled where
+    `plain_local`.
+    """
     rope_dim = meta.integer("rope_dim", default=head_dim)
     if rope_dim % 2 or rope_dim > head_dim:
         raise ModelFileError(
@@ -638,7 +723,9 @@ def gguf_rotary(
     # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
     if meta.has("local_rope_theta") and windowed:
         local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
-        sets.append((local, meta.real("rope_attn_factor")))
+        sets.append((local, 1.0 if plain_local else meta.real("rope_attn_factor")))
+    elif plain_local and windowed:
+        sets.append((inverse_frequencies(meta.real("rope_theta"), rope_dim), 1.0))
     return sets
 
 
@@ -685,6 +772,8 @@ def _rotary(
             beta_slow=meta.real("yarn_beta_slow"),
         )
         usual = yarn_scale(factor)
+        if meta.has("yarn_log_multiplier"):
+            usual /= yarn_scale(factor, meta.real("yarn_log_multiplier"))
         unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
         scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
     return inv_freq, scale

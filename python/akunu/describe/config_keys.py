@@ -15,6 +15,7 @@ __all__ = [
     "NEUTRAL_VALUES",
     "REFUSED_PREFIXES",
     "ROPE_TENSORS",
+    "SCALES",
     "SOFT_CAPS",
     "YARN_UNSET",
     "ZERO_IF_UNSET",
@@ -118,9 +119,20 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             float,
             1e-13,
             0.1,
-            hf=("rms_norm_eps", "layer_norm_eps", "norm_eps", "layer_norm_epsilon"),
+            hf=("rms_norm_eps", "layer_norm_eps", "norm_eps", "layer_norm_epsilon", "norm_epsilon"),
         ),
-        "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3),
+        "attn_scale": ConfigKey(("attention.scale",), float, 1e-6, 1e3, hf=("attention_multiplier",)),
+        "embedding_scale": ConfigKey(
+            ("embedding_scale",), float, 1e-6, 1e6, 1.0, hf=("embedding_multiplier",)
+        ),
+        "residual_scale": ConfigKey(("residual_scale",), float, 1e-3, 1e3, 1.0, hf=("residual_multiplier",)),
+        "logit_scale": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logit_scale",)),
+        "logit_divisor": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logits_scaling",)),
+        # Of queries, by position.
+        "temperature": ConfigKey(
+            ("attention.temperature_scale",), float, 0.0, 1e3, hf=("llama_4_scaling_beta",)
+        ),
+        "temperature_length": ConfigKey(("attention.temperature_length",), int, 1, (1 << 31) - 1),
         "attn_softcap": ConfigKey(
             ("attn_logit_softcapping",), float, 0.0, 1e6, 0.0, hf=("attn_logit_softcapping",)
         ),
@@ -163,6 +175,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "yarn_beta_slow": ConfigKey(
             ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
         ),
+        "yarn_log_multiplier": ConfigKey(("rope.scaling.yarn_log_multiplier",), float, 0.0, 1e3),
         # Of gated delta nets.
         "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
         "delta_value_heads": ConfigKey(
@@ -191,6 +204,8 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "rope_share": ConfigKey((), float, 1e-3, 1.0, 1.0, hf=("partial_rotary_factor",)),
         "rope_low_freq": ConfigKey((), float, 1e-3, 1e6, hf=("low_freq_factor",)),
         "rope_high_freq": ConfigKey((), float, 1e-3, 1e6, hf=("high_freq_factor",)),
+        "rope_alpha": ConfigKey((), float, 1e-3, 1e9, hf=("alpha",)),
+        "unrotated_period": ConfigKey((), int, 1, 4096, 4, hf=("no_rope_layer_interval",)),
         "yarn_mscale": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale",)),
         "yarn_mscale_all": ConfigKey((), float, 0.0, 1e3, 0.0, hf=("mscale_all_dim",)),
     }
@@ -236,12 +251,21 @@ REFUSED_PREFIXES: Final = ("ssm.", "wkv.", "kda.", "altup.", "shortconv.", "atte
 """Keys that only another kind of model has: state-space, linear-attention and so on. llama.cpp writes all of
 them when it saves a model, with sizes of 0."""
 
-ZERO_IF_UNSET: Final = ("expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context")
+ZERO_IF_UNSET: Final = (
+    "expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context", "embedding_scale",
+    "residual_scale", "logit_scale", "logit_divisor", "temperature", "temperature_length",
+    "yarn_log_multiplier",
+)  # fmt: skip
 """Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
 
 ROPE_TENSORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 """Divisors of the rotary frequencies, F32 [rope_dim/2]: Llama 3's, and LongRoPE's two sets. For every row."""
 
+
+SCALES: Final = (
+    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor", "temperature",
+)  # fmt: skip
+"""Fields of `CONFIG_KEYS` that scale what few models scale."""
 
 SOFT_CAPS: Final = ("attn_softcap", "final_softcap")
 """The fields of `CONFIG_KEYS` that cap attention's scores and logits."""

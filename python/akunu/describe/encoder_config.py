@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES, with_fused_qkv
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, Block
 from akunu.describe.config import (
     EncoderConfig,
@@ -33,6 +33,7 @@ from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
 from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
+from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import inverse_frequencies
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, by_name, map_tensors, rows_of

@@ -7,7 +7,6 @@ configuration and model classes, `modeling_rope_utils.py`), against which tests/
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -23,11 +22,15 @@ from akunu.describe.config import (
     delta_sizes_of,
     local_by_period,
     model_config,
+    rotated_layers,
 )
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.expert_rules import stored_rules
-from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL, HfModel
+from akunu.describe.hf_dense_models import HF_WRAPPERS
+from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL
+from akunu.describe.hf_row import HfModel
+from akunu.describe.known_missing import why_missing
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import (
     DIVISORS,
@@ -65,7 +68,7 @@ _NEUTRAL_IF_ONE: Final = ("routed_scaling_factor", "n_group")
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _LINEAR = "linear_attention"
-_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope")
+_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope", "mrope")
 
 
 def resolve_hf(
@@ -99,7 +102,7 @@ def resolve_hf(
         A key or a tensor is missing, has another type or shape, or is out of range.
     """
     model_type, row = _row(config)
-    config = _text_config(config)
+    config = _with_rope(_text_config(config), row)
     arch = ARCHITECTURES[row.arch]
     refuse_unknown_features(config, HF_NEUTRAL)
     _refuse_foreign_numbers(config, row, model_type)
@@ -120,7 +123,14 @@ def resolve_hf(
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
-    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context or context_length)
+    rope = HfRotary(
+        config,
+        numbers,
+        sizes.head_dim,
+        context_length,
+        context or context_length,
+        plain_local=arch.plain_local_rope,
+    )
     rotary = [rope.frequencies(_FULL)]
     frequencies = rotary[0][0]
     if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
@@ -140,19 +150,46 @@ def resolve_hf(
         sizes,
         numbers,
         vocab_size=refs["token_embedding"].n_rows,
-        rope_style="half",
+        rope_style=row.rope_style,
         rotary=rotary,
         activation=arch.activation,
         layer_window=layer_window,
-        attn_scale=numbers.real("query_scalar", default=sizes.head_dim) ** -0.5,
+        attn_scale=_attn_scale(numbers, row, sizes.head_dim),
         kinds=kinds,
         router=hf_router(arch, numbers, _renormalise(config, row)),
         gate=hf_gate(arch, numbers),
         norms_whole_rows=arch.norms_whole_rows,
-        embedding_scale=math.sqrt(sizes.dim) if arch.scale_embedding else 1.0,
+        decoder=arch,
+        rotated=_rotated(config, numbers, arch, layer_window),
+        temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
         delta_net=delta_net_of(delta, grouped=True),
     )
     return ModelSpec(model, refs)
+
+
+def _attn_scale(numbers: HfNumbers, row: HfModel, head_dim: int) -> float:
+    if "attn_scale" in row.defaults:
+        return numbers.real("attn_scale")
+    return float(numbers.real("query_scalar", default=head_dim) ** -0.5)
+
+
+def _rotated(
+    config: Mapping[str, object], numbers: HfNumbers, arch: Architecture, layer_window: Sequence[int]
+) -> list[bool]:
+    """Whose heads are rotated: as the configuration says of each layer, or by its period, or as usual."""
+    n_layers = len(layer_window)
+    if arch.rotated != "period":
+        return rotated_layers(arch, layer_window)
+    flags = config.get("no_rope_layers")  # which, whatever its name, are those that are rotated
+    if flags is None:
+        period = numbers.integer("unrotated_period")
+        return [(n + 1) % period != 0 for n in range(n_layers)]
+    if not isinstance(flags, list) or len(flags) != n_layers or any(flag not in (0, 1) for flag in flags):
+        raise ModelFileError(
+            f"config.json: no_rope_layers: found {shown(flags)}, expected 0 or 1 for each of the "
+            f"{n_layers} layers"
+        )
+    return [bool(flag) for flag in flags]
 
 
 def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> tuple[str, Numbers]:
@@ -161,11 +198,12 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     `local`: those of the windowed layers.
     """
     model_type, row = _row(config)
-    config = _text_config(config)
+    config = _with_rope(_text_config(config), row)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     context_length = numbers.integer("context_length")
-    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context_length)
+    plain_local = ARCHITECTURES[row.arch].plain_local_rope
+    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context_length, plain_local=plain_local)
     parameters, kind = rope.read(_SLIDING if local else _FULL)
     return kind, parameters
 
@@ -202,12 +240,19 @@ def _row(config: Mapping[str, object]) -> tuple[str, HfModel]:
     name = config.get("model_type")
     if name is None:
         raise ModelFileError("config.json: model_type is missing; this is not the configuration of a model")
+    text = config.get("text_config")
+    beside = HF_WRAPPERS.get(name) if isinstance(name, str) else None
+    if beside is not None and isinstance(text, Mapping):
+        name = text.get("model_type")
     row = HF_MODELS.get(name) if isinstance(name, str) else None
+    if row is not None and beside is not None:
+        row = dataclasses.replace(row, left_out={**row.left_out, **beside})
     if row is None:
         from akunu.describe.encoder_rows import HF_ENCODERS
 
         raise UnsupportedError(
-            f"config.json: model_type: found {shown(name)}; supported are {', '.join(sorted(HF_MODELS))}, "
+            f"config.json: model_type: found {shown(name)}{why_missing(name)}; supported are "
+            f"{', '.join(sorted(HF_MODELS))}, "
             f"and of models that make vectors {', '.join(sorted(HF_ENCODERS))}"
         )
     return str(name), row
@@ -226,6 +271,12 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     # One head of keys for each head of queries.
     nulls = {key: 0 for key in _ZERO_IF_NULL} | {"num_key_value_heads": config.get("num_attention_heads")}
     return {key: nulls.get(key) if value is None else value for key, value in config.items()}
+
+
+def _with_rope(config: Mapping[str, object], row: HfModel) -> Mapping[str, object]:
+    """The configuration, with the rotary parameters of its class where it has none."""
+    absent = config.get("rope_parameters") is None and config.get("rope_scaling") is None
+    return {**config, "rope_parameters": row.rope} if row.rope and absent else config
 
 
 def refuse_unknown_features(config: Mapping[str, object], known: Mapping[str, tuple[object, ...]]) -> None:
@@ -294,10 +345,6 @@ def _map(
             "modules.json, which says how its rows are pooled"
         )
     known = {head} if tied else set()
-    flags = {
-        "attn": "attention_bias" if row.biases == "flag" else "",
-        "ffn": "mlp_bias" if row.ffn_biases else "",
-    }
 
     def named(rules: Sequence[TensorRule]) -> tuple[TensorRule, ...]:
         """The rules by the checkpoint's names, of what the configuration says that it has."""
@@ -309,9 +356,9 @@ def _map(
             name = rule.parts[0][0]
             needed = is_head or not rule.optional
             part = name.partition("_")[0]
-            if name.endswith("_bias") and not needed and part in flags:
-                flag = flags[part]
-                if not flag or not _flag(config, flag):
+            if name.endswith("_bias") and not needed and part in ("attn", "ffn"):
+                flag, default = row.bias_key(name)
+                if not flag or not _flag(config, flag, default=default):
                     names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
                     _refuse_bias([name for name in names if name in tensors], flag, owner)
                     continue
@@ -455,6 +502,8 @@ class HfRotary:
         head_dim: int,
         context_length: int,
         context: int,
+        *,
+        plain_local: bool = False,
     ) -> None:
         self._config = config
         self._numbers = numbers
@@ -470,7 +519,7 @@ class HfRotary:
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
         self._check_scaling(config.get("rope_scaling"))
-        self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta")
+        self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta") or plain_local
 
     def _check_scaling(self, scaling: object) -> None:
         """Raise where the old key says something else than the new one: Transformers would follow either."""
@@ -491,6 +540,14 @@ class HfRotary:
                 f"config.json: rope_scaling: {shown(dict(scaling))}, but rope_parameters, the new name, "
                 f"is {shown(full)}; put what the model needs into rope_parameters and remove rope_scaling"
             )
+
+    def temperature(self) -> tuple[float, int]:
+        """The weight of the temperature of queries, and its length; both 0 where there is none."""
+        rope, _ = self.read(_FULL)
+        if not rope.get("llama_4_scaling_beta"):
+            return 0.0, 0
+        length = rope.integer("rope_original_context", default=self._context_length)
+        return rope.real("temperature"), length
 
     def theta(self, layer: str) -> float:
         """The theta of the layers of one type, of a model that knows no scaling."""
@@ -579,6 +636,12 @@ class HfRotary:
             raise UnsupportedError(
                 f"config.json: {where}rope_type: found {shown(kind)}; supported are {', '.join(_ROPE_TYPES)}"
             )
+        if kind == "dynamic" and self._numbers.has("rope_alpha") and values.get("alpha"):
+            alpha = HfNumbers(values, {}, self._numbers.owner, where).real("rope_alpha")
+            rope_dim = self._head_dim
+            values["rope_theta"] = theta * alpha ** (rope_dim / (rope_dim - 2))
+        if kind == "mrope":  # of text, all its positions are one
+            kind = "default"
         if kind == "dynamic":  # up to the context that the model was trained for, and there is no other here
             kind = "default"
         return HfNumbers(values, {}, self._numbers.owner, where), str(kind)

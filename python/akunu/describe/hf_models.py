@@ -1,8 +1,7 @@
 """What Akunu knows about Hugging Face's model types, as data: which architecture each is, and what differs.
 
 A model type is one row of `HF_MODELS`, by `model_type` of `config.json`. Names of tensors and numbers are in
-the rows of `akunu.describe.architectures`. In all checkpoints of Hugging Face and MLX the halves of a head
-rotate.
+the rows of `akunu.describe.architectures`.
 
 The defaults are those of Transformers' configuration classes, which need not write them into the file.
 """
@@ -11,18 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
+from akunu.describe.hf_dense_models import DENSE_MODELS
+from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
 
-__all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL", "HfModel", "Windowed"]
-
-Windowed = Literal["none", "every", "all", "layers", "later", "period"]
-"""Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none all
-("all" where Transformers' class itself does not read them), those from `max_window_layers` on where
-`use_sliding_window` is set, or all but each n-th."""
+__all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL"]
 
 ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
     {
@@ -30,6 +25,8 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
         "swish": "silu",
         "gelu_pytorch_tanh": "gelu_tanh",
         "gelu_new": "gelu_tanh",
+        "gelu": "gelu",
+        "relu2": "relu2",
     }
 )
 """Values of `hidden_activation` and `hidden_act`."""
@@ -38,6 +35,9 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
         "is_causal": (True,),
+        "qk_layernorm": (False,),
+        "use_parallel_residual": (False,),
+        "use_qk_norm": (False,),
         "is_encoder_decoder": (False,),
         "rope_interleaved": (False,),
         "rope_traditional": (False,),
@@ -48,78 +48,18 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 
 
 HF_SPECIAL: Final = (
-    "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups"
+    "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups",
+    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
-
-
-@dataclass(frozen=True)
-class HfModel:
-    """A row: one value of `model_type`.
-
-    Attributes
-    ----------
-    arch
-        The row of `akunu.describe.architectures.ARCHITECTURES`.
-    windowed
-        See the type.
-    defaults
-        By field of `CONFIG_KEYS`. A field of `HF_SPECIAL` is here where the class has it.
-    tied
-        Whether the output head is the embedding where `tie_word_embeddings` is absent.
-    norm_add
-        What is added to the weights of every norm.
-    period
-        For `windowed="period"`: every n-th layer is a full one.
-    activations
-        Names that mean the architecture's activation here, besides those of `ACTIVATIONS`.
-    ignored
-        Name patterns (`fnmatch`) of tensors that a checkpoint may have and that change nothing.
-    model_class
-        Transformers' class, of the model types that folders are written with.
-    biases
-        Which projections of attention have a bias: none, those of Q, K and V, or all where `attention_bias`
-        is set.
-    ffn_biases
-        Those of the feed-forward have one where `mlp_bias` is set.
-    left_out
-        As in `akunu.describe.tensor_rules.Architecture`.
-    plain_norms
-        Ends of the canonical names of norms to whose weights nothing is added.
-    renormalise
-        Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
-        None: as the architecture says, whatever that key is.
-    turned_experts
-        Where the experts of a layer are one tensor, it may be [experts, columns, rows].
-    """
-
-    arch: str
-    windowed: Windowed = "none"
-    defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    tied: bool = False
-    norm_add: float = 0.0
-    period: int = 0
-    activations: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ("*.rotary_emb.inv_freq",)
-    model_class: str = ""
-    biases: Literal["none", "qkv", "flag"] = "none"
-    ffn_biases: bool = False
-    left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    plain_norms: tuple[str, ...] = ()
-    renormalise: bool | None = None
-    turned_experts: bool = False
-
-
-def _defaults(**values: float) -> Mapping[str, float]:
-    return MappingProxyType({"norm_eps": 1e-6} | values)
 
 
 _GEMMA3 = HfModel(
     "gemma3",
     windowed="period",
     period=6,
-    defaults=_defaults(
+    defaults=defaults_of(
         dim=2304, n_layers=26, n_heads=8, n_kv_heads=4, head_dim=256, ffn_dim=9216, context_length=131072,
         window=4096, query_scalar=256, rope_theta=1e6, local_rope_theta=1e4,
     ),
@@ -133,7 +73,7 @@ _GEMMA3 = HfModel(
 _MISTRAL = HfModel(
     "llama",
     windowed="all",
-    defaults=_defaults(n_kv_heads=8, window=4096),
+    defaults=defaults_of(n_kv_heads=8, window=4096),
     model_class="MistralForCausalLM",
 )
 
@@ -144,7 +84,7 @@ _PARTS_LEFT_OUT = MappingProxyType(
 
 _QWEN35 = HfModel(
     "qwen35",
-    defaults=_defaults(
+    defaults=defaults_of(
         dim=4096, n_layers=32, n_heads=16, n_kv_heads=4, head_dim=256, ffn_dim=12288, context_length=32768,
         rope_share=0.25, delta_key_heads=16, delta_value_heads=32, delta_key_dim=128, delta_value_dim=128,
         delta_taps=4,
@@ -157,7 +97,7 @@ _QWEN35 = HfModel(
 _QWEN35_MOE = dataclasses.replace(
     _QWEN35,
     arch="qwen35moe",
-    defaults=_defaults(
+    defaults=defaults_of(
         dim=2048, n_layers=40, n_heads=16, n_kv_heads=2, head_dim=256, context_length=32768, rope_share=0.25,
         delta_key_heads=16, delta_value_heads=32, delta_key_dim=128, delta_value_dim=128, delta_taps=4,
         n_experts=256, experts_used=8, expert_dim=512, shared_dim=512,
@@ -167,7 +107,7 @@ _QWEN35_MOE = dataclasses.replace(
 _QWEN3_MOE = HfModel(
     "qwen3moe",
     windowed="later",
-    defaults=_defaults(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
+    defaults=defaults_of(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
     model_class="Qwen3MoeForCausalLM",
     biases="flag",
     renormalise=False,
@@ -177,7 +117,7 @@ _QWEN3_VL_MOE = dataclasses.replace(
     _QWEN3_MOE,
     arch="qwen3vlmoe",
     windowed="none",
-    defaults=_defaults(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, context_length=128000),
+    defaults=defaults_of(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, context_length=128000),
     tied=True,
     model_class="",
     left_out=_PARTS_LEFT_OUT,
@@ -189,7 +129,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "llama": HfModel(
             "llama",
-            defaults=_defaults(),
+            defaults=defaults_of(),
             model_class="LlamaForCausalLM",
             biases="flag",
             ffn_biases=True,
@@ -200,21 +140,21 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen2": HfModel(
             "qwen2",
             windowed="later",
-            defaults=_defaults(n_kv_heads=32),
+            defaults=defaults_of(n_kv_heads=32),
             model_class="Qwen2ForCausalLM",
             biases="qkv",
         ),
         "qwen3": HfModel(
             "qwen3",
             windowed="later",
-            defaults=_defaults(n_kv_heads=32, head_dim=128),
+            defaults=defaults_of(n_kv_heads=32, head_dim=128),
             model_class="Qwen3ForCausalLM",
             biases="flag",
         ),
         "mixtral": HfModel(
             "llama",
             windowed="all",
-            defaults=_defaults(
+            defaults=defaults_of(
                 norm_eps=1e-5, n_kv_heads=8, rope_theta=1e6, window=0, n_experts=8, experts_used=2
             ),
             model_class="MixtralForCausalLM",
@@ -222,7 +162,9 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen2_moe": HfModel(
             "qwen2moe",
             windowed="later",
-            defaults=_defaults(n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632),
+            defaults=defaults_of(
+                n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632
+            ),
             model_class="Qwen2MoeForCausalLM",
             biases="qkv",
             renormalise=False,
@@ -234,7 +176,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_next": dataclasses.replace(
             _QWEN35_MOE,
             arch="qwen3next",
-            defaults=_defaults(
+            defaults=defaults_of(
                 **{
                     **_QWEN35_MOE.defaults,
                     "n_layers": 48,
@@ -248,7 +190,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "glm4_moe": HfModel(
             "glm4moe",
-            defaults=_defaults(
+            defaults=defaults_of(
                 dim=4096,
                 n_layers=46,
                 n_heads=96,
@@ -273,7 +215,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "minimax_m2": HfModel(
             "minimax-m2",
-            defaults=_defaults(
+            defaults=defaults_of(
                 dim=3072,
                 n_layers=62,
                 n_heads=48,
@@ -293,7 +235,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             "gpt-oss",
             windowed="period",
             period=2,
-            defaults=_defaults(
+            defaults=defaults_of(
                 dim=2880,
                 n_layers=36,
                 n_heads=64,
@@ -312,7 +254,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "gemma": HfModel(
             "gemma",
             model_class="GemmaForCausalLM",
-            defaults=_defaults(n_kv_heads=16, head_dim=256),
+            defaults=defaults_of(n_kv_heads=16, head_dim=256),
             tied=True,
             norm_add=1.0,
             biases="flag",
@@ -323,7 +265,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             model_class="Gemma2ForCausalLM",
             windowed="period",
             period=2,
-            defaults=_defaults(
+            defaults=defaults_of(
                 n_kv_heads=4, head_dim=256, window=4096, query_scalar=256, attn_softcap=50, final_softcap=30
             ),
             tied=True,
@@ -340,13 +282,14 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "phi3": HfModel(
             "phi3",
             windowed="every",
-            defaults=_defaults(norm_eps=1e-5, rope_share=1.0),
+            defaults=defaults_of(norm_eps=1e-5, rope_share=1.0),
             model_class="Phi3ForCausalLM",
         ),
         "qwen3_5": _QWEN35,
         "qwen3_5_text": dataclasses.replace(_QWEN35, model_class="Qwen3_5ForCausalLM"),
         "qwen3_5_moe": _QWEN35_MOE,
         "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
+        **DENSE_MODELS,
     }
 )
 """The rows, by `model_type`."""

@@ -19,6 +19,7 @@ __all__ = [
     "MixerKind",
     "Pooling",
     "RopeStyle",
+    "Rotated",
     "Router",
     "TensorRule",
     "Turned",
@@ -31,11 +32,14 @@ RopeStyle = Literal["interleaved", "half"]
 Pooling = Literal["mean", "cls", "last"]
 """What becomes of a text's rows: their mean, the first, or the last one."""
 
-Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu"]
+Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
 MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
+
+Rotated = Literal["all", "period", "windowed"]
+"""Whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
 """What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
@@ -190,6 +194,21 @@ class Architecture:
     left_out
         Name patterns of tensors that a file may have besides the decoder's, and what they are for. They are
         not loaded, which is warned of.
+    layer_norm
+        Norms are LayerNorm, else RMS.
+    parallel
+        The feed-forward reads what attention reads, and both are added to the same residual stream.
+    norms_after_rope
+        The norms of q and of k are of rotated heads.
+    rotated
+        Whose heads are rotated: those of all layers, of all but each n-th (`unrotated_period`), or of the
+        windowed ones, where there are any.
+    scales
+        The scales that it has, of `SCALES`.
+    plain_local_rope
+        The frequencies of windowed layers are not scaled.
+    rope_switch
+        A file says by `rope.scaling.finetuned` whether heads are rotated at all.
     value_heads_grouped
         In a GGUF file, neighbouring value heads of a delta net share a key head; else those do that are as
         far apart as there are key heads. In a folder they are neighbours.
@@ -218,6 +237,14 @@ class Architecture:
     required_keys: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    layer_norm: bool = False
+    parallel: bool = False
+    norms_after_rope: bool = False
+    rotated: Rotated = "all"
+    unrotated_period: int = 4
+    scales: tuple[str, ...] = ()
+    plain_local_rope: bool = False
+    rope_switch: bool = False
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
     scaling: str = "linear"

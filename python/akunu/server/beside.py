@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
-__all__ = ["LARGE", "Beside"]
+from akunu.server.errors import ApiError
+
+__all__ = ["FORM_SECONDS", "LARGE", "Beside"]
 
 LARGE: Final = 1 << 16
 """Bytes from which on a request, or an answer, is not dealt with in the loop."""
 
+FORM_SECONDS: Final = 30.0
+"""For a form to be compiled, those before it included."""
+
 _LARGE_THREADS: Final = 2
-_CHANGES: Final = 4
+_FORM_THREADS: Final = 2
+_CHANGES: Final = 2
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,6 +35,7 @@ class Beside:
 
     def __init__(self) -> None:
         self._large = ThreadPoolExecutor(_LARGE_THREADS, "akunu-large")
+        self._forms = ThreadPoolExecutor(_FORM_THREADS, "akunu-forms")
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
 
     async def sized(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -42,9 +50,39 @@ class Beside:
             return await asyncio.to_thread(work, *args, **kwargs)
         return await self._run(self._large, functools.partial(work, *args, **kwargs))
 
+    async def form(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which compiles a form. Who waits for too long does not wait on.
+
+        Raises
+        ------
+        ApiError
+            503: it took too long.
+        """
+        try:
+            async with asyncio.timeout(FORM_SECONDS):
+                return await self._run(self._forms, work)
+        except TimeoutError as error:
+            raise ApiError(
+                503, f"the form was not compiled within {FORM_SECONDS:g} s, others before it included",
+                code="busy", retry_after=5,
+            ) from error  # fmt: skip
+
     async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of `work`, which loads, fetches or unloads a model."""
+        """The result of `work`, which loads or unloads a model."""
         return await self._run(self._changes, functools.partial(work, *args, **kwargs))
+
+    async def fetch(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The result of `work`, which may fetch a model: for hours, in a thread that no end waits for."""
+        result: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work(*args, **kwargs))
+            except BaseException as error:
+                result.set_exception(error)
+
+        threading.Thread(target=run, name="akunu-fetch", daemon=True).start()
+        return await asyncio.wrap_future(result)
 
     async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -52,4 +90,5 @@ class Beside:
     def close(self) -> None:
         """End the threads, once what they do is done."""
         self._large.shutdown(cancel_futures=True)
+        self._forms.shutdown(cancel_futures=True)
         self._changes.shutdown(cancel_futures=True)

@@ -59,6 +59,17 @@ class ForeignFields(Fields, kw_only=True):
         "post_sampling_probs": (False,),
         "lora": ([],),
         "cache_prompt": (True, False),  # what is cached changes no text
+        "top_a": (0, 0.0),
+        "tfs": (1, 1.0),
+        "smoothing_factor": (0, 0.0),
+        "n_discard": (0,),
+        "t_max_predict_ms": (0, -1),
+        "image_data": ([],),
+        "bad_words": ([],),
+        "detokenize": (True,),
+        "best_of": (1,),
+        "return_tokens_as_token_ids": (False,),
+        "safe_prompt": (False,),
         "reasoning_format": ("auto", "deepseek"),
     }
 
@@ -75,8 +86,31 @@ class ForeignFields(Fields, kw_only=True):
     guided_choice: list[str] | None = None
     guided_grammar: str | None = None
     json_schema: dict[str, Any] | None = None
+    random_seed: int | None = None
     cache_salt: str | None = None
+    request_id: str | None = None  # a label
+    # Of settings that are off, which another field says.
+    xtc_threshold: Any = None
+    dry_base: Any = None
+    dry_allowed_length: Any = None
+    dry_penalty_last_n: Any = None
+    dry_sequence_breakers: Any = None
+    dynatemp_exponent: Any = None
+    mirostat_tau: Any = None
+    mirostat_eta: Any = None
+    smoothing_curve: Any = None
     # Known, and refused but for what changes nothing.
+    top_a: Any = None
+    tfs: Any = None
+    smoothing_factor: Any = None
+    n_discard: Any = None
+    t_max_predict_ms: Any = None
+    image_data: Any = None
+    bad_words: Any = None
+    detokenize: Any = None
+    best_of: Any = None
+    return_tokens_as_token_ids: Any = None
+    safe_prompt: Any = None
     min_tokens: Any = None
     skip_special_tokens: Any = None
     spaces_between_special_tokens: Any = None
@@ -119,7 +153,8 @@ class ForeignFields(Fields, kw_only=True):
         wanted = self.structured_outputs or StructuredOutputs()
         for name, meant, value in (
             ("max_new_tokens", "max_tokens", self.max_new_tokens),
-            ("n_predict", "max_tokens", self.n_predict),
+            ("n_predict", "max_tokens", None if self.n_predict is None else max(self.n_predict, -1)),
+            ("random_seed", "seed", self.random_seed),
             ("repetition_penalty", "repeat_penalty", self.repetition_penalty),
             ("repeat_last_n", "penalty_window", self.repeat_last_n),
             ("do_sample", "temperature", 0.0 if self.do_sample is False else None),
@@ -133,7 +168,7 @@ class ForeignFields(Fields, kw_only=True):
             ("guided_regex", "regex", self.guided_regex),
             ("guided_choice", "choice", self.guided_choice),
             ("guided_grammar", "grammar", self.guided_grammar),
-            ("json_schema", "schema", self.json_schema),
+            ("json_schema", "schema", self.json_schema or None),
         ):
             if value is None:
                 continue

@@ -20,7 +20,7 @@ from akunu.server.kinds import TEXT, kind_of
 from akunu.server.models import Entry
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response
-from akunu.server.sampling_fields import SamplingFields
+from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server, texts
 
@@ -40,7 +40,7 @@ class NativeRequest(SamplingFields, kw_only=True):
     def options(self) -> dict[str, Any]:
         """Arguments of the generation."""
         options = self.sampling() | {
-            "stop": self.stop or None,
+            "stop": stop_texts(self.stop),
             "grammar": self.grammar or None,
             "max_tokens": self.max_tokens,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 from starlette.requests import Request
@@ -16,6 +16,17 @@ from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
 
 __all__ = ["ModelsQuery", "list_models", "one_model"]
+
+
+_SHOWN: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "presence_penalty",
+    "frequency_penalty",
+)
+"""Values of sampling that a card has, which a request may change."""
 
 
 class ModelsQuery(Fields):
@@ -59,5 +70,7 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         kind = kind_of(entry.model)
         card |= {"context": entry.model.context, "kind": kind.name}
         if kind is TEXT:
+            sampling = entry.loaded.sampling
             card["thinking"] = thinks(entry.loaded)
+            card["sampling"] = {name: getattr(sampling, name) for name in _SHOWN}
     return card

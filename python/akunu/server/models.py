@@ -6,15 +6,18 @@ import asyncio
 import contextlib
 import fnmatch
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from akunu.base.errors import AkunuError, DeviceError, InvalidArgumentError
+from akunu.loading.finding import FoundModel
 from akunu.server.ahead import Ahead, find_model, load_model
+from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared
@@ -23,6 +26,10 @@ from akunu.server.kinds import TEXT, Held, Kind, kind_of
 __all__ = ["Entry", "Registry", "shutting_down"]
 
 _log = logging.getLogger("akunu.server")
+
+
+_LONGEST: Final = 1e9
+"""Seconds: asyncio waits for no infinity."""
 
 
 class Watched(Protocol):
@@ -66,6 +73,11 @@ class Entry:
     generated: int = 0
     measured_at: float = 0.0
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while it is loaded or unloaded."""
+    loading: asyncio.Task[None] | None = None
+    """Loads it, for all who wait for it."""
+    fetching: bool = False
+    """That task waits for its files."""
     calls: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the call that runs, of those that come one at a time."""
 
@@ -108,6 +120,12 @@ class Entry:
         self.tokens_per_second = max(0, generated - self.generated) / (now - self.measured_at)
         self.generated, self.measured_at = generated, now
 
+    def check_unused(self) -> None:
+        """Raises an `ApiError` (409) while requests use it."""
+        if self.users:
+            message = f"model: {self.spec.name} is in use by {self.users} requests"
+            raise ApiError(409, message, param="model", code="model_in_use")
+
     @property
     def loaded(self) -> Any:
         """The model, for one who uses the entry: of the kind that `Registry.use` was asked for."""
@@ -126,6 +144,10 @@ class Registry:
         How many may be loaded at a time, and the bytes of their files together.
     ahead
         The first that is to be loaded, which has begun already.
+    beside
+        Where models are fetched, loaded and unloaded.
+    max_seconds
+        Most time that a request waits for a model, downloads included.
     """
 
     def __init__(
@@ -134,6 +156,8 @@ class Registry:
         max_models: int,
         max_memory: int | None,
         ahead: Ahead | None = None,
+        beside: Beside | None = None,
+        max_seconds: float = math.inf,
     ) -> None:
         self._entries: dict[str, Entry] = {}
         for spec in specs:
@@ -143,6 +167,8 @@ class Registry:
         self._max_models = max_models
         self._max_memory = max_memory
         self._ahead = ahead
+        self._beside = beside or Beside()
+        self._max_seconds = max_seconds
         self._room = asyncio.Lock()
         self._closed = False
         self.ending = False
@@ -188,14 +214,22 @@ class Registry:
         Raises
         ------
         ApiError
-            404: there is no such model; 503: no room for it now; 500 or 503: it cannot be loaded; 400: it
-            is of another kind.
+            404: there is no such model; 503: no room for it now; 500 or 503: it cannot be loaded; 504: that
+            takes too long; 400: it is of another kind.
         """
         entry = self.find(name)
         entry.users += 1
         try:
             try:
-                await self.load(entry)
+                async with asyncio.timeout(min(self._max_seconds, _LONGEST)):
+                    await self.load(entry)
+            except TimeoutError as error:
+                doing = "fetched" if entry.fetching else "loaded"
+                raise ApiError(
+                    504, f"model: {entry.spec.name} is being {doing}, which takes longer than "
+                    f"{self._max_seconds:g} s, the limit of this server; it goes on",
+                    param="model", code="timeout", retry_after=30,
+                ) from error  # fmt: skip
             except (AkunuError, OSError) as error:
                 raise _not_loaded(entry.spec, error) from error
             found = kind_of(entry.loaded)
@@ -229,7 +263,7 @@ class Registry:
             check_shared({entry.spec: entry.unfit for entry in self._entries.values()})
 
     async def load(self, entry: Entry) -> None:
-        """Load a model, if it is not; the first who asks does it, the others wait.
+        """Load a model, if it is not. Who waits for it may go away: it is then there for the next one.
 
         Raises
         ------
@@ -238,36 +272,50 @@ class Registry:
         ApiError
             503: there is no room for it, or the server ends.
         """
+        if entry.model is not None and not entry.changing.locked():
+            return
+        if entry.loading is None or entry.loading.done():
+            entry.loading = asyncio.create_task(self._load(entry))
+            entry.loading.add_done_callback(lambda task: task.cancelled() or task.exception())  # it is known
+        await asyncio.shield(entry.loading)
+
+    async def _load(self, entry: Entry) -> None:
         async with entry.changing:
             if entry.model is not None:
                 return
             if self._closed:
                 raise shutting_down()
-            async with self._room:
-                ahead = self._taken_ahead(entry)
-                began = time.monotonic() if ahead is None else ahead.began
-                # The thread goes on when its request is cancelled: the model is then there for the next one.
-                work = asyncio.ensure_future(self._load(entry, ahead))
-                try:
-                    await asyncio.shield(work)
-                except asyncio.CancelledError:
-                    with contextlib.suppress(Exception):
-                        await work
-                    raise
-                seconds, memory = time.monotonic() - began, entry.loaded.memory
-                _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
+            ahead = self._taken_ahead(entry)
+            began = time.monotonic() if ahead is None else ahead.began
+            if ahead is not None:
+                loaded = await asyncio.wrap_future(ahead.loaded)
+            else:
+                found = await self._fetched(entry)  # others may be loaded meanwhile
+                async with self._room:
+                    await self._make_room(entry)
+                    loaded = await self._beside.change(load_model, entry.spec, found)
+            if self._closed:
+                await self._beside.change(loaded.model.close)
+                raise shutting_down()
+            entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
+            entry.was_loaded, entry.forms_prepared = True, False
+            entry.used_at = time.monotonic()
+            seconds, memory = time.monotonic() - began, entry.loaded.memory
+            _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
 
-    async def _load(self, entry: Entry, ahead: Ahead | None) -> None:
-        if ahead is not None:
-            loaded = await asyncio.wrap_future(ahead.loaded)
-        else:
-            found = await asyncio.to_thread(find_model, entry.spec)
-            entry.bytes = await asyncio.to_thread(lambda: found.bytes)
-            await self._make_room(entry)
-            loaded = await asyncio.to_thread(load_model, entry.spec, found)
-        entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
-        entry.was_loaded, entry.forms_prepared = True, False
-        entry.used_at = time.monotonic()
+    async def _fetched(self, entry: Entry) -> FoundModel:
+        """The files of a model, here."""
+
+        def fetch() -> tuple[FoundModel, int]:
+            found = find_model(entry.spec)
+            return found, found.bytes  # which fetches them
+
+        entry.fetching = True
+        try:
+            found, entry.bytes = await self._beside.fetch(fetch)
+        finally:
+            entry.fetching = False
+        return found
 
     def _taken_ahead(self, entry: Entry) -> Ahead | None:
         """What has begun of a load, once."""
@@ -307,7 +355,8 @@ class Registry:
                     503, f"model: no room for {entry.spec.name} while {busy} in use", param="model",
                     code="no_room", retry_after=10,
                 )  # fmt: skip
-            await self.unload(min(idle, key=lambda e: e.used_at))
+            with contextlib.suppress(ApiError):  # it is in use again
+                await self.unload(min(idle, key=lambda e: e.used_at))
 
     async def unload(self, entry: Entry) -> bool:
         """Free a model's memory; False when it was not loaded. What runs on it ends first.
@@ -317,23 +366,24 @@ class Registry:
         ApiError
             409: requests use it.
         """
-        if entry.users:
-            message = f"model: {entry.spec.name} is in use by {entry.users} requests"
-            raise ApiError(409, message, param="model", code="model_in_use")
-        if entry.model is None:
-            return False
-        entry.earlier = entry.totals()
-        model, entry.model = entry.model, None
-        await asyncio.to_thread(model.close)
-        _log.info("unloaded %s", entry.spec.name)
-        return True
+        entry.check_unused()
+        async with entry.changing:
+            entry.check_unused()
+            if entry.model is None:
+                return False
+            entry.earlier = entry.totals()
+            model, entry.model = entry.model, None
+            await self._beside.change(model.close)
+            _log.info("unloaded %s", entry.spec.name)
+            return True
 
     async def unload_idle(self, seconds: float) -> None:
         """Unload what was not used for so long, or for as long as a client has said."""
         for entry in list(self._entries.values()):
             limit = seconds if entry.keep_seconds is None else entry.keep_seconds
             if entry.model is not None and not entry.users and time.monotonic() - entry.used_at > limit:
-                await self.unload(entry)
+                with contextlib.suppress(ApiError):  # it is in use again
+                    await self.unload(entry)
 
     def cancel(self) -> None:
         """End all texts that run; those who asked get what there is. Other calls are refused."""
@@ -346,9 +396,14 @@ class Registry:
         """Free everything; nothing can be loaded any more."""
         self._closed = True
         for entry in self._entries.values():
-            model, entry.model = entry.model, None
-            if model is not None:
-                await asyncio.to_thread(model.close)
+            if entry.loading is not None and not entry.loading.done():
+                if entry.fetching:
+                    entry.loading.cancel()
+                await asyncio.wait([entry.loading])
+            async with entry.changing:
+                model, entry.model = entry.model, None
+                if model is not None:
+                    await self._beside.change(model.close)
 
 
 def _why(spec: ModelSpec, error: Exception) -> str:

@@ -22,7 +22,7 @@ from akunu.server.errors import ApiError, told
 from akunu.server.fields import read_fields
 from akunu.server.kinds import TEXT
 from akunu.server.models import Entry
-from akunu.server.ollama_fields import ChatRequest, GenerateRequest, seconds
+from akunu.server.ollama_fields import GenerateRequest, OllamaChatRequest, seconds
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response, token_entries
 from akunu.server.sse import EventStream, unless_gone
@@ -76,7 +76,7 @@ def keep(server: Server, entry: Entry, given: str | float | None) -> float | Non
 
 async def chat(request: Request) -> Response:
     """An answer to the last message of a conversation; without messages, the model is loaded or unloaded."""
-    fields = await read_fields(request, ChatRequest)
+    fields = await read_fields(request, OllamaChatRequest)
     server: Server = request.app.state.server
     entry = model_entry(server, fields.model)
     kept = keep(server, entry, fields.keep_alive)
@@ -108,7 +108,7 @@ async def generate(request: Request) -> Response:
 async def _only_loaded(
     server: Server,
     entry: Entry,
-    fields: ChatRequest | GenerateRequest,
+    fields: OllamaChatRequest | GenerateRequest,
     kept: float | None,
     empty: dict[str, Any],
 ) -> Response:
@@ -148,7 +148,7 @@ async def _continued(
 
 async def _response(
     request: Request,
-    fields: ChatRequest | GenerateRequest,
+    fields: OllamaChatRequest | GenerateRequest,
     parts: AsyncGenerator[_Part, None],
     said: Any,
 ) -> Response:
@@ -164,7 +164,7 @@ async def _response(
 
 
 async def _whole(
-    asked: Asked, fields: ChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
+    asked: Asked, fields: OllamaChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
 ) -> dict[str, Any]:
     deltas: list[Delta] = []
     logprobs: list[dict[str, Any]] = []
@@ -180,7 +180,7 @@ async def _whole(
 
 
 async def _lines(
-    asked: Asked, fields: ChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
+    asked: Asked, fields: OllamaChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
 ) -> AsyncGenerator[bytes, None]:
     held: list[Delta] = []  # of calls, which come whole
 

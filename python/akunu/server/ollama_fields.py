@@ -16,11 +16,11 @@ from akunu.server.fields import Fields
 from akunu.server.openai_fields import ChatTool, function_fields
 
 __all__ = [
-    "ChatRequest",
     "EmbedRequest",
     "EmbeddingsRequest",
     "GenerateRequest",
     "NameRequest",
+    "OllamaChatRequest",
     "PullRequest",
     "seconds",
 ]
@@ -177,7 +177,7 @@ def _no_images(images: Sequence[Any] | None, at: str) -> None:
         )  # fmt: skip
 
 
-class ChatRequest(Asking, kw_only=True):
+class OllamaChatRequest(Asking, kw_only=True):
     """What `/api/chat` understands."""
 
     messages: list[Message] | None = None

@@ -243,7 +243,7 @@ async def _pulled(server: Server, name: str) -> AsyncGenerator[bytes, None]:
     done: list[tuple[int, int]] = []
     path = name.removesuffix(":latest")
     work = asyncio.ensure_future(
-        asyncio.to_thread(FoundModel, path, progress=lambda n, total, *_: done.append((n, total)))
+        server.beside.fetch(FoundModel, path, progress=lambda n, total, *_: done.append((n, total)))
     )
     try:
         while not work.done():

@@ -53,6 +53,11 @@ class TranslationRequest(Fields, kw_only=True):
     batch_size: int | None = None
     hotwords: str | None = None
     vad_filter: bool | None = None
+    condition_on_previous_text: bool | None = None
+    channels: bool | None = None
+    max_line_width: Annotated[int, Meta(ge=1)] | None = None
+    max_line_count: Annotated[int, Meta(ge=1)] | None = None
+    max_words_per_line: Annotated[int, Meta(ge=1)] | None = None
     grammar: str | None = None
     regex: str | None = None
     choice: list[str] | None = msgspec.field(name="choice[]", default=None)
@@ -68,12 +73,24 @@ class TranslationRequest(Fields, kw_only=True):
             "batch_size": self.batch_size,
             "hotwords": self.hotwords,
             "vad_filter": self.vad_filter,
+            "condition_on_previous_text": self.condition_on_previous_text,
+            "channels": self.channels,
+            "word_timestamps": True if any(self.layout.values()) else None,
             "grammar": self.grammar,
             "regex": self.regex,
             "choice": self.choice,
         }
         given = {name: value for name, value in found.items() if value is not None}
         return cast("TranscriptionArguments", {"task": self.task, **given})
+
+    @property
+    def layout(self) -> dict[str, int | None]:
+        """How subtitles are laid out."""
+        return {
+            "max_line_width": self.max_line_width,
+            "max_line_count": self.max_line_count,
+            "max_words_per_line": self.max_words_per_line,
+        }
 
     @property
     def streams(self) -> bool:
@@ -167,8 +184,10 @@ def _fields(form: FormData, kind: type[TranslationRequest]) -> tuple[Translation
             param="response_format", code="invalid_value",
         )  # fmt: skip
     from akunu.speech.options import transcription_options
+    from akunu.speech.subtitles import Layout
 
     transcription_options(fields.options())
+    Layout(**fields.layout)
     return fields, upload.file
 
 
@@ -188,7 +207,7 @@ async def _answer(request: Request, fields: TranslationRequest, recording: IO[by
     if fields.response_format == "verbose_json":
         return json_response(_verbose(found, fields))
     form = "txt" if fields.response_format == "text" else fields.response_format
-    return PlainTextResponse(found.to(form))
+    return PlainTextResponse(found.to(form, **fields.layout))
 
 
 async def _transcribed(
@@ -217,7 +236,8 @@ async def _segments(
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
-            stream = await asyncio.to_thread(opened)  # a grammar takes time to compile
+            forms = fields.grammar or fields.regex or fields.choice
+            stream = await (server.beside.form(opened) if forms else asyncio.to_thread(opened))
             async with stream:
                 while (segment := await _next(server, asked, entry, stream)) is not None:
                     yield segment
@@ -278,6 +298,7 @@ def _verbose(found: Transcription, fields: TranslationRequest) -> dict[str, Any]
                 "avg_logprob": segment.avg_logprob,
                 "compression_ratio": segment.compression_ratio,
                 "no_speech_prob": segment.no_speech_prob,
+                **({} if segment.channel is None else {"channel": segment.channel}),
             }
             for segment in found.segments
         ]

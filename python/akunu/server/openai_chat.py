@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 from starlette.requests import Request
@@ -16,9 +16,10 @@ from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
 from akunu.server.conversations import Turn, answers, without_form
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, read_fields
+from akunu.server.openai_choices import AnyChoice, ThinkingFields, chosen, thinking_options
 from akunu.server.openai_fields import ChatMessage, ResponseFormat, allowed_tools, chat_tools, plain_messages
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
-from akunu.server.sampling_fields import SamplingFields
+from akunu.server.sampling_fields import stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server
 
@@ -36,36 +37,13 @@ class StreamOptions(Fields):
     include_obfuscation: bool | None = None
 
 
-class ChosenFunction(Fields):
-    """A function by its name."""
-
-    name: str
-
-
-class ToolChoice(Fields, tag_field="type", tag="function"):
-    """The function that has to be called."""
-
-    function: ChosenFunction
-
-
-class AllowedFunctions(Fields):
-    """The functions that may be called, and whether one has to be."""
-
-    mode: Literal["auto", "required"]
-    tools: list[ToolChoice]
-
-
-class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
-    """Some of the tools, as if they were all."""
-
-    allowed_tools: AllowedFunctions
-
-
-class ChatRequest(SamplingFields):
+class ChatRequest(ThinkingFields):
     """What `/v1/chat/completions` understands: OpenAI's fields, and extensions from `top_k` on."""
 
     accepted: ClassVar = {
+        "add_special_tokens": (False,),
         "audio": (),
+        "echo": (False,),
         "function_call": (),
         "functions": (),
         "modalities": (["text"],),
@@ -89,9 +67,8 @@ class ChatRequest(SamplingFields):
     stream_options: StreamOptions | None = None
     response_format: ResponseFormat | None = None
     tools: list[dict[str, Any]] | None = None
-    tool_choice: Literal["none", "auto", "required"] | ToolChoice | AllowedTools | None = None
+    tool_choice: AnyChoice | None = None
     parallel_tool_calls: bool | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -110,7 +87,9 @@ class ChatRequest(SamplingFields):
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
     # Known, and refused.
+    add_special_tokens: Any = None
     audio: Any = None
+    echo: Any = None
     function_call: Any = None
     functions: Any = None
     modalities: Any = None
@@ -134,10 +113,10 @@ class ChatRequest(SamplingFields):
             raise ApiError(400, "top_logprobs: needs logprobs", param="top_logprobs", code="invalid_value")
         options |= {
             "max_tokens": limit,
-            "stop": self.stop or None,
+            "stop": stop_texts(self.stop),
             "logprobs": (self.top_logprobs or 0) if self.logprobs else None,
-            "grammar": self.grammar,
-            "regex": self.regex,
+            "grammar": self.grammar or None,
+            "regex": self.regex or None,
             "choice": self.choice,
         }
         if self.response_format is not None:
@@ -152,19 +131,16 @@ class ChatRequest(SamplingFields):
             warnings.append("store: chats are not stored; /v1/responses stores its responses")
         if self.verbosity not in (None, "medium"):
             warnings.append("verbosity: no model here has such a setting; it changes nothing")
-        choice = self.tool_choice
-        if isinstance(choice, AllowedTools):
-            allowed = [each.function.name for each in choice.allowed_tools.tools]
+        choice, allowed = chosen(self.tool_choice)
+        if allowed is not None:
             tools = allowed_tools(tools, allowed, "tool_choice.allowed_tools.tools")
-            choice = choice.allowed_tools.mode
         options = self.options() | {
             "tools": tools,
-            "tool_choice": choice.function.name if isinstance(choice, ToolChoice) else choice,
+            "tool_choice": choice,
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
-            "reasoning_effort": self.reasoning_effort,
-            "thinking_budget": self.thinking_budget,
+            **thinking_options(self, self.thinking_budget),
             "template_variables": self.chat_template_kwargs,
             # vLLM's way of saying so; without a prompt for an answer, an answer goes on with what is there
             "continue_final_message": True

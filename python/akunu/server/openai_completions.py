@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 from starlette.requests import Request
@@ -24,7 +24,7 @@ from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
 from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
-from akunu.server.sampling_fields import SamplingFields
+from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 from akunu.server.texts import MAX_TEXTS, Asked, Server, Text, texts, together
 
@@ -37,8 +37,6 @@ DEFAULT_TOKENS = 16
 
 class CompletionRequest(SamplingFields):
     """What `/v1/completions` understands: OpenAI's fields, and extensions."""
-
-    accepted: ClassVar = {"best_of": (1,)}
 
     model: str
     prompt: str | list[str | int | list[int]]
@@ -58,17 +56,15 @@ class CompletionRequest(SamplingFields):
     response_format: ResponseFormat | None = None
     parse_special: bool | None = None
     add_special_tokens: bool | None = None
-    # Known, and refused.
-    best_of: Any = None
 
     def options(self) -> dict[str, Any]:
         """Arguments of the generation."""
         options = self.sampling() | {
             "max_tokens": self.max_tokens,  # -1: no limit
-            "stop": self.stop or None,
+            "stop": stop_texts(self.stop),
             "logprobs": self.logprobs,
-            "grammar": self.grammar,
-            "regex": self.regex,
+            "grammar": self.grammar or None,
+            "regex": self.regex or None,
             "choice": self.choice,
         }
         if self.response_format is not None:

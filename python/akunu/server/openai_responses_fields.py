@@ -38,7 +38,7 @@ class Part(Fields):
 class Item(Fields):
     """Something that was said or done. Which fields it has depends on its type."""
 
-    accepted: ClassVar = {"caller": (), "namespace": ()}
+    accepted: ClassVar = {"caller": ()}
 
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = None
@@ -53,7 +53,7 @@ class Item(Fields):
     summary: list[Part] | None = None
     encrypted_content: str | None = None
     caller: Any = None
-    namespace: Any = None
+    namespace: str | None = None  # of Codex, beside a name
 
 
 class TextFormat(Fields):
@@ -275,9 +275,12 @@ def _add(messages: list[dict[str, Any]], item: Item, at: str, warnings: list[str
         call = {"id": item.call_id, "type": "function", "function": function}
         _assistant(messages).setdefault("tool_calls", []).append(call)
     elif item.type == "function_call_output":
-        if item.call_id is None or item.output is None:
+        if item.output is None or (item.call_id is None and item.name is None):
             raise ApiError(400, f"{at}: expected call_id and output", param=at)
         content = _joined(item.output, f"{at}.output", warnings)
+        if item.call_id is None:  # of Codex: something to know, which no call has asked for
+            messages.append({"role": "developer", "content": f"{item.name}: {content}"})
+            return
         messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
     elif item.type == "reasoning":
         thought = _joined(item.content or [], f"{at}.content")

@@ -18,12 +18,12 @@ from akunu.server.llama_server import InfillRequest, ModelQuery, NativeRequest
 from akunu.server.metrics import metrics
 from akunu.server.model_list import ModelsQuery, list_models, one_model
 from akunu.server.multipart import FORM
-from akunu.server.ollama_fields import ChatRequest as OllamaChatRequest
 from akunu.server.ollama_fields import (
     EmbeddingsRequest,
     EmbedRequest,
     GenerateRequest,
     NameRequest,
+    OllamaChatRequest,
     PullRequest,
 )
 from akunu.server.openai_audio import (

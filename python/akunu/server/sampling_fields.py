@@ -9,7 +9,7 @@ from msgspec import Meta
 from akunu.api.options import MAX_PRIORITY
 from akunu.server.foreign_fields import ForeignFields
 
-__all__ = ["SamplingFields"]
+__all__ = ["SamplingFields", "stop_texts"]
 
 
 class SamplingFields(ForeignFields, kw_only=True):
@@ -36,3 +36,8 @@ class SamplingFields(ForeignFields, kw_only=True):
         if found.get("seed") == -1:  # a seed of its own, as without one
             del found["seed"]
         return found
+
+
+def stop_texts(given: str | list[str] | None) -> str | list[str] | None:
+    """The texts that end an output; programs with a field for them send it empty."""
+    return [text for text in given if text] or None if isinstance(given, list) else given or None

@@ -26,11 +26,15 @@ from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
+from akunu.structured.structure import ARGUMENTS
 
 __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
 
 MAX_TEXTS: Final = 16
 """Most texts for one request."""
+
+_WITH_FORMS: Final = (*ARGUMENTS, "tools")
+"""Options of texts that may have a form, which takes time to compile."""
 
 T = TypeVar("T")
 
@@ -194,7 +198,10 @@ async def texts(
                 given = _endless(entry.loaded, options) if endless else options
                 return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
-            begun = await server.beside.prompt(asked.bytes, streams)
+            if any(options.get(name) for name in _WITH_FORMS):
+                begun = await server.beside.form(streams)
+            else:
+                begun = await server.beside.prompt(asked.bytes, streams)
             yield [Text(server, entry, stream, asked) for stream in begun]
 
 

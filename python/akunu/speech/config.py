@@ -67,8 +67,12 @@ class WhisperConfig:
                 )
 
     @classmethod
-    def from_sizes(cls, sizes: Mapping[str, int]) -> WhisperConfig:
+    def from_sizes(
+        cls, sizes: Mapping[str, int], generation: Mapping[str, object] | None = None
+    ) -> WhisperConfig:
         """From the header of a file of whisper.cpp (`WhisperFile.sizes`), or an MLX folder's `config.json`.
+
+        `generation` is the content of a `generation_config.json`, where there is one.
 
         Raises
         ------
@@ -80,7 +84,8 @@ class WhisperConfig:
         missing = [name for name in (*_SIZES, "n_text_state") if name not in sizes]
         if missing:
             raise ModelFileError(f"the sizes of the model lack {missing[0]}")
-        return cls._of({field: sizes[name] for name, field in _SIZES.items()}, sizes["n_text_state"])
+        values = {field: sizes[name] for name, field in _SIZES.items()}
+        return cls._of(values, sizes["n_text_state"], generation)
 
     @classmethod
     def from_hf(
@@ -108,12 +113,11 @@ class WhisperConfig:
         for name in ("encoder_ffn_dim", "decoder_ffn_dim"):
             if isinstance(width, int) and config.get(name, 4 * width) != 4 * width:
                 raise UnsupportedError(f"{name} is {config[name]!r}, expected 4 d_model = {4 * width}")
-        heads = (generation or {}).get("alignment_heads")
-        return cls._of(values, width, () if heads is None else _heads(heads))
+        return cls._of(values, width, generation)
 
     @classmethod
     def _of(
-        cls, values: Mapping[str, object], text_width: object, heads: tuple[Head, ...] = ()
+        cls, values: Mapping[str, object], text_width: object, generation: Mapping[str, object] | None
     ) -> WhisperConfig:
         numbers: dict[str, int] = {}
         for field, value in values.items():
@@ -122,7 +126,8 @@ class WhisperConfig:
             numbers[field] = value
         if text_width != numbers["width"]:
             raise UnsupportedError(f"the encoder is {numbers['width']} wide, the decoder {text_width}")
-        return cls(**numbers, alignment_heads=heads)
+        heads = (generation or {}).get("alignment_heads")
+        return cls(**numbers, alignment_heads=() if heads is None else _heads(heads))
 
     def _default_alignment_heads(self) -> tuple[Head, ...]:
         key = (self.vocab_size, self.width, self.audio_layers, self.text_layers)
@@ -206,6 +211,5 @@ ALIGNMENT_HEADS: Final = {
     ),
     (51866, 1280, 32, 32): _parse("7.0 10.17 12.18 13.12 16.1 17.14 19.11 21.4 24.1 25.6"),
     (51866, 1280, 32, 4): _parse("2.4 2.11 3.3 3.6 3.11 3.14"),
-    (3558, 256, 6, 3): _parse("1.0 2.0"),  # ember-speech
 }
 """By vocabulary, width, layers of the encoder and of the decoder."""

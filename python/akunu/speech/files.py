@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from akunu.base.errors import ModelFileError, TokenizerError, UnsupportedError
 from akunu.base.hub_name import model_name
-from akunu.base.json_file import read_optional
+from akunu.base.json_file import parse_object, read_optional
 from akunu.speech.config import WhisperConfig
-from akunu.speech.folder_settings import check_preprocessor
+from akunu.speech.decoding_settings import check_preprocessor
 from akunu.speech.tokenizer import WhisperTokenizer
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SpeechFiles", "open_speech"]
 
+GENERATION: Final = "generation_config.json"
 _FTYPES: Final[Mapping[int, str]] = {
     0: "F32",
     1: "F16",
@@ -52,6 +53,8 @@ class SpeechFiles:
         The sizes.
     metadata : mapping
         What the files say of themselves, for people.
+    generation : mapping
+        What a file of whisper.cpp says of decoding, as a folder's `generation_config.json` would.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class SpeechFiles:
         files: TensorFiles,
         config: WhisperConfig,
         metadata: Mapping[str, object],
+        generation: Mapping[str, object] | None = None,
     ) -> None:
         self.path = path
         self.format = format
@@ -69,6 +73,7 @@ class SpeechFiles:
         self.files = files
         self.config = config
         self.metadata = metadata
+        self.generation = generation or {}
 
     @property
     def name(self) -> str:
@@ -85,7 +90,7 @@ class SpeechFiles:
         """
         if self.layout == "ggml":
             file: WhisperFile = self.files  # type: ignore[assignment]
-            return WhisperTokenizer.from_file(file)
+            return WhisperTokenizer.from_file(file, self.generation)
         if not (self.path / "tokenizer.json").exists():
             raise TokenizerError(
                 f"{self.path} has no tokenizer.json; copy that of the model it was made of, such as "
@@ -110,8 +115,21 @@ def open_speech(path: Path) -> SpeechFiles:
     sizes = file.sizes
     kind = _FTYPES.get(sizes["ftype"] % 1000, str(sizes["ftype"]))
     tokens = [token.decode("utf-8", "replace") for token in file.tokens]
-    metadata: dict[str, object] = {"tokens": tokens, **sizes, "ftype": kind}
-    return SpeechFiles(path, "whisper.cpp", "ggml", file, WhisperConfig.from_sizes(sizes), metadata)
+    generation = _generation(file)
+    metadata: dict[str, object] = {"tokens": tokens, **sizes, "ftype": kind, **generation}
+    config = WhisperConfig.from_sizes(sizes, generation)
+    return SpeechFiles(path, "whisper.cpp", "ggml", file, config, metadata, generation)
+
+
+def _generation(file: WhisperFile) -> dict[str, object]:
+    """What a file says of decoding: the bytes of a record behind its weights, if it has one."""
+    if not any(tensor.name == GENERATION for tensor in file.tensors):
+        return {}
+    where = f"{file.paths[0]}: {GENERATION}"
+    try:
+        return parse_object(file.tensor_bytes(GENERATION).tobytes().decode(), where)
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"{where}: is not UTF-8 text (at byte {error.start})") from None
 
 
 def _folder(path: Path) -> SpeechFiles:

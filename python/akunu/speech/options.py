@@ -78,7 +78,8 @@ class TranscriptionOptions:
     no_speech_threshold : float, optional
         A window whose first token is silence with more probability, and whose text is unlikely, has none.
     condition_on_previous_text : bool
-        The text of a window is the prompt of the next one.
+        The text of a window is the prompt of the next one. When not given, what the model's files name (of
+        ember-speech, that it is not), else True.
     prompt_reset_on_temperature : float
         Not after a window that needed a higher temperature.
     initial_prompt : str or sequence of int, optional
@@ -125,6 +126,9 @@ class TranscriptionOptions:
         Windows that run side by side. They are cut where nobody speaks (or at `clip_timestamps`) and know
         nothing of each other, so that the text does not depend on their number; `initial_prompt` is that of
         each. When not given, each window begins where the text of the one before ends.
+    channels : bool
+        Transcribe each channel by itself; `Segment.channel` says whose a segment is, and segments come in the
+        order of time. When not given, the channels are averaged.
     grammar : str, optional
         The text of each window is one of this grammar, in Lark's form or in GBNF: for commands. The text of a
         window is then one segment, as `without_timestamps` has it, and only `max_new_tokens` cuts it off; a
@@ -171,6 +175,7 @@ class TranscriptionOptions:
     vad: str | os.PathLike[str] | None = None
     clip_timestamps: str | Sequence[float] = "0"
     batch_size: int | None = None
+    channels: bool = False
     grammar: str | None = None
     regex: str | None = None
     choice: Sequence[str] | None = None
@@ -275,8 +280,10 @@ def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
     return tuple(map(kind, values)) if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
 
 
-def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions:
-    """The options of a call.
+def transcription_options(
+    given: TranscriptionArguments, defaults: Mapping[str, Any] | None = None
+) -> TranscriptionOptions:
+    """The options of a call; `defaults` are those of the model, where it has others than Whisper's.
 
     Raises
     ------
@@ -288,7 +295,7 @@ def transcription_options(given: TranscriptionArguments) -> TranscriptionOptions
             close = difflib.get_close_matches(name, TranscriptionArguments.__annotations__, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             raise InvalidArgumentError(f"{name}: no such option{meant}")
-    return TranscriptionOptions(**given)
+    return TranscriptionOptions(**{**(defaults or {}), **given})
 
 
 def _activity(given: VadOptions | Mapping[str, Any] | None) -> VadOptions | None:
@@ -359,6 +366,7 @@ class TranscriptionArguments(TypedDict, total=False):
     vad: str | os.PathLike[str] | None
     clip_timestamps: str | Sequence[float]
     batch_size: int | None
+    channels: bool
     grammar: str | None
     regex: str | None
     choice: Sequence[str] | None

@@ -40,6 +40,8 @@ class Segment:
         Of the window that it comes from.
     words : tuple of Word
         Empty when word times were not asked for.
+    channel : int or None
+        Which channel says it, from 0 on, where channels are transcribed apart.
     """
 
     id: int
@@ -52,6 +54,7 @@ class Segment:
     compression_ratio: float
     no_speech_prob: float
     words: tuple[Word, ...] = ()
+    channel: int | None = None
 
 
 @dataclass

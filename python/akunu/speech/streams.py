@@ -117,9 +117,10 @@ class SegmentStream(ItemStream[Segment]):
 
 
 class _Transcribing(_Source[Segment], Protocol):
-    language: str | None
-    language_probability: float
-
+    @property
+    def language(self) -> str | None: ...
+    @property
+    def language_probability(self) -> float: ...
     @property
     def duration(self) -> float: ...
 

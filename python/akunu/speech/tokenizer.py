@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from akunu.base.errors import InvalidArgumentError, TokenizerError
-from akunu.speech.folder_settings import DecodingSettings
+from akunu.speech.decoding_settings import DecodingSettings
 from akunu.speech.languages import UNSPACED, language_code
 from akunu.speech.special import TIMESTAMPS, SpecialTokens
 from akunu.tokenizer import Tokenizer, TokenType
@@ -26,8 +26,6 @@ __all__ = ["WhisperTokenizer", "Word"]
 
 ENGLISH_SIZE: Final = 51864
 """Tokens of the published English-only models, which have the languages' tokens, but never saw them."""
-EMBER_SPEECH_SIZE: Final = 3558
-"""Tokens of ember-speech, which writes times with a colon; the published models are kept from it."""
 TASKS: Final = ("transcribe", "translate")
 
 # What is written for sounds that are no speech: brackets, notes, speaker marks. A hyphen or an apostrophe
@@ -84,11 +82,10 @@ class WhisperTokenizer:
         self.special = special
         self.settings = DecodingSettings() if settings is None else settings
         self.multilingual = vocab_size != ENGLISH_SIZE and len(special.languages) > 1
-        self._speech = {":"} if vocab_size == EMBER_SPEECH_SIZE else set()
 
     @classmethod
-    def from_file(cls, file: WhisperFile) -> WhisperTokenizer:
-        """Of a model file of whisper.cpp."""
+    def from_file(cls, file: WhisperFile, generation: Mapping[str, object] | None = None) -> WhisperTokenizer:
+        """Of a model file of whisper.cpp; `generation` is what it says of decoding."""
         vocab_size = file.sizes["n_vocab"]
         texts = _single_bytes_first(file.tokens, file.paths[0])
         if texts[-1] == b"<|endoftext|>":
@@ -109,7 +106,9 @@ class WhisperTokenizer:
             }
         )
         encoded = [text if _CUT not in text else b"" for text in texts]
-        return cls(Tokenizer(vocabulary, RankBpe(encoded)), special, vocab_size)
+        where = f"{file.paths[0]}: generation_config.json"
+        settings = DecodingSettings.of_object(generation or {}, where, special.languages, vocab_size)
+        return cls(Tokenizer(vocabulary, RankBpe(encoded)), special, vocab_size, settings)
 
     @classmethod
     def from_folder(cls, folder: Path, vocab_size: int) -> WhisperTokenizer:
@@ -161,8 +160,7 @@ class WhisperTokenizer:
     @functools.cached_property
     def non_speech_tokens(self) -> tuple[int, ...]:
         """Ids of marks and notes that stand for sounds, to be suppressed: OpenAI's list, by its rule."""
-        marks = [mark for mark in _MARKS if mark not in self._speech]
-        spellings = [" -", " '", *marks, *(" " + mark for mark in marks)]
+        spellings = [" -", " '", *_MARKS, *(" " + mark for mark in _MARKS)]
         encoded = [self.encode(spelling) for spelling in spellings]
         found = {ids[0] for ids in encoded if len(ids) == 1}
         for note in _NOTES:

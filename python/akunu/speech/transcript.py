@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Final
 
 from akunu.speech.segments import Segment, Word
+from akunu.speech.subtitles import Layout
 from akunu.speech.writers import written
 
-__all__ = ["Transcription"]
+__all__ = ["UNSURE", "Transcription"]
+
+UNSURE: Final = 0.5
+"""Below this mean probability of its tokens a text is probably wrong: clear speech has 0.8 and more."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,44 @@ class Transcription:
         """All words with their times, where those were asked for."""
         return tuple(word for segment in self.segments for word in segment.words)
 
-    def to(self, form: str) -> str:
+    @property
+    def probability(self) -> float | None:
+        """The mean (geometric) probability of a token; None where there is no text.
+
+        Below `UNSURE` the text is probably wrong: the model does not know the language, the voice or the
+        noise.
+        """
+        counts = [len(segment.tokens) for segment in self.segments]
+        if not sum(counts):
+            return None
+        each = zip(counts, self.segments, strict=True)
+        total = sum(count * segment.avg_logprob for count, segment in each)
+        return min(math.exp(total / sum(counts)), 1.0)
+
+    def __iter__(self) -> Iterator[Any]:
+        """For ``segments, info = model.transcribe(…)``, as with faster-whisper: the segments, and itself."""
+        return iter((self.segments, self))
+
+    def to(
+        self,
+        form: str,
+        *,
+        max_line_width: int | None = None,
+        max_line_count: int | None = None,
+        max_words_per_line: int | None = None,
+    ) -> str:
         """A file's content: `form` is one of `akunu.speech.writers.FORMATS`, such as "srt".
+
+        The others lay out the subtitles of "srt" and "vtt" (`akunu.speech.subtitles.Layout`); they need the
+        times of words.
 
         Examples
         --------
         >>> Transcription("en", 1.0, 2.0, ()).to("vtt")
         'WEBVTT\\n\\n'
         """
-        return "".join(written(self.segments, form, lambda: self.language))
+        layout = Layout(max_line_width, max_line_count, max_words_per_line)
+        return "".join(written(self.segments, form, lambda: self.language, layout))
 
     def __str__(self) -> str:
         return self.text

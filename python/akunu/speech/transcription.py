@@ -6,12 +6,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import numpy as np
 
 from akunu.audio import FRAMES_PER_SECOND, SAMPLE_RATE, VadOptions
 from akunu.audio.pcm import Samples
-from akunu.base.errors import InvalidArgumentError
+from akunu.base.errors import AudioError, InvalidArgumentError
 from akunu.speech.batching import Batcher, Encode, Work
 from akunu.speech.decoding import WindowText, decode_window, is_silent, language_probabilities
 from akunu.speech.gate import SpeechGate, cut_at_silence
@@ -28,6 +30,8 @@ from akunu.speech.words import add_words, drop_made_up, last_word_end
 __all__ = ["Transcriber"]
 
 SAMPLES_PER_FRAME: Final = SAMPLE_RATE // FRAMES_PER_SECOND
+LEFT_OUT: Final = 1.5
+"""Seconds of speech that a text leaves out at the end of its window, from which on they are heard again."""
 WAITING: Final = 4
 """Windows that are kept for their turn, for each that runs: a long text does not hold up the others."""
 
@@ -42,6 +46,8 @@ class _Window:
     first: bool = False
     alone: bool = False
     """Not followed by one that hears the rest again."""
+    spoken: bool = False
+    """It ends where speech does: what the model leaves out at its end is said all the same."""
     ahead: Sequence[Mel] = ()
     """Later windows, to detect the language in."""
 
@@ -57,6 +63,13 @@ class _Window:
     def end(self) -> float:
         return self.offset + self.duration
 
+    def rest(self, seconds: float) -> _Window:
+        """What of it is later than `seconds` of the recording."""
+        skipped = round(seconds * FRAMES_PER_SECOND) - self.frame
+        mel = np.full_like(self.mel, self.mel.min())  # silence
+        mel[:, : self.mel.shape[1] - skipped] = self.mel[:, skipped:]
+        return replace(self, mel=mel, frame=self.frame + skipped, frames=self.frames - skipped, first=False)
+
 
 @dataclass(frozen=True)
 class _Heard:
@@ -65,6 +78,8 @@ class _Heard:
     text: WindowText
     drafts: list[Draft]
     forward: float
+    rest: _Heard | None = None
+    """What is said after what the model took for the end of it."""
 
 
 class Transcriber(Hearing[Segment, _Heard]):
@@ -109,6 +124,7 @@ class Transcriber(Hearing[Segment, _Heard]):
         super().__init__(batcher, tokenizer, options, sequences)
         token_rules(tokenizer, options)  # refused now, not after the first window
         self._blocks = self._counted(blocks)
+        self._failed: AudioError | None = None
         self._last_speech = 0.0
         self._count = 0
         self._begun = False
@@ -122,6 +138,11 @@ class Transcriber(Hearing[Segment, _Heard]):
         return self._samples / SAMPLE_RATE
 
     def _found(self) -> Iterator[Segment]:
+        yield from self._heard()
+        if self._failed is not None:
+            raise self._failed
+
+    def _heard(self) -> Iterator[Segment]:
         options = self._options
         if options.batch_size is not None:
             yield from self._side_by_side(options.batch_size)
@@ -133,9 +154,13 @@ class Transcriber(Hearing[Segment, _Heard]):
         yield from self._one_by_one(MelWindows(blocks, self._model.config.mels))
 
     def _counted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        for block in blocks:
-            self._samples += len(block)
-            yield block
+        """The blocks up to what is damaged: that is told when all that came before is text."""
+        try:
+            for block in blocks:
+                self._samples += len(block)
+                yield block
+        except AudioError as error:
+            self._failed = error
 
     # -- windows after each other ----------------------------------------------------------------------------
 
@@ -223,7 +248,8 @@ class Transcriber(Hearing[Segment, _Heard]):
             if first < end:
                 mel, frames = windows.window(frame, self._frames, -(-end // SAMPLES_PER_FRAME))
                 if frames:
-                    yield _Window(mel, frame, frames, self._is_first(), alone=True)
+                    spoken = not self._options.clips
+                    yield _Window(mel, frame, frames, self._is_first(), alone=True, spoken=spoken)
 
     def _given_clips(self) -> Iterator[tuple[int, int]]:
         """The caller's, in samples, cut to windows; they may go on after the end of the recording."""
@@ -237,6 +263,16 @@ class Transcriber(Hearing[Segment, _Heard]):
 
     def _hear(self, window: _Window, length: float) -> Work[_Heard]:
         """What a window says; `length` is that of the recording in seconds, where it is known."""
+        heard = yield from self._hear_once(window, length)
+        if not (window.spoken and heard.drafts):
+            return heard
+        last = max(draft.end for draft in heard.drafts)
+        if window.end - last < LEFT_OUT:
+            return heard
+        rest = yield from self._hear(window.rest(last), length)
+        return replace(heard, rest=rest)
+
+    def _hear_once(self, window: _Window, length: float) -> Work[_Heard]:
         states = yield Encode(window.mel)
         try:
             if self.language is None or (self._options.multilingual and self._tokenizer.multilingual):
@@ -335,11 +371,13 @@ class Transcriber(Hearing[Segment, _Heard]):
 
     # -- the results -----------------------------------------------------------------------------------------
 
-    def _segments(self, heard: _Heard) -> Iterator[Segment]:
-        for draft in heard.drafts:
-            segment = draft.segment(self._count, heard.text, self._tokenizer)
-            self._count += 1
-            yield segment if self._gate is None else self._gate.restored(segment)
+    def _segments(self, heard: _Heard | None) -> Iterator[Segment]:
+        while heard is not None:
+            for draft in heard.drafts:
+                segment = draft.segment(self._count, heard.text, self._tokenizer)
+                self._count += 1
+                yield segment if self._gate is None else self._gate.restored(segment)
+            heard = heard.rest
 
     def _report(self, seconds: float) -> None:
         if self._progress is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import numbers
+import os
 import weakref
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
@@ -16,12 +17,13 @@ from akunu.api.base_model import BaseModel
 from akunu.api.signatures import spelled_out
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
-from akunu.audio.source import audio_seconds
+from akunu.audio.source import audio_channels, audio_seconds
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import check_callback
 from akunu.scheduling import ModelStats
 from akunu.speech.batching import Batcher
+from akunu.speech.channels import ChannelsTranscriber
 from akunu.speech.config import WhisperConfig
 from akunu.speech.forms import FORMS
 from akunu.speech.languages import LANGUAGES
@@ -116,6 +118,11 @@ class WhisperModel(BaseModel):
         if not self._tokenizer.multilingual:
             return ("en",)
         return tuple(code for code in LANGUAGES if code in self._tokenizer.special.languages)
+
+    @property
+    def notice(self) -> str | None:
+        """What every user of the model should know, by its own files; None where they have no such text."""
+        return self._tokenizer.settings.notice
 
     # -- transcribing ----------------------------------------------------------------------------------------
 
@@ -275,8 +282,8 @@ class WhisperModel(BaseModel):
         step
             Least seconds of new sound between two hearings.
         **options
-            See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `prefix`,
-            `word_timestamps` and forms have no effect here and are refused.
+            See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `channels`,
+            `prefix`, `word_timestamps` and forms have no effect here and are refused.
 
         Returns
         -------
@@ -318,14 +325,18 @@ class WhisperModel(BaseModel):
         self, audio: AudioSource, sampling_rate: int | None, step: float, options: TranscriptionArguments
     ) -> ItemStream[LiveText]:
         self._check_open()
-        for name in ("batch_size", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
+        for name in ("batch_size", "channels", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
             if name in options:
                 raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
         if not isinstance(step, numbers.Real) or not 0.1 <= step <= AT_ONCE:
             raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
-        listener = Listener(self._batcher, self._tokenizer, blocks, transcription_options(options), step)
+        listener = Listener(self._batcher, self._tokenizer, blocks, self._options(options), step)
         return self._opened(ItemStream(listener))
+
+    def _options(self, given: TranscriptionArguments) -> TranscriptionOptions:
+        """What the caller chose, and for the rest what the model was trained for."""
+        return transcription_options(given, self._tokenizer.settings.options)
 
     def _bridged(self, audio: AudioSource | AsyncIterable[Any], start: Callable[[AudioSource], S]) -> S:
         """A stream of what may be an asynchronous iterator."""
@@ -355,13 +366,47 @@ class WhisperModel(BaseModel):
         options: TranscriptionArguments,
     ) -> SegmentStream:
         check_callback(progress)
-        chosen = transcription_options(options)
+        chosen = self._options(options)
+        if chosen.channels:
+            return self._opened(SegmentStream(self._apart(audio, sampling_rate, progress, chosen)))
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         report = None
         if progress is not None:
             total = audio_seconds(audio, sampling_rate)
             report = partial(_report, progress, total)
         return self._opened(SegmentStream(self._transcriber(blocks, chosen, report)))
+
+    def _apart(
+        self,
+        audio: AudioSource,
+        sampling_rate: int | None,
+        progress: TranscriptionProgress | None,
+        options: TranscriptionOptions,
+    ) -> ChannelsTranscriber:
+        """Each channel by itself; each reads the recording anew."""
+        if hasattr(audio, "read"):
+            audio = audio.read()
+        if not (isinstance(audio, str | os.PathLike | bytes) or hasattr(audio, "__array__")):
+            raise InvalidArgumentError("channels: needs a recording or an array, not pieces as they come")
+        count = audio_channels(audio)
+        done = [0.0] * count
+        total = None if progress is None else audio_seconds(audio, sampling_rate)
+
+        def report(channel: int, seconds: float) -> None:
+            done[channel] = seconds
+            assert progress is not None
+            _report(progress, total, min(done))
+
+        return ChannelsTranscriber(
+            [
+                self._transcriber(
+                    audio_blocks(audio, sampling_rate=sampling_rate, channel=channel),
+                    options,
+                    None if progress is None else partial(report, channel),
+                )
+                for channel in range(count)
+            ]
+        )
 
     def _transcriber(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
-from akunu.structured.constraint import Constraint, Form, TaggedText, Watch
+from akunu.structured.constraint import Constraint, Form, TaggedText, Watch, plain_reason
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
 from akunu.structured.gbnf_lark import lark_string
 from akunu.structured.json_schema import schema_expression
@@ -32,13 +33,26 @@ __all__ = ["Compiler"]
 MAX_COMPILED: Final = 64
 """Forms that are kept."""
 
+MAX_KEPT_BYTES: Final = 128 << 20
+"""What they take, as far as that can be told from their texts."""
+
+MAX_BYTES: Final = 1 << 20
+"""Of a form's text."""
+
+_BYTES_OF_CHARACTER: Final = 100
+"""What a character of a form takes when it is compiled: 48 to 90 measured, of regular expressions."""
+
+_REPEATED: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
+"""A number of repetitions in a regular expression."""
+
+_LEXER_FUEL: Final = 300_000, 4, 1_000_000
+"""Expressions that the beginning of a form may need, some 100 bytes each: at least, for each character of its
+text, and at most, which is llguidance's own limit."""
+
 _STEP_ITEMS: Final = 50_000
 """Items of the parser that a mask may cost, llguidance's own limit. A row may have as many: its limit is
 2,000, which an object of 500 properties, none of them required, exceeds after its first bracket."""
 
-_LIMITS: Final = LLParserLimits(
-    max_items_in_row=_STEP_ITEMS, step_max_items=_STEP_ITEMS, verbose_errors=False
-)
 
 Start = Callable[[], Constraint]
 """A text's constraint, at its beginning."""
@@ -56,6 +70,7 @@ class Compiler:
         self._vocab_size = vocab_size
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Structure, Future[Start]] = OrderedDict()
+        self._kept_bytes = 0
 
     def prepare(self) -> None:
         """Do now what the first text that has a form would have to wait for.
@@ -76,21 +91,35 @@ class Compiler:
         InvalidArgumentError
             The form cannot be honoured; the message names the keyword or the place.
         """
+        _check_size(structure)
         self.prepare()
         with self._lock:
             found = self._compiled.get(structure)
-            start = self._compiled[structure] = found or Future()
-            self._compiled.move_to_end(structure)
-            if len(self._compiled) > MAX_COMPILED:
-                self._compiled.popitem(last=False)
+            start = found or Future[Start]()
+            self._keep(structure, start)
         if found is None:  # compiled without the lock: those whose form is known do not wait
             try:
                 start.set_result(self._compile(structure))
             except BaseException as error:
                 start.set_exception(error)
                 with self._lock:
-                    self._compiled.pop(structure, None)
+                    self._forget(structure)
         return start.result()()
+
+    def _keep(self, structure: Structure, start: Future[Start]) -> None:
+        """Keep a form as the latest, whatever it takes; the oldest give way."""
+        if structure not in self._compiled:
+            self._kept_bytes += _weight(structure)
+        self._compiled[structure] = start
+        self._compiled.move_to_end(structure)
+        while len(self._compiled) > 1 and (
+            len(self._compiled) > MAX_COMPILED or self._kept_bytes > MAX_KEPT_BYTES
+        ):
+            self._forget(next(iter(self._compiled)))
+
+    def _forget(self, structure: Structure) -> None:
+        if self._compiled.pop(structure, None) is not None:
+            self._kept_bytes -= _weight(structure)
 
     def thinking(self, budget: ThinkingBudget, form: Constraint | None) -> Constraint:
         """For a new text that may think so much, and has a form besides if one is given."""
@@ -128,9 +157,16 @@ class Compiler:
         return lambda: Form(self._view, matcher)
 
     def _matcher(self, kind: str, grammar: str) -> LLMatcher:
-        matcher = LLMatcher(self._grammar_tokens, grammar, log_level=0, limits=_LIMITS)
+        least, by_character, most = _LEXER_FUEL
+        limits = LLParserLimits(
+            max_items_in_row=_STEP_ITEMS,
+            step_max_items=_STEP_ITEMS,
+            initial_lexer_fuel=min(max(least, by_character * len(grammar)), most),
+            verbose_errors=False,
+        )
+        matcher = LLMatcher(self._grammar_tokens, grammar, log_level=0, limits=limits)
         if matcher.is_error():
-            raise InvalidArgumentError(f"{kind}: {matcher.get_error().partition('<state>')[0].strip()}")
+            raise InvalidArgumentError(f"{kind}: {plain_reason(matcher.get_error())}")
         try:  # a rule without an end, or one beyond the parser's limits, is found with the first mask
             Form(self._view, matcher).mask()
         except AkunuError as error:
@@ -195,6 +231,22 @@ class Compiler:
         """A mark in Lark: literals, and control tokens by id."""
         parts = self._view.split(text)
         return [f"<[{part}]>" if isinstance(part, int) else lark_string(part) for part in parts]
+
+
+def _check_size(structure: Structure) -> None:
+    size = len(structure.text.encode())
+    if size > MAX_BYTES:
+        raise InvalidArgumentError(
+            f"{structure.kind}: it has {size} bytes, at most {MAX_BYTES} are supported"
+        )
+
+
+def _weight(structure: Structure) -> int:
+    """Bytes that a compiled form may take; rather too many, where one repeats what is repeated."""
+    repeats = 1
+    for least, most in _REPEATED.findall(structure.text):
+        repeats = min(repeats * max(1, int(most or least)), MAX_KEPT_BYTES)
+    return (len(structure.text) * repeats + 1000) * _BYTES_OF_CHARACTER
 
 
 def _schema(text: str) -> str:

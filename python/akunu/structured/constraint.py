@@ -8,10 +8,10 @@ from typing import Protocol
 
 from llguidance import LLMatcher
 
-from akunu.base.errors import AkunuError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.structured.vocabulary import TokenMask, VocabularyView
 
-__all__ = ["Constraint", "Form", "TaggedText", "Watch"]
+__all__ = ["Constraint", "Form", "TaggedText", "Watch", "plain_reason"]
 
 
 class Constraint(Protocol):
@@ -61,6 +61,13 @@ class Constraint(Protocol):
         """The same state, which goes on by itself."""
 
 
+def plain_reason(error: str) -> str:
+    """What llguidance says of a form, without what only its authors read."""
+    if "panic" in error:
+        return "it is larger than what can be compiled (65,000 symbols)"
+    return error.partition("\n<")[0].partition("<state>")[0].strip()
+
+
 class Form:
     """All of a text, or the rest of it, is one of a grammar.
 
@@ -106,12 +113,12 @@ class Form:
 
     def _check(self) -> None:
         if self._matcher.is_error():
-            reason = self._matcher.get_error().partition("<")[0].strip()
+            reason = plain_reason(self._matcher.get_error())
             if reason.startswith("NoExtension"):
                 reason = "no token may come next"
             elif "doesn't satisfy the grammar" in reason:  # drawn where all that it allows were forbidden
                 reason = "none of the tokens that may come next can be drawn; logit_bias may forbid them"
-            raise AkunuError(f"the text cannot go on in its form: {reason}")
+            raise InvalidArgumentError(f"the output cannot go on in its form: {reason}")
 
 
 class Watch:

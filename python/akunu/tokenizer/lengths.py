@@ -11,7 +11,8 @@ from akunu.tokenizer.core import Tokenizer
 __all__ = ["check_fits"]
 
 _USUAL_BYTES: Final = 16
-"""A text with more bytes than that for each token of the context is not usual, and is looked at closely."""
+"""A text with more bytes than that for each token of the context is not usual, and is looked at closely.
+Others are put into tokens: how many they are says by how much a conversation is too long."""
 
 _CHUNK: Final = 1 << 14
 """Characters that are put into tokens at a time."""
@@ -40,10 +41,10 @@ def check_fits(tokenizer: Tokenizer, texts: Sequence[str], context: int, what: s
         They do not fit, however they are put into tokens.
     """
     size = sum(len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in texts)
-    if size <= context:
+    if size <= _USUAL_BYTES * context:
         return
     least = size // tokenizer.longest
-    if least <= context and size > _USUAL_BYTES * context:
+    if least <= context:
         least = _counted(tokenizer, texts, _CERTAINLY * context)
     if least > context:
         raise ContextLengthError(f"{what} has at least {least} tokens, the context holds {context}")

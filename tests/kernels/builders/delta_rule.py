@@ -165,7 +165,7 @@ def delta_rule(
         rows, spans = texts.step(f"step{s}", parts, step)
         p.run(
             "delta_rule",
-            p.input(f"qkv{s}", qkv),
+            p.inout(f"qkv{s}", qkv),
             p.input(f"gates{s}", gates),
             p.input(f"z{s}", z),
             "constants",

@@ -59,8 +59,17 @@ def embed(
 
 
 def rope_table(
-    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, half: int, position: int, scale: float = 1.0
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    half: int,
+    position: int,
+    scale: float = 1.0,
+    temperature: tuple[float, int] = (0.0, 0),
 ) -> None:
+    """`temperature`: its weight, and the positions of which each full number counts."""
+    weight, length = temperature
     inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
     p.run(
         "rope_table",
@@ -71,11 +80,17 @@ def rope_table(
         step=min(position, 5),
         half_dim=half,
         scale=scale,
+        temperature=weight,
+        temperature_length=length,
     )
     p.bytes, p.flops = rows * 8 * half, rows * 2 * half
     if p.checking:
         angles = ref.rope_angles(position, rows, inv_freq)
-        p.expect("table", np.stack([np.cos(angles), np.sin(angles)], axis=-1) * np.float32(scale), EXACT_NMSE)
+        expected = np.stack([np.cos(angles), np.sin(angles)], axis=-1) * np.float32(scale)
+        if length:
+            turns = (np.arange(rows) + position) // length
+            expected *= (1 + np.float32(weight) * np.log1p(turns))[:, None, None]
+        p.expect("table", expected, EXACT_NMSE)
 
 
 def norm(

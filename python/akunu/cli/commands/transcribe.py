@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from akunu.base.errors import AkunuError
-from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
 from akunu.cli.console import is_terminal, note
 from akunu.cli.forms import form_arguments, spoken_form_options
 from akunu.cli.options import device_options, refuse_others, refuse_unused
@@ -21,12 +21,22 @@ from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_int
 from akunu.cli.values import DEFAULT_SPEECH_MODEL, FILE, MODEL, Integer, Number, PathName
 
 if TYPE_CHECKING:
+    from akunu.speech.subtitles import Layout
+    from akunu.speech.transcript import Transcription
     from akunu.speech.whisper_model import TranscriptionProgress, WhisperModel
 
 __all__ = ["command"]
 
 _FORMATS = ("txt", "srt", "vtt", "json", "tsv", "lrc")
-_MEANINGLESS_LIVE = ("batch_size", "clip_timestamps", "word_timestamps", "vad_filter", "vad")
+_MEANINGLESS_LIVE = (
+    "channels",
+    "condition_on_previous_text",
+    "batch_size",
+    "clip_timestamps",
+    "word_timestamps",
+    "vad_filter",
+    "vad",
+)
 _LIVE = (
     *("files", "model", "live", "rate", "device", "threads", "quiet"),
     *("language", "task", "beam_size", "temperature", "initial_prompt", "hotwords", "max_new_tokens"),
@@ -75,6 +85,32 @@ _LIVE = (
 )
 @click.option("--word-timestamps", is_flag=True, help="Find when each word is said, and how sure it is.")
 @click.option(
+    "--max-line-width",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many characters a line of a subtitle (srt, vtt) may have. This and the next two find the times "
+    "of words.",
+)
+@click.option(
+    "--max-line-count",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many lines a subtitle may have, with --max-line-width. It may then go on over "
+    "several segments.",
+)
+@click.option(
+    "--max-words-per-line",
+    type=Integer(min=1),
+    metavar="N",
+    help="How many words a subtitle may have, without --max-line-width.",
+)
+@click.option(
+    "--channels",
+    is_flag=True,
+    help="Transcribe each channel by itself, as of a call with a speaker on each; texts say which one it is. "
+    "[default: channels are mixed]",
+)
+@click.option(
     "--beam-size",
     type=Integer(min=1),
     default=5,
@@ -108,6 +144,12 @@ _LIVE = (
 @click.option(
     "--prompt", "initial_prompt", metavar="TEXT", help="Text that came before, or an example of how to write."
 )
+@click.option(
+    "--condition-on-previous-text/--no-condition-on-previous-text",
+    default=None,
+    help="Whether the text of a window of 30 seconds is the prompt of the next one: sentences go on, but so "
+    "do mistakes. [default: what the model was trained for]",
+)
 @click.option("--hotwords", metavar="TEXT", help="Names and unusual words that are said in the recording.")
 @click.option(
     "--clip", "clip_timestamps", metavar="S,S,...", help="Only from and to these seconds, as in 60,90,300."
@@ -138,14 +180,18 @@ def command(
     live: bool,
     rate: int,
     quiet: bool,
+    max_line_width: int | None,
+    max_line_count: int | None,
+    max_words_per_line: int | None,
     device: str,
     threads: int | None,
     **options: Any,
 ) -> int:
     """Write down what is said in recordings.
 
-    FILE is a recording (WAV, FLAC, OGG, MP3, AIFF, ...), a folder of them, or "-" for one from standard
-    input. Text comes as it is found. On a terminal, what the model is not sure of is yellow or red.
+    FILE is a recording (WAV, FLAC, OGG, MP3, AIFF, ...; with akunu[av] or ffmpeg also MP4, M4A, WebM, MKV and
+    others), a folder of them, or "-" for one from standard input. Text comes as it is found. On a terminal,
+    what the model is not sure of is yellow or red.
 
     Ctrl-C keeps what was found. A file that cannot be read does not keep the others waiting; the exit status
     tells.
@@ -157,7 +203,7 @@ def command(
       akunu transcribe recordings/ --format vtt --format json --output-dir texts --word-timestamps
       akunu transcribe lecture.wav --batch-size 8 --model openai/whisper-small
       akunu transcribe order.wav --choice "lights on" --choice "lights off"
-      ffmpeg -i film.mp4 -f wav - | akunu transcribe -
+      akunu transcribe film.mp4 --format srt
       arecord -f S16_LE -r 16000 -t raw | akunu transcribe - --live
     """
     if not live:
@@ -166,13 +212,18 @@ def command(
         raise click.UsageError('--live hears standard input: name the file "-"')
     else:
         refuse_others(_LIVE, "--live writes text as it is said")
-    names = audio_files(files)
-    outputs = Outputs(output_dir, forms, names)
+    names = audio_files(files, quiet)
+    layout = _layout(forms, max_line_width, max_line_count, max_words_per_line)
+    outputs = Outputs(output_dir, forms, names, layout)
+    if layout.asked:
+        options["word_timestamps"] = True
     not_given = _MEANINGLESS_LIVE if live else ()
     options |= form_arguments(options)
     options = {n: value for n, value in options.items() if value is not None and n not in not_given}
     _check(options)
     with _load(model, device, threads) as loaded:
+        if loaded.notice and not quiet:
+            note(loaded.notice)
         if live:
             return _listen(loaded, rate, options)
         failed = 0
@@ -187,6 +238,16 @@ def command(
     if failed and not quiet:
         note(f"[{failed} of {len(names)} files failed]")
     return 1 if failed else 0
+
+
+def _layout(forms: tuple[str, ...], *sizes: int | None) -> Layout:
+    from akunu.speech.subtitles import Layout
+    from akunu.speech.writers import SUBTITLES
+
+    layout = Layout(*sizes)
+    if layout.asked and not {*forms} & {*SUBTITLES}:
+        raise click.UsageError(f"lines and words are limited in subtitles: add --format {SUBTITLES[0]}")
+    return layout
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -219,6 +280,9 @@ def _transcribe(
         if segments.error:
             raise segments.error
     found = stream.transcription
+    if not (found.segments or quiet or segments.interrupted):
+        note(f"[{name}: no speech was found]")
+    _warn_if_unsure(name, found, model.notice)
     seconds = time.monotonic() - began
     if not quiet and is_terminal(sys.stderr):
         speed = f", {found.duration / seconds:.1f} times as fast as it was said" if seconds > 0 else ""
@@ -228,6 +292,21 @@ def _transcribe(
         )
     if segments.interrupted:
         raise click.Abort
+
+
+def _warn_if_unsure(name: str, found: Transcription, notice: str | None) -> None:
+    """Say on standard error that a text is probably wrong; also with --quiet, as the text looks right."""
+    from akunu.speech.transcript import UNSURE
+
+    if found.probability is None or found.probability >= UNSURE:
+        return
+    advice = notice or "Is the language the right one? A larger model hears more."
+    print_error(
+        "akunu",
+        "warning",
+        f"{name}: the text is probably wrong: the mean probability of its tokens is {found.probability:.0%}. "
+        f"{advice}",
+    )
 
 
 def _clock(seconds: float) -> str:

@@ -5,7 +5,12 @@ let askForKey = async () => null;
 
 export const onKeyWanted = (ask) => { askForKey = ask; };
 
-export class ApiError extends Error {}
+export class ApiError extends Error {
+  constructor(message, code) {
+    super(message);
+    this.code = code;
+  }
+}
 
 async function request(path, options = {}) {
   for (;;) {
@@ -26,9 +31,9 @@ async function request(path, options = {}) {
     }
     if (response.ok) return response;
     const text = await response.text();
-    let said = text;
-    try { said = JSON.parse(text).error.message; } catch { /* not the API's form */ }
-    throw new ApiError(said || `${response.status} ${response.statusText}`);
+    let said = text, code;
+    try { ({ message: said, code } = JSON.parse(text).error); } catch { /* not the API's form */ }
+    throw new ApiError(said || `${response.status} ${response.statusText}`, code);
   }
 }
 
@@ -64,7 +69,7 @@ export async function* complete(body, signal) {
   for await (const data of events(response.body)) {
     if (data === "[DONE]") return;
     const chunk = JSON.parse(data);
-    if (chunk.error) throw new ApiError(chunk.error.message);
+    if (chunk.error) throw new ApiError(chunk.error.message, chunk.error.code);
     yield chunk;
   }
   throw new ApiError("The answer broke off: the connection was closed.");

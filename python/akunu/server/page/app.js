@@ -1,8 +1,9 @@
 // The page: which conversation is shown, what is being answered, and the keys.
 
 import { ApiError, complete, getJson, onKeyWanted } from "./api.js";
-import { chats, fresh, onStorageFull, payload, remove, save, titleOf } from "./chats.js";
+import { chats, forgetOldest, fresh, has, onOtherTab, onStorageFull, payload, remove, save, titleOf } from "./chats.js";
 import { showEngine } from "./engine.js";
+import * as files from "./files.js";
 import * as messages from "./messages.js";
 import * as settings from "./settings.js";
 
@@ -10,10 +11,12 @@ const at = (id) => document.getElementById(id);
 const composer = at("composer"), models = at("model"), status = at("status"), sidebar = at("sidebar");
 let chat = chats[0] ?? fresh();
 let answering = null; // { chat, abort }
+let cards = new Map(); // name of a model -> what the server says of it
 
 // -- answers -------------------------------------------------------------------------------------------------------
 
-async function answer(of) {
+/** Answer the last message; `before` are answers to it that there were. */
+async function answer(of, before = []) {
   const request = payload(of); // before the empty answer is there
   const message = { role: "assistant", content: "", writing: true };
   of.messages.push(message);
@@ -34,12 +37,16 @@ async function answer(of) {
       if (chunk.usage) {
         message.tokens = chunk.usage.completion_tokens;
         message.cached = chunk.usage.prompt_tokens_details?.cached_tokens;
+        of.used = chunk.usage.total_tokens;
       }
       frame ||= requestAnimationFrame(redraw);
     }
   } catch (error) {
     if (error.name === "AbortError") message.reason = "stopped";
-    else message.failed = error instanceof ApiError ? error.message : String(error);
+    else {
+      message.failed = error instanceof ApiError ? error.message : String(error);
+      message.full = error.code === "context_length_exceeded";
+    }
   }
   cancelAnimationFrame(frame);
   delete message.writing;
@@ -47,11 +54,22 @@ async function answer(of) {
     message.first = (first - start) / 1000;
     message.seconds = (performance.now() - first) / 1000;
   }
+  if (before.length) {
+    message.versions = [...before, plain(message)];
+    message.version = before.length;
+  }
   answering = null;
-  save();
+  save(of);
   showAnswering();
   redraw();
   list();
+  showRoom();
+  listModels(); // what was loaded meanwhile says how large its context is
+}
+
+/** An answer without those before it. */
+function plain({ versions, version, ...message }) {
+  return structuredClone(message);
 }
 
 /** What a chunk adds to a message. */
@@ -78,7 +96,7 @@ function draw(change, of) {
 
 function say(message) {
   chat.messages.push(message);
-  save();
+  save(chat);
   messages.add(message, chat, actions);
   messages.toEnd();
   list();
@@ -86,27 +104,49 @@ function say(message) {
 }
 
 const actions = {
-  send(text) {
+  send(text, attached = files.take()) {
     if (answering || !text.trim()) return;
-    say({ role: "user", content: text });
+    say({ role: "user", content: text, ...(attached.length && { files: attached }) });
   },
   again(message) {
     if (answering) return;
+    const before = message.failed ? message.versions ?? [] : message.versions ?? [plain(message)];
     chat.messages.length = chat.messages.indexOf(message);
     messages.show(chat, actions);
-    answer(chat);
+    answer(chat, before);
+  },
+  /** Show another answer to the same message; what was said after it goes, since it answers this one. */
+  turn(message, to) {
+    const at = chat.messages.indexOf(message);
+    if (answering || !message.versions?.[to] || at < 0) return;
+    if (at + 1 < chat.messages.length && !confirm("What was said after this answer is deleted. Go on?")) return;
+    const { versions } = message;
+    chat.messages.length = at;
+    chat.messages.push({ ...structuredClone(versions[to]), versions, version: to });
+    save(chat);
+    messages.show(chat, actions);
   },
   edited(message, text) {
     if (answering || !text.trim()) return;
     chat.messages.length = chat.messages.indexOf(message);
+    if ((chat.forgotten ?? 0) > chat.messages.length) chat.forgotten = 0;
     messages.show(chat, actions);
-    actions.send(text);
+    actions.send(text, message.files ?? []);
+  },
+  makeRoom(message) {
+    if (answering || !forgetOldest(chat)) {
+      status.textContent = "There is nothing older to forget: the last message alone is too long.";
+      return;
+    }
+    chat.messages.length = chat.messages.indexOf(message);
+    messages.show(chat, actions);
+    answer(chat);
   },
   giveBack(call, result) {
     if (answering) return;
     const open = chat.messages.findLast((message) => message.tool_calls)?.tool_calls ?? [];
     chat.messages.push({ role: "tool", tool_call_id: call.id, content: result });
-    save();
+    save(chat);
     messages.show(chat, actions);
     const answered = (one) => chat.messages.some((message) => message.tool_call_id === one.id);
     if (open.every(answered)) answer(chat);
@@ -125,7 +165,8 @@ function showAnswering() {
 // -- conversations -------------------------------------------------------------------------------------------------
 
 function list() {
-  const items = chats.map((one) => {
+  const wanted = at("search").value.trim().toLowerCase();
+  const items = chats.filter((one) => !wanted || has(one, wanted)).map((one) => {
     const item = document.createElement("li");
     item.classList.toggle("current", one === chat);
     const open = document.createElement("button");
@@ -151,8 +192,9 @@ function go(to) {
   chat = to;
   showView(false);
   if (offers(chat.model)) models.value = chat.model;
-  messages.show(chat, actions);
+  messages.show(chat, actions, models.value);
   settings.fill(chat);
+  showRoom();
   showAnswering();
   list();
   openSidebar(false);
@@ -165,7 +207,7 @@ function rename(one, open) {
   field.setAttribute("aria-label", "Title");
   const done = (keep) => {
     if (keep && field.value.trim()) one.title = field.value.trim();
-    save();
+    save(one);
     list();
   };
   field.addEventListener("blur", () => done(true), { once: true });
@@ -182,6 +224,17 @@ function forget(one) {
   if (answering?.chat === one) answering.abort.abort();
   remove(one);
   go(one === chat ? chats[0] ?? fresh(one) : chat);
+}
+
+/** How much of the context the conversation fills, and the values that sampling has. */
+function showRoom() {
+  const card = cards.get(models.value);
+  settings.inForce(card?.sampling);
+  at("room").hidden = !card?.context || !chat.used || !chat.messages.length;
+  if (at("room").hidden) return;
+  at("room-meter").value = chat.used / card.context;
+  at("room-text").textContent = `${chat.used.toLocaleString("en")} of ${card.context.toLocaleString("en")} tokens`;
+  at("room").title = "How much of the model's context this conversation fills";
 }
 
 function openSidebar(is) {
@@ -278,8 +331,24 @@ at("show-help").addEventListener("click", () => at("help").showModal());
 at("theme").addEventListener("click", () => theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]));
 at("to-end").addEventListener("click", messages.toEnd);
 messages.onScroll(() => { at("to-end").hidden = messages.atEnd(); });
-models.addEventListener("change", () => { chat.model = models.value; chat.touched = true; save(); });
-settings.follow(() => chat);
+models.addEventListener("change", () => {
+  chat.model = models.value;
+  chat.touched = true;
+  save(chat);
+  if (!chat.messages.length) messages.show(chat, actions, models.value);
+  showRoom();
+});
+at("search").addEventListener("input", list);
+settings.follow(() => chat, (said) => { status.textContent = said; list(); });
+files.follow((said) => { status.textContent = said; });
+onOtherTab((one, other) => {
+  if (one && answering?.chat !== one) {
+    if (other) Object.assign(one, other);
+    else chats.splice(chats.indexOf(one), 1);
+    if (one === chat) go(other ? chat : chats[0] ?? fresh(one));
+  }
+  list();
+});
 onStorageFull(() => { status.textContent = "The browser's storage is full: delete conversations to keep new ones."; });
 onKeyWanted(() => new Promise((resolve) => {
   const dialog = at("key-dialog");
@@ -294,9 +363,12 @@ async function listModels() {
   try {
     const { data } = await getJson("v1/models");
     const chatting = data.filter(({ kind }) => !kind || kind === "a text model"); // before it is loaded, anything
+    cards = new Map(chatting.map((card) => [card.id, card]));
+    const wanted = chat.model ?? models.value ?? chats.find((one) => one.model)?.model;
     models.replaceChildren(...chatting.map(({ id }) => new Option(id, id)));
-    const wanted = chat.model ?? chats.find((one) => one.model)?.model;
     if (offers(wanted)) models.value = wanted;
+    if (!chat.messages.length) messages.show(chat, actions, models.value);
+    showRoom();
   } catch (error) {
     status.textContent = error.message;
   }

@@ -1,20 +1,21 @@
 // Markdown as models write it, made into elements: text never becomes markup.
 
+// A child may be a list of them, of any length.
 const element = (tag, ...children) => {
   const made = document.createElement(tag);
-  made.append(...children);
+  for (const child of children.flat()) made.append(child);
   return made;
 };
 
-// Code first: nothing in it means anything else.
+// Code first: nothing in it means anything else. Lengths are bounded, so that no text takes long.
 const INLINE = [
-  [/`([^`\n]+)`/, (found) => element("code", found[1])],
-  [/\*\*(?=\S)([^*]*[^\s*])\*\*/, (found) => element("strong", ...inline(found[1]))],
-  [/(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])/, (found) => element("em", ...inline(found[1]))],
-  [/(?<!\w)_(?=[^\s_])([^_\n]*[^\s_])_(?!\w)/, (found) => element("em", ...inline(found[1]))],
-  [/~~(?=\S)([^~\n]+)~~/, (found) => element("del", ...inline(found[1]))],
-  [/\[([^\]\n]+)\]\((https?:\/\/[^\s)]+)\)/, (found) => link(found[2], found[1])],
-  [/https?:\/\/[^\s<>)\]]+[^\s<>)\].,;:!?'"]/, (found) => link(found[0], found[0])],
+  [/`([^`\n]{1,4000})`/g, (found) => element("code", found[1])],
+  [/\*\*(?=\S)([^*]{0,4000}[^\s*])\*\*/g, (found) => element("strong", inline(found[1]))],
+  [/(?<![\w*])\*(?=[^\s*])([^*\n]{0,4000}[^\s*])\*(?![\w*])/g, (found) => element("em", inline(found[1]))],
+  [/(?<!\w)_(?=[^\s_])([^_\n]{0,4000}[^\s_])_(?!\w)/g, (found) => element("em", inline(found[1]))],
+  [/~~(?=\S)([^~\n]{1,4000})~~/g, (found) => element("del", inline(found[1]))],
+  [/\[([^[\]\n]{1,1000})\]\((https?:\/\/[^\s)]{1,2000})\)/g, (found) => link(found[2], found[1])],
+  [/https?:\/\/[^\s<>)\]]{1,2000}[^\s<>)\].,;:!?'"]/g, (found) => link(found[0], found[0])],
 ];
 
 function link(address, text) {
@@ -27,18 +28,25 @@ function link(address, text) {
 
 function inline(text) {
   const made = [];
-  while (text) {
+  // The next place of each pattern, which is looked for again only once it is passed.
+  const next = INLINE.map(([pattern, make]) => ({ pattern, make, found: { index: -1 } }));
+  let at = 0;
+  for (;;) {
     let first = null;
-    for (const [pattern, make] of INLINE) {
-      const found = pattern.exec(text);
-      if (found && (!first || found.index < first.found.index)) first = { found, make };
+    for (const one of next) {
+      if (one.found && one.found.index < at) {
+        one.pattern.lastIndex = at;
+        one.found = one.pattern.exec(text);
+      }
+      if (one.found && (!first || one.found.index < first.found.index)) first = one;
     }
     if (!first) break;
-    if (first.found.index) made.push(text.slice(0, first.found.index));
-    made.push(first.make(first.found));
-    text = text.slice(first.found.index + first.found[0].length);
+    const { found, make } = first;
+    if (found.index > at) made.push(text.slice(at, found.index));
+    at = found.index + found[0].length;
+    made.push(make(found));
   }
-  if (text) made.push(text);
+  if (at < text.length) made.push(text.slice(at));
   return made;
 }
 
@@ -59,7 +67,7 @@ function code(language, text) {
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
 
 function table(lines) {
-  const row = (line, tag) => element("tr", ...cells(line).map((cell) => element(tag, ...inline(cell))));
+  const row = (line, tag) => element("tr", ...cells(line).map((cell) => element(tag, inline(cell))));
   return element("table", element("thead", row(lines[0], "th")), element("tbody", ...lines.slice(2).map((line) => row(line, "td"))));
 }
 
@@ -79,10 +87,10 @@ function list(lines, i) {
       made.lastChild.append(inner);
       i = next;
     } else if (found && found[1].length === indent.length) {
-      made.append(element("li", ...inline(found[3])));
+      made.append(element("li", inline(found[3])));
       i += 1;
     } else if (!found && /^\s+\S/.test(lines[i]) && made.lastChild) {
-      made.lastChild.append(" ", ...inline(lines[i].trim()));
+      for (const part of [" ", ...inline(lines[i].trim())]) made.lastChild.append(part);
       i += 1;
     } else if (!lines[i].trim() && ITEM.test(lines[i + 1] ?? "") && ITEM.exec(lines[i + 1])[1].length >= indent.length) {
       i += 1;
@@ -110,7 +118,7 @@ export function markdown(text) {
       i += 1;
     } else if (/^#{1,6}\s/.test(line)) {
       const [, marks, title] = /^(#+)\s+(.*?)\s*#*$/.exec(line);
-      made.push(element(`h${Math.min(6, marks.length + 2)}`, ...inline(title)));
+      made.push(element(`h${Math.min(6, marks.length + 2)}`, inline(title)));
       i += 1;
     } else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) {
       made.push(element("hr"));
@@ -118,7 +126,7 @@ export function markdown(text) {
     } else if (line.startsWith(">")) {
       let end = i;
       while (end < lines.length && lines[end].startsWith(">")) end += 1;
-      made.push(element("blockquote", ...markdown(lines.slice(i, end).map((quoted) => quoted.replace(/^> ?/, "")).join("\n"))));
+      made.push(element("blockquote", markdown(lines.slice(i, end).map((quoted) => quoted.replace(/^> ?/, "")).join("\n"))));
       i = end;
     } else if (line.includes("|") && /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*$/.test(lines[i + 1] ?? "")) {
       let end = i;
@@ -133,7 +141,7 @@ export function markdown(text) {
       let end = i + 1;
       while (end < lines.length && lines[end].trim() && !BLOCK.test(lines[end]) && !ITEM.test(lines[end])) end += 1;
       const parts = lines.slice(i, end).flatMap((part, at) => (at ? [element("br"), ...inline(part)] : inline(part)));
-      made.push(element("p", ...parts));
+      made.push(element("p", parts));
       i = end;
     }
   }

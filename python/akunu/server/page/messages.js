@@ -20,18 +20,21 @@ function button(text, title, act) {
   return made;
 }
 
+const EMBER = "ember is a model of 9 MB: it tells stories, does small sums and knows little. For a real model, start the server with one, such as akunu serve qwen3:4b.";
 const TRIES = ["What is the capital of France?", "Tell me a story about a lighthouse.", "Sort these words: pear, apple, fig."];
 
 /** All messages of a conversation, in the place of what was there. */
-export function show(chat, actions) {
+export function show(chat, actions, model = "") {
   shown.clear();
   log.replaceChildren();
   if (!chat.messages.length) {
     const tries = make("div", "tries", ...TRIES.map((text) => button(text, "Send this", () => actions.send(text))));
-    log.append(make("div", "welcome", make("h1", "", "What can I do for you?"), make("div", "", "Models on this machine, at your service."), tries));
+    const about = model === "ember" ? EMBER : "Models on this machine, at your service.";
+    log.append(make("div", "welcome", make("h1", "", "What can I do for you?"), make("div", "about", about), tries));
     return;
   }
   for (const message of chat.messages) add(message, chat, actions);
+  if (chat.forgotten) shown.get(chat.messages[chat.forgotten])?.before(make("p", "forgotten", "The model no longer sees what is above."));
   log.scrollTop = log.scrollHeight;
 }
 
@@ -50,12 +53,27 @@ export function update(message, chat, actions) {
   if (!made) return;
   const body = make("div", "body");
   if (message.role === "assistant") fillAnswer(body, message, chat, actions, made);
-  else body.textContent = message.content;
+  else {
+    for (const { name, text } of message.files ?? []) {
+      body.append(make("details", "file", make("summary", "", `${name}, ${text.length.toLocaleString("en")} characters`), make("pre", "", text)));
+    }
+    body.append(message.content);
+  }
   const acts = make("div", "acts");
   if (!message.writing) {
     if (navigator.clipboard && message.content) acts.append(button("Copy", "Copy the text", () => navigator.clipboard.writeText(message.content)));
     if (message.role === "user") acts.append(button("Edit", "Change it, and answer again", () => edit(message, actions, made)));
-    if (message.role === "assistant") acts.append(button("Again", "Another answer (Alt R)", () => actions.again(message)));
+    if (message.role === "assistant") acts.append(button("Again", "Another answer; this one is kept (Alt R)", () => actions.again(message)));
+    const versions = message.versions?.length ?? 0;
+    if (versions > 1) {
+      const at = message.version ?? versions - 1;
+      const turn = (by, sign, title) => {
+        const made = button(sign, title, () => actions.turn(message, at + by));
+        made.disabled = at + by < 0 || at + by >= versions;
+        return made;
+      };
+      acts.append(turn(-1, "‹", "The answer before"), make("span", "version", `${at + 1} of ${versions}`), turn(1, "›", "The answer after"));
+    }
     acts.append(make("span", "facts", facts(message)));
   }
   made.replaceChildren(body, acts);
@@ -70,7 +88,11 @@ function fillAnswer(body, message, chat, actions, made) {
   }
   body.append(...markdown(message.content));
   for (const call of message.tool_calls ?? []) body.append(toolCall(call, message, chat, actions));
-  if (message.failed) body.append(make("div", "failed", message.failed));
+  if (message.failed) {
+    const box = make("div", "failed", message.failed);
+    if (message.full) box.append(button("Forget the oldest turns, and answer", "They stay here; the model no longer sees them", () => actions.makeRoom(message)));
+    body.append(box);
+  }
   if (message.writing) body.append(make("span", "waiting"));
 }
 
@@ -95,7 +117,11 @@ function toolCall(call, message, chat, actions) {
 
 function facts(message) {
   const said = [];
-  if (message.tokens && message.seconds > 0) said.push(`${message.tokens} tokens, ${(message.tokens / message.seconds).toFixed(1)}/s`);
+  if (message.tokens) {
+    // A few tokens that come at once have no speed.
+    const speed = message.tokens >= 16 && message.seconds >= 0.05 ? `, ${(message.tokens / message.seconds).toFixed(1)}/s` : "";
+    said.push(`${message.tokens} token${message.tokens === 1 ? "" : "s"}${speed}`);
+  }
   if (message.first > 0) said.push(`first after ${message.first < 1 ? `${Math.round(message.first * 1000)} ms` : `${message.first.toFixed(1)} s`}`);
   if (message.cached) said.push(`${message.cached} of the prompt from the cache`);
   if (message.reason === "length") said.push("cut: no room for more");

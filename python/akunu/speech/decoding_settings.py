@@ -1,15 +1,16 @@
-"""What a Hugging Face folder says of how its Whisper model decodes and hears, beside the sizes.
+"""What a model's files say of how their Whisper model decodes and hears, beside the sizes.
 
 OpenAI's folders and those tuned from them write it into `generation_config.json`; folders of before it was
-there, into `config.json`.
+there, into `config.json`. A file of whisper.cpp has no place for it; ember-speech's has a record of bytes of
+the name `generation_config.json` behind its weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.json_file import read_optional
@@ -20,6 +21,15 @@ __all__ = ["DecodingSettings", "check_preprocessor"]
 
 _HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
 """Of `preprocessor_config.json`: how sound becomes the input of every Whisper model."""
+
+
+_OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {
+    "condition_on_prev_tokens": ("condition_on_previous_text", (bool,), "true or false"),
+    "logprob_threshold": ("log_prob_threshold", (int, float), "a number"),
+    "no_speech_threshold": ("no_speech_threshold", (int, float), "a number"),
+    "compression_ratio_threshold": ("compression_ratio_threshold", (int, float), "a number"),
+}
+"""Transformers' names of options of `akunu.speech.options.TranscriptionOptions`, and what they may be."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +46,18 @@ class DecodingSettings:
     language : str or None
         The code of the language that is written (`language`, or a language among `forced_decoder_ids`);
         None: it is detected.
+    options : mapping
+        Defaults of `akunu.speech.options.TranscriptionOptions` that the model was trained for: whether the
+        text of a window is a prompt of the next (`condition_on_prev_tokens`), and the thresholds.
+    notice : str or None
+        What every user should know of the model; the command line says it once (`notice`).
     """
 
     suppressed: tuple[int, ...] | None = None
     not_first: tuple[int, ...] | None = None
     language: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notice: str | None = None
 
     @classmethod
     def of_folder(cls, folder: Path, languages: Mapping[str, int], vocab_size: int) -> DecodingSettings:
@@ -62,18 +79,34 @@ class DecodingSettings:
         """
         path = folder / "generation_config.json"
         said = read_optional(path)
-        forced = said.get("forced_decoder_ids")
         if not said:  # the forced ids of older folders are those of the model that they were tuned from
             path = folder / "config.json"
-            said = read_optional(path)
+            said = {
+                name: value for name, value in read_optional(path).items() if name != "forced_decoder_ids"
+            }
+        return cls.of_object(said, path, languages, vocab_size)
+
+    @classmethod
+    def of_object(
+        cls, said: Mapping[str, object], where: object, languages: Mapping[str, int], vocab_size: int
+    ) -> DecodingSettings:
+        """What the content of a `generation_config.json` says; errors begin with `where`.
+
+        Raises
+        ------
+        ModelFileError
+            A value is not what it should be.
+        """
         try:
             return cls(
                 _ids(said, "suppress_tokens", vocab_size),
                 _ids(said, "begin_suppress_tokens", vocab_size),
-                _language(said.get("language"), forced, languages),
+                _language(said.get("language"), said.get("forced_decoder_ids"), languages),
+                _options(said),
+                _text(said, "notice"),
             )
         except (ModelFileError, InvalidArgumentError) as error:
-            raise ModelFileError(f"{path}: {error}") from None
+            raise ModelFileError(f"{where}: {error}") from None
 
 
 def check_preprocessor(folder: Path, mels: int, audio_context: int) -> None:
@@ -99,6 +132,26 @@ def _ids(said: Mapping[str, object], name: str, vocab_size: int) -> tuple[int, .
     if not isinstance(value, list) or not all(type(i) is int and 0 <= i < vocab_size for i in value):
         raise ModelFileError(f"{name}: found {shown(value)}, expected a list of ids below {vocab_size}")
     return tuple(value)
+
+
+def _options(said: Mapping[str, object]) -> dict[str, Any]:
+    """Those of the caller's options for which the model's files name a value."""
+    found: dict[str, Any] = {}
+    for key, (name, kinds, expected) in _OPTIONS.items():
+        value = said.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise ModelFileError(f"{key}: found {shown(value)}, expected {expected}")
+        found[name] = value
+    return found
+
+
+def _text(said: Mapping[str, object], name: str) -> str | None:
+    value = said.get(name)
+    if not (value is None or isinstance(value, str)):
+        raise ModelFileError(f"{name}: found {shown(value)}, expected a text")
+    return value
 
 
 def _language(named: object, forced: object, languages: Mapping[str, int]) -> str | None:

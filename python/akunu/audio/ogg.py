@@ -1,0 +1,45 @@
+"""Ogg files that were joined, or chained by a radio station: each link is a recording of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from akunu.audio.parts import Bytes, Part
+
+__all__ = ["recordings"]
+
+_HEAD: Final = 27
+_BEGINS: Final = 2
+
+
+def recordings(file: Bytes, begin: int) -> Iterator[Part]:
+    """The links: one begins with a page that begins a stream, after one that does not."""
+    link, before = begin, _BEGINS
+    for at, flags in _pages(file, begin):
+        if flags & _BEGINS and not before & _BEGINS:
+            yield Part(b"", ((link, at),))
+            link = at
+        before = flags
+    yield Part(b"", ((link, file.size),))
+
+
+def _pages(file: Bytes, at: int) -> Iterator[tuple[int, int]]:
+    """Where each page begins, and its flags."""
+    while at < file.size:
+        head = file.at(at, _HEAD)
+        if head[:4] != b"OggS" or len(head) < _HEAD:
+            at = _next(file, at + 1)
+            continue
+        yield at, head[5]
+        at += _HEAD + head[26] + sum(file.at(at + _HEAD, head[26]))
+
+
+def _next(file: Bytes, at: int) -> int:
+    """Where the next page may begin."""
+    while block := file.at(at, 1 << 16):
+        found = block.find(b"OggS")
+        if found >= 0:
+            return at + found
+        at += max(len(block) - 3, 1)
+    return file.size

@@ -1,0 +1,282 @@
+"""Rows of architectures whose layers are attention and one feed-forward: Llama's relatives.
+
+Facts about names and conventions: gguf-py's `constants.py`, llama.cpp's converter and graphs, and the model
+classes of Hugging Face Transformers, against which tests/models checks every row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from akunu.describe.layer_rules import (
+    ATTN_NORM,
+    ATTN_OUTPUT,
+    BLK,
+    DOWN,
+    FFN_BIAS,
+    FUSED_GATE_UP,
+    FUSED_QKV,
+    GATE_UP,
+    GLOBAL,
+    HF,
+    NORMS,
+    OUTPUT_BIAS,
+    PLAIN_LAYER,
+    PROJECTIONS,
+    QK_NORM,
+    QKV,
+    SHIFTED_NORMS,
+    TOWERS,
+    WHOLE_QK_NORM,
+    matrix,
+    one_kind,
+    qkv_bias,
+    vector,
+)
+from akunu.describe.tensor_rules import Architecture, TensorRule
+
+__all__ = ["DENSE_ROWS"]
+
+_BIASES = (*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS)
+
+
+def _for_folders(*rules: TensorRule) -> tuple[TensorRule, ...]:
+    """The same of tensors that llama.cpp has not."""
+    return tuple(dataclasses.replace(rule, folder_only=True) for rule in rules)
+
+
+def _with_bias(rule: TensorRule) -> tuple[TensorRule, ...]:
+    """The rule of a norm, and that of its bias."""
+    ((name, size),) = rule.parts
+    swap = [text.removesuffix("weight") + "bias" for text in (rule.source, rule.hf)]
+    return rule, vector(swap[0], swap[1], f"{name}_bias", size)
+
+
+_POST_ATTN_NORM = vector(
+    BLK + "post_attention_norm.weight", HF + "post_attention_layernorm.weight", "post_attn_norm", "dim"
+)
+_POST_FFN_NORM = vector(
+    BLK + "post_ffw_norm.weight", HF + "post_feedforward_layernorm.weight", "post_ffn_norm", "dim"
+)
+_LATE_QK_NORM = (
+    vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
+    vector(BLK + "attn_k_norm.weight", HF + "self_attn.key_layernorm.weight", "attn_k_norm", "head_dim"),
+)
+# Norms ahead of attention and of the feed-forward, and of what each adds, by the names of GLM's class.
+_GLM4_NORMS = (
+    ATTN_NORM,
+    vector(
+        BLK + "post_attention_norm.weight",
+        HF + "post_self_attn_layernorm.weight",
+        "post_attn_norm",
+        "dim",
+    ),
+    vector(BLK + "ffn_norm.weight", HF + "post_attention_layernorm.weight", "ffn_norm", "dim"),
+    vector(BLK + "post_ffw_norm.weight", HF + "post_mlp_layernorm.weight", "post_ffn_norm", "dim"),
+)
+_UP = GATE_UP[1:]
+# In a GGUF file the head is always the embedding.
+_TIED_GLOBAL = (*GLOBAL[:2], *_for_folders(GLOBAL[2]))
+# LayerNorms with biases.
+_LAYER_NORMS = tuple(part for rule in NORMS for part in _with_bias(rule))
+_LAYER_NORM_GLOBAL = (GLOBAL[0], *_with_bias(GLOBAL[1]), GLOBAL[2])
+_STARCODER_FFN = tuple(
+    rule
+    for part, name, rows, cols in (("up", "c_fc", "ffn_dim", "dim"), ("down", "c_proj", "dim", "ffn_dim"))
+    for rule in (
+        matrix(f"{BLK}ffn_{part}.weight", f"{HF}mlp.{name}.weight", f"ffn_{part}", rows, cols),
+        vector(f"{BLK}ffn_{part}.bias", f"{HF}mlp.{name}.bias", f"ffn_{part}_bias", rows, optional=True),
+    )
+)
+_FUSED_QKV_BIAS = TensorRule(
+    BLK + "attn_qkv.bias",
+    "",
+    (("attn_q_bias", "q_dim"), ("attn_k_bias", "kv_dim"), ("attn_v_bias", "kv_dim")),
+)
+
+DENSE_ROWS: Final = (
+    Architecture(
+        name="granite",
+        summary="Granite 3 to 4.2, dense sizes: scales on embedding, residual stream, attention and logits",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *_BIASES),
+        scales=("embedding_scale", "residual_scale", "attn_scale", "logit_divisor"),
+        rope_switch=True,
+    ),
+    Architecture(
+        name="olmo2",
+        summary="OLMo 2 and 3: norms behind attention and FFN alone, Q/K norms over whole rows",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(
+            *PROJECTIONS,
+            *WHOLE_QK_NORM,
+            _POST_ATTN_NORM,
+            _POST_FFN_NORM,
+            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS),
+        ),
+        window_period=4,
+        norms_whole_rows=True,
+        plain_local_rope=True,
+    ),
+    Architecture(
+        name="smollm3",
+        summary="SmolLM 3: no rotation in every fourth layer",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS, *FFN_BIAS)),
+        rotated="period",
+    ),
+    Architecture(
+        name="mistral3",
+        summary="Ministral 3: YaRN, and queries whose scale grows with their position",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *_BIASES),
+        scales=("attn_scale", "temperature"),
+        left_out=TOWERS,
+    ),
+    Architecture(
+        name="glm4",
+        summary="GLM-4-0414: norms on both sides, half of a head rotates, fused gate and up",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*_GLM4_NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *FUSED_GATE_UP, *DOWN),
+    ),
+    Architecture(
+        name="seed_oss",
+        summary="Seed-OSS",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(
+            *SHIFTED_NORMS,
+            *PROJECTIONS,
+            *qkv_bias(optional=True),
+            *_for_folders(*OUTPUT_BIAS, *FFN_BIAS),
+        ),
+    ),
+    Architecture(
+        name="ernie4_5",
+        summary="Ernie 4.5, dense sizes",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *OUTPUT_BIAS, *_for_folders(*FFN_BIAS)),
+    ),
+    Architecture(
+        name="hunyuan-dense",
+        summary="Hunyuan, dense sizes: Q/K norms behind the rotation",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *_LATE_QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        norms_after_rope=True,
+    ),
+    Architecture(
+        name="exaone4",
+        summary="EXAONE 4: norms behind attention and FFN alone, in the large size rotation in windows alone",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PROJECTIONS, *QK_NORM, _POST_ATTN_NORM, _POST_FFN_NORM),
+        window_period=4,
+        rotated="windowed",
+    ),
+    Architecture(
+        name="command-r",
+        summary="Command R, Aya: LayerNorm, attention and FFN side by side",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=_TIED_GLOBAL,
+        layers=one_kind(ATTN_NORM, *PROJECTIONS, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        layer_norm=True,
+        parallel=True,
+        scales=("logit_scale",),
+    ),
+    Architecture(
+        name="cohere2",
+        summary="Command R7B and A: as Command R, rotation in windowed layers alone",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=_TIED_GLOBAL,
+        layers=one_kind(ATTN_NORM, *PROJECTIONS, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS)),
+        window_period=4,
+        layer_norm=True,
+        parallel=True,
+        rotated="windowed",
+        scales=("logit_scale",),
+        required_keys=("attention.sliding_window",),
+    ),
+    Architecture(
+        name="arcee",
+        summary="Arcee's AFM: a feed-forward without a gate, of squares",
+        rope_style="interleaved",
+        activation="relu2",
+        tensors=GLOBAL,
+        layers=one_kind(
+            *NORMS,
+            *QKV,
+            *ATTN_OUTPUT,
+            *_UP,
+            *DOWN,
+            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS[1:]),
+        ),
+    ),
+    Architecture(
+        name="qwen2vl",
+        summary="Qwen 2 and 2.5 VL, as models of text",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=False)),
+        left_out=TOWERS,
+    ),
+    Architecture(
+        name="qwen3vl",
+        summary="Qwen 3 VL, dense sizes, as models of text",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*PLAIN_LAYER, *QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        left_out=TOWERS,
+    ),
+    Architecture(
+        name="stablelm",
+        summary="StableLM 3B, StableLM 2 1.6B, Stable Code: LayerNorm with biases",
+        rope_style="half",
+        activation="silu",
+        tensors=_LAYER_NORM_GLOBAL,
+        layers=one_kind(*_LAYER_NORMS, *PROJECTIONS, *qkv_bias(optional=True)),
+        layer_norm=True,
+    ),
+    Architecture(
+        name="starcoder2",
+        summary="StarCoder 2: LayerNorm and biases, a feed-forward without a gate",
+        rope_style="half",
+        activation="gelu_tanh",
+        tensors=_LAYER_NORM_GLOBAL,
+        layers=one_kind(
+            *_LAYER_NORMS, *QKV, *qkv_bias(optional=True), *ATTN_OUTPUT, *OUTPUT_BIAS, *_STARCODER_FFN
+        ),
+        layer_norm=True,
+    ),
+    Architecture(
+        name="falcon",
+        summary="Falcon 7B: LayerNorm, attention and a feed-forward without a gate side by side",
+        rope_style="half",
+        activation="gelu",
+        tensors=_LAYER_NORM_GLOBAL,
+        layers=one_kind(*_with_bias(ATTN_NORM), *FUSED_QKV, *ATTN_OUTPUT, *_UP, *DOWN),
+        layer_norm=True,
+        parallel=True,
+    ),
+)
+"""See `akunu.describe.architectures.ARCHITECTURES`."""

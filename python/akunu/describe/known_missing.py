@@ -1,0 +1,52 @@
+"""Architectures and model types that Akunu knows by name but does not run, and what each of them needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["why_missing"]
+
+_NEEDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "per-layer embeddings, heads of two sizes, and layers that share keys and values": (
+            "gemma4 gemma4_text gemma4_unified"
+        ),
+        "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
+        "short convolutions": "lfm2 lfm2moe lfm2_moe lfm3",
+        "Mamba layers": (
+            "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba granitehybrid granitemoehybrid jamba nemotron_h "
+            "nemotron_h_moe plamo2 zamba2 bamba"
+        ),
+        "multi-head latent attention": (
+            "deepseek2 deepseek_v2 deepseek_v3 glm4_moe_lite glm4moelite kimi_k2 minicpm3 mistral4 plm"
+        ),
+        "linear attention (RWKV)": "rwkv6 rwkv7 arwkv7 rwkv6qwen2",
+        "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
+        "chunked attention": "llama4 llama4_text",
+        "a router with groups, a choice bias or leading dense layers": (
+            "bailingmoe2 deepseek dots1 ernie4_5-moe ernie4_5_moe"
+        ),
+        "experts of its kind": (
+            "cohere2moe cohere2_moe dbrx granitemoe granitemoeshared grok hunyuan-moe hunyuan_v1_moe mellum "
+            "olmoe phimoe"
+        ),
+        "an encoder for the decoder to attend to": "t5 t5encoder",
+        "a norm of the embedding without a weight": "muse-glimmer muse_glimmer muse_glimmer_text",
+        "learned positions in a decoder": "gpt2 starcoder gpt_bigcode opt",
+        "ALiBi": "bloom mpt baichuan",
+        "two norms ahead of parallel blocks": "gptneox gpt_neox",
+        "biases of parallel blocks and of the output": "phi phi2 gptj",
+    }
+)
+
+_MISSING: Final[Mapping[str, str]] = MappingProxyType(
+    {name: what for what, names in _NEEDS.items() for name in names.split()}
+)
+
+
+def why_missing(name: object) -> str:
+    """What is missing for an architecture or model type of this name, as the middle of a message; or ""."""
+    what = _MISSING.get(name) if isinstance(name, str) else None
+    return f", which is known but not run yet: it needs {what}" if what else ""

@@ -1,0 +1,74 @@
+"""The rows of `akunu.describe.dense_rows`: folders become GGUF files and back, and both say the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import _core
+from akunu.conversion.read_back import refuse_difference
+from akunu.describe.config import resolve
+from akunu.describe.hf_models import HF_MODELS
+from models import folders, rows, tiny
+from models.test_engine import nmse, open_engine
+from models.test_folder import open_folder
+
+FOLDERS = [name for name, row in rows.ALL.items() if row.folder]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_converted_folder_equals_transformers(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    folder = folders.write(name, tmp_path / name)
+    path = akunu.convert(folder, tmp_path / "x.gguf", "f32", progress=False)
+    assert nmse(open_engine(path).logits(golden.prompt), golden.logits) < 1e-9
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_its_tensors_and_keys_are_those_of_the_published_converter(name: str, tmp_path: Path) -> None:
+    folder = folders.write(name, tmp_path / name)
+    ours = _core.GgufFile(str(akunu.convert(folder, tmp_path / "x.gguf", "f32", progress=False)))
+    theirs = _core.GgufFile(str(rows.write(name, "F32", tmp_path / "theirs.gguf")))
+    expected = {tensor.name: tensor for tensor in theirs.tensors}
+    assert {tensor.name for tensor in ours.tensors} == expected.keys()
+    for tensor in ours.tensors:
+        assert tensor.shape == expected[tensor.name].shape
+        found, wanted = (file.tensor_bytes(tensor.name) for file in (ours, theirs))
+        np.testing.assert_array_equal(found, wanted, tensor.name)
+    one, other = (resolve(file, context=tiny.CONTEXT).config for file in (ours, theirs))
+    refuse_difference(one, other, "ours", "the published converter")
+    assert one.rope_style == other.rope_style
+    missing = {key for key in theirs.metadata if key.startswith(f"{rows.ALL[name].arch}.")} - set(
+        ours.metadata
+    )
+    assert not missing
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_converted_file_equals_transformers(name: str, tmp_path: Path) -> None:
+    golden = tiny.golden(name)
+    file = rows.write(name, "F32", tmp_path / "x.gguf")
+    path = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-9
+    ours = json.loads((path / "config.json").read_text())
+    theirs = folders.config(name)
+    assert ours["model_type"] == theirs["model_type"]
+    assert ours["architectures"] == theirs["architectures"]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_quantized_folder_is_the_model_of_its_values(name: str, tmp_path: Path) -> None:
+    """As MLX writes it, in 8 bits."""
+    golden = tiny.golden(name)
+    folder = folders.write(name, tmp_path / name)
+    path = akunu.convert(folder, tmp_path / "out", "mlx-8bit", progress=False)
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 0.02
+
+
+def test_every_row_can_be_written_as_a_folder() -> None:
+    written = {HF_MODELS[folders.config(name)["model_type"]].model_class for name in FOLDERS}
+    assert all(written)

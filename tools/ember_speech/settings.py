@@ -1,0 +1,22 @@
+"""What the file says of decoding: a record of bytes behind the weights.
+
+Its content is that of the `generation_config.json` of a folder of Hugging Face. The text of a window is no
+prompt of the next one: the prompts of the training had no timestamps, and without any fewer words are wrong.
+A text of a log probability below -0.75 is dropped, whatever the first token says: music has one, and what
+people say.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from gguf import GGMLQuantizationType as Type
+
+SETTINGS = Path(__file__).with_name("generation_config.json")
+
+
+def settings() -> bytes:
+    """The record."""
+    name, data = SETTINGS.name.encode(), SETTINGS.read_bytes()
+    return struct.pack("<4I", 1, len(name), Type.I8, len(data)) + name + data
