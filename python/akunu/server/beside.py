@@ -81,6 +81,7 @@ class Beside:
             except BaseException as error:
                 result.set_exception(error)
 
+        result.set_running_or_notify_cancel()  # it goes on when nobody waits for it any more
         threading.Thread(target=run, name="akunu-fetch", daemon=True).start()
         return await asyncio.wrap_future(result)
 
