@@ -277,7 +277,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch, folder: Path, room: int, error: i
         with real(path, **options) as file:
             yield file
             file.flush()
-            if sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) > room:
+            if sum(f.stat().st_size for f in folder.rglob("pages-*/??/*")) > room:
                 raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(page_files, "whole_file", whole_file)
@@ -525,3 +525,24 @@ def test_counts_are_read_while_the_thread_counts(tmp_path: Path) -> None:
     assert {f"disk_{name}" for name in names} == {
         field.name for field in dataclasses.fields(akunu.ModelStats) if field.name.startswith("disk_")
     }
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o722])
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(akunu.InvalidArgumentError, match=r"cache_dir: others may write to .*chmod go-w"):
+        akunu.load("ember", cache_dir=folder, progress=False, threads=1)
+
+
+def test_names_of_pages_follow_from_a_secret_of_the_folder(tmp_path: Path) -> None:
+    names = []
+    for name in ("one", "two", "one"):
+        with akunu.load("ember", cache_dir=tmp_path / name, progress=False, threads=1) as model:
+            model.generate([5 + i for i in range(70)], max_tokens=1)
+            model.flush()
+        names.append({path.name for path in (tmp_path / name).rglob("*.page")})
+    assert names[0] == names[2]
+    assert names[0] and not names[0] & names[1]
+    assert (tmp_path / "one" / ".key").stat().st_mode & 0o777 == 0o600

@@ -113,12 +113,12 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
 @pytest.mark.parametrize(
     ("args", "incomplete", "found"),
     [
-        (["run", "-m"], "m", ["me/a", "m"]),
-        (["run", "--draft"], "you", ["you/b", "you"]),
-        (["serve", "-m"], "em", ["ember", "ember-speech", "em"]),
-        (["serve", "ember"], "em", ["ember", "ember-speech", "em"]),
-        (["chat"], "m", ["me/a", "m"]),
-        (["embed"], "me", ["me/a", "me"]),
+        (["run", "-m"], "m", ["m", "me/a"]),
+        (["run", "--draft"], "you", ["you", "you/b"]),
+        (["serve", "-m"], "em", ["em", "ember", "ember-speech"]),
+        (["serve", "ember"], "em", ["em", "ember", "ember-speech"]),
+        (["chat"], "m", ["m", "me/a"]),
+        (["embed"], "me", ["me", "me/a"]),
         (["embed", "me/a"], "no", ["no"]),
         (["run", "a question"], "no", ["no"]),
         ([], "tr", ["transcribe"]),
@@ -134,7 +134,7 @@ def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete,
 
 @pytest.mark.parametrize(
     ("incomplete", "found"),
-    [("em", ["ember", "ember-speech", "em"]), ("x.gguf,you", ["x.gguf,you/b"]), ("x.gguf,no", [])],
+    [("em", ["em", "ember", "ember-speech"]), ("x.gguf,you", ["x.gguf,you/b"]), ("x.gguf,no", [])],
 )
 def test_tab_completes_the_models_of_the_benchmark(incomplete, found, cache):
     shell = ShellComplete(bench, {}, "akunu-bench", "_AKUNU_BENCH_COMPLETE")

@@ -24,8 +24,14 @@ def test_a_row_is_consistent(row) -> None:
     assert parse(row.name) is None  # no name of the Hub's form: neither hides the other
     assert row.name == row.name.lower() and row.name.count(":") == 1
     assert 50 * 10**6 < row.bytes < row.memory(4096) <= row.memory(32768)
-    assert bool(row.token_bytes) == (row.kind in ("chat", "coder"))
+    assert bool(row.cache.token_bytes) == (row.kind in ("chat", "coder"))
     assert row.file == "" or row.repo.endswith("-GGUF")
+
+
+def test_layers_with_a_window_keep_little_more_than_it() -> None:
+    cache, layer = SHORT_NAMES["gemma3:4b"].cache, 2 * 4 * 256 * 2
+    assert cache.bytes(1000) == 34 * layer * 1000
+    assert cache.bytes(32768) == 5 * layer * 32768 + 29 * layer * 2048
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_same_text.DEVICE", "metal")
         patch.setattr("models.test_families.DEVICE", "metal")
         patch.setattr("models.test_hybrid.DEVICE", "metal")
+        patch.setattr("models.test_windows.DEVICE", "metal")
         patch.setattr("models.test_layers.DEVICE", "metal")
         patch.setattr("models.test_qwen35.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")

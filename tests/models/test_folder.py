@@ -265,7 +265,12 @@ def put_rope(**values: Any) -> Change:
 
 
 BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
-    "type": ("llama", put(model_type="mamba"), UnsupportedError, "model_type: found 'mamba'; supported"),
+    "type": (
+        "llama",
+        put(model_type="mamba"),
+        UnsupportedError,
+        "model_type: found 'mamba', which is known but not run",
+    ),
     "no type": ("llama", put(model_type=None), ModelFileError, "model_type is missing"),
     "a list": ("llama", put(model_type=["llama"]), UnsupportedError, "model_type: found"),
     "no size": ("llama", put(hidden_size=None), ModelFileError, "config.json: hidden_size is missing"),

@@ -226,7 +226,6 @@ def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("command_r", {"use_qk_norm": True}, "use_qk_norm: found True"),
         ("stablelm", {"qk_layernorm": True}, "qk_layernorm: found True"),
         ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True"),
         ("arcee", {"hidden_act": "silu"}, "hidden_act: found 'silu', expected relu2"),
@@ -261,6 +260,20 @@ def test_what_a_file_may_not_have_is_refused(
     source.metadata = {**source.metadata, f"{rows.ALL[name].arch}.{key}": value}
     with pytest.raises((ModelFileError, UnsupportedError), match=re.escape(message)):
         resolve(source)
+
+
+def test_a_granite_may_have_sizes_of_what_only_hybrids_have(folder: Path) -> None:
+    source = ReaderSource(written(folder, "granite"))
+    plain = resolve(source).config.numbers()
+    source.metadata = {
+        **source.metadata,
+        "granite.ssm.state_size": 128,
+        "granite.attention.head_count_kv": [2, 2, 2],
+    }
+    found = resolve(source).config.numbers()
+    assert {k: v for k, v in found.items() if "inv_freq" not in k} == {
+        k: v for k, v in plain.items() if "inv_freq" not in k
+    }
 
 
 def test_a_granite_may_have_no_rotation(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from akunu import _core
 from akunu._core import PAGE
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.blocks import Attention
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.page_parts import PageParts
@@ -130,18 +128,22 @@ def test_a_window_of_the_whole_context_is_none(path: Path) -> None:
     assert not engine.pages["windows"] and engine.part_bytes == [engine.pages["page_bytes"]]
 
 
-def test_keys_that_others_see_all_of_are_kept(path: Path) -> None:
-    """A layer without a window reads the keys and values of one with a window."""
-    mixer = next(block.mixer for block in windowed.blocks(WINDOW) if block.layer == 4)
-    assert isinstance(mixer, Attention) and mixer.kv_owner == 0
-    engine = open_engine(path, spec=Windowed(WINDOW, {4: dataclasses.replace(mixer, window=0)}))
-    wider = open_engine(path, spec=Windowed(WINDOW, {4: dataclasses.replace(mixer, window=300)}))
+def test_keys_that_others_see_more_of_are_kept(path: Path) -> None:
+    """A layer reads the keys and values of one with a window: equal, wider, or none."""
     layer = 4 * PAGE * 2 * windowed.KV_HEADS * windowed.HEAD_DIM
-    assert engine.part_bytes == [2 * layer, 3 * layer]
-    assert {w["positions"]: w["page_bytes"] for w in wider.pages["windows"]} == {
-        WINDOW: 3 * layer,
-        300: layer,
-    }
+    expected = {WINDOW: {WINDOW: 4 * layer}, 300: {WINDOW: 3 * layer, 300: layer}, 0: {WINDOW: 3 * layer}}
+    for shared, groups in expected.items():
+        engine = open_engine(path, spec=Windowed(WINDOW, shared), device="cpu")
+        assert {w["positions"]: w["page_bytes"] for w in engine.pages["windows"]} == groups
+        assert engine.pages["page_bytes"] == 5 * layer
+        assert engine.part_bytes[0] == 5 * layer - sum(groups.values())
+
+
+@pytest.mark.parametrize("shared", [WINDOW, 300, 0])
+def test_logits_with_keys_of_another_layer_are_those_of_float64(path: Path, shared: int) -> None:
+    ids, spec = prompt_of(400), Windowed(WINDOW, shared)
+    reference = Reference(path, context=CONTEXT, resolve=spec)
+    assert nmse(open_engine(path, spec=spec, device="cpu").logits(ids), reference.logits(ids)) < 1e-9
 
 
 # -- what is computed ----------------------------------------------------------------------------------------

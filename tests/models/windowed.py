@@ -20,14 +20,12 @@ CONTEXT_LENGTH = 32768
 
 
 def blocks(window: int) -> tuple[Block, ...]:
-    """Every sixth layer sees all; the last one of those with a window reads keys and values of the first."""
+    """Every sixth layer sees all."""
     found = []
     for i in range(LAYERS):
         mixer = Attention(
             HEADS, KV_HEADS, HEAD_DIM, HEAD_DIM**-0.5, rope=0, window=0 if i % 6 == 5 else window
         )
-        if i == 4:
-            mixer = dataclasses.replace(mixer, kv_owner=0)
         found += [Block(f"w.{i}.", i, mixer), Block(f"w.{i}.", i, FeedForward(INNER, "silu"))]
     return tuple(found)
 
@@ -37,9 +35,8 @@ def shapes() -> dict[str, tuple[int, ...]]:
     dim, q, kv = BASE.dim, HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
     found: dict[str, tuple[int, ...]] = {}
     for i in range(LAYERS):
-        own = {"attn_norm": (dim,), "attn_q": (q, dim), "attn_output": (dim, q)}
-        if i != 4:
-            own |= {"attn_k": (kv, dim), "attn_v": (kv, dim)}
+        own = {"attn_norm": (dim,), "attn_q": (q, dim), "attn_k": (kv, dim), "attn_v": (kv, dim)}
+        own |= {"attn_output": (dim, q)}
         own |= {
             "ffn_norm": (dim,),
             "ffn_gate": (INNER, dim),
@@ -51,17 +48,26 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 class Windowed:
-    """`resolve` of a model whose windowed layers see `window` positions."""
+    """`resolve` of a model whose windowed layers see `window` positions.
 
-    def __init__(self, window: int, changes: dict[int, Attention] | None = None) -> None:
+    With `shared` the last of these layers sees as many, or all with 0, of the first one's keys and values.
+    """
+
+    def __init__(self, window: int, shared: int | None = None) -> None:
         self._blocks = list(blocks(window))
-        for i, mixer in (changes or {}).items():
-            self._blocks[2 * i] = dataclasses.replace(self._blocks[2 * i], mixer=mixer)
+        self._shared = shared is not None
+        if shared is not None:
+            mixer = self._blocks[8].mixer
+            assert isinstance(mixer, Attention)
+            mixer = dataclasses.replace(mixer, window=shared, kv_owner=0)
+            self._blocks[8] = dataclasses.replace(self._blocks[8], mixer=mixer)
 
     def __call__(self, source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
         plain = resolve(source, context=None, ignored=("w.*",))
         tensors = {name: ref for name, ref in plain.tensors.items() if not name.startswith("layers.")}
         for name, (rows, *cols) in shapes().items():
+            if self._shared and name in ("w.4.attn_k", "w.4.attn_v"):
+                continue
             tensors[name] = TensorRef(f"{name}.weight", 0, rows, *(cols or [0]))
         config = dataclasses.replace(plain.config, blocks=tuple(self._blocks), context_length=CONTEXT_LENGTH)
         return ModelSpec(config, tensors)

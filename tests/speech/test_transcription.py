@@ -260,5 +260,8 @@ def test_speech_that_a_batched_window_leaves_out_at_its_end_is_heard_again() -> 
     assert [segment.start for segment in found] == [found[0].start + at for at in (0, 5, 14)]
     first, second = model.mels[:2]
     assert np.array_equal(second[:, : 3000 - 500], first[:, 500:]) and (second[:, 2500:] == first.min()).all()
+    broken = [Script(said(0.0, " a", 5.0, 5.0, " lo")), *scripts[1:]]  # one word for 14 s
+    found = transcribed(ScriptedModel(*broken), speech, batch_size=2)[0]
+    assert [text for _, _, text in spans(found)] == [" a", " b", " c"]
     clips = transcribed(ScriptedModel(*scripts), speech, batch_size=2, clip_timestamps=[0, 19])[0]
     assert len(clips) == 1  # where the caller says so, nobody knows that somebody speaks

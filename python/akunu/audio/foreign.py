@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import shutil
 import subprocess
 import tempfile
@@ -102,7 +103,7 @@ def _by_av(file: IO[bytes], name: str, stack: ExitStack) -> Foreign | None:
     try:
         # A temporary file's own mode is "w+b".
         container = stack.enter_context(av.open(file, "r", options=options, metadata_errors="ignore"))
-    except av.FFmpegError:
+    except (av.FFmpegError, ValueError, IndexError):
         return None
     streams = container.streams.audio
     if not streams:
@@ -130,29 +131,43 @@ def _av_blocks(
     import av
 
     # Rate and channels may change on the way. Packed, as `av` reads beyond its array of eight planes.
-    same: Any = av.AudioResampler(format="flt", layout=stream.layout, rate=stream.rate)
+    layout, rate = stream.layout.name, stream.rate  # as they are at first
+
+    def resampler() -> Any:
+        return av.AudioResampler(format="flt", layout=layout, rate=rate)
+
     frames = 0
 
     def pieces() -> Iterator[Samples]:
+        known: object = None
+        same = resampler()
         try:
-            for frame in container.decode(stream):
-                for made in same.resample(frame):
-                    yield made.to_ndarray().reshape(-1, made.layout.nb_channels)
-            for made in same.resample(None):
-                yield made.to_ndarray().reshape(-1, made.layout.nb_channels)
-        except av.FFmpegError as error:
-            after = f"{frames / stream.rate:.2f} s"
-            raise AudioError(f"{name} is damaged or cut off after {after}: {error.strerror}") from None
+            for frame in itertools.chain(container.decode(stream), [None]):
+                made = []
+                if frame is not None and known not in (None, _setup(frame)):
+                    made += same.resample(None)
+                    same = resampler()
+                known = frame and _setup(frame)
+                for one in made + same.resample(frame):
+                    yield one.to_ndarray().reshape(-1, one.layout.nb_channels)
+        except (av.FFmpegError, ValueError, IndexError) as error:
+            after = f"{frames / rate:.2f} s"
+            raise AudioError(f"{name} is damaged or cut off after {after}: {error}") from None
 
     for block in _joined(pieces()):
         frames += len(block)
         yield block
-    heard = frames / stream.rate
+    heard = frames / rate
     if seconds is not None and heard + 1 < seconds * (1 - _SHORTFALL):
         raise AudioError(
             f"{name} ends after {heard:.2f} s, but announces {seconds:.2f} s; it is incomplete, "
             "fetch it again"
         )
+
+
+def _setup(frame: Any) -> tuple[object, ...]:
+    """What a resampler takes from its first frame."""
+    return frame.format.name, frame.layout.name, frame.sample_rate
 
 
 def _joined(pieces: Iterator[Samples]) -> Iterator[Samples]:

@@ -110,7 +110,8 @@ class ModelName(click.types.StringParamType):
         fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())
         names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, *fetched]
         known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-        return [*known, *FILE.shell_complete(ctx, param, incomplete)]
+        # Files first: click's script for bash empties the list where it is told of them.
+        return [*FILE.shell_complete(ctx, param, incomplete), *known]
 
 
 MODEL: Final = ModelName()

@@ -105,6 +105,7 @@ DENSE_ROWS: Final = (
         layers=one_kind(*PLAIN_LAYER, *_BIASES),
         scales=("embedding_scale", "residual_scale", "attn_scale", "logit_divisor"),
         rope_switch=True,
+        features=("ssm.",),  # files of Granite 4 have sizes of the layers that only its hybrids have
     ),
     Architecture(
         name="olmo2",

@@ -37,7 +37,6 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
         "is_causal": (True,),
         "qk_layernorm": (False,),
         "use_parallel_residual": (False,),
-        "use_qk_norm": (False,),
         "is_encoder_decoder": (False,),
         "rope_interleaved": (False,),
         "rope_traditional": (False,),

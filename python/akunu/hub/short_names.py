@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 __all__ = ["SHORT_NAMES", "ShortName", "close_names", "meaning"]
 
@@ -19,6 +19,24 @@ _MB: Final = 10**6
 _GB: Final = 10**9
 _BASE: Final = 300 * _MB
 """What a process takes besides: activations, the tokenizer, Python."""
+
+
+_WINDOW_ROWS: Final = 1024
+"""Tokens that the cache of layers with a window has room for besides the window."""
+
+
+class Cache(NamedTuple):
+    """What a model's KV cache takes."""
+
+    token_bytes: int
+    """Of a token, in layers that see the whole sequence."""
+    windowed_bytes: int = 0
+    window: int = 0
+    """Of a token, in layers that see the last `window` tokens."""
+
+    def bytes(self, tokens: int) -> int:
+        """For a sequence of so many tokens."""
+        return self.token_bytes * tokens + self.windowed_bytes * min(tokens, self.window + _WINDOW_ROWS)
 
 
 @dataclass(frozen=True)
@@ -35,8 +53,8 @@ class ShortName:
         The repository, and the file or quantization in it; "": a folder of SafeTensors.
     bytes
         Size on disk.
-    token_bytes
-        Bytes of a token in the KV cache.
+    cache
+        What its KV cache takes.
     context
         Tokens that the model was trained for.
     licence
@@ -48,7 +66,7 @@ class ShortName:
     repo: str
     file: str
     bytes: int
-    token_bytes: int
+    cache: Cache
     context: int
     licence: str
 
@@ -59,15 +77,20 @@ class ShortName:
 
     def memory(self, tokens: int) -> int:
         """Estimate the bytes of memory that the model needs with a context of `tokens`."""
-        return self.bytes + self.token_bytes * min(tokens, self.context) + _BASE
+        return self.bytes + self.cache.bytes(min(tokens, self.context)) + _BASE
 
 
-def _rows(kind: Kind, *rows: tuple[str, str, str, float, int, int, str]) -> list[ShortName]:
+def _rows(kind: Kind, *rows: tuple[str, str, str, float, Cache, int, str]) -> list[ShortName]:
     return [ShortName(row[0], kind, row[1], row[2], int(row[3] * _MB), *row[4:]) for row in rows]
 
 
-def _kv(layers: int, heads: int, head_dim: int) -> int:
-    return 2 * layers * heads * head_dim * 2
+def _kv(layers: int, heads: int, head_dim: int, windowed: int = 0, window: int = 0) -> Cache:
+    """`windowed` of the layers see the last `window` tokens."""
+    layer = 2 * heads * head_dim * 2
+    return Cache((layers - windowed) * layer, windowed * layer, window)
+
+
+_NONE: Final = Cache(0)
 
 
 _APACHE, _LLAMA, _GEMMA, _MIT = "apache-2.0", "llama", "gemma", "mit"
@@ -82,12 +105,20 @@ _ALL: Final = (
         ("qwen3:14b", "Qwen/Qwen3-14B-GGUF", _Q4, 9000, _kv(40, 8, 128), 40960, _APACHE),
         ("qwen3:32b", "Qwen/Qwen3-32B-GGUF", _Q4, 19800, _kv(64, 8, 128), 40960, _APACHE),
         ("qwen3:30b-a3b", "Qwen/Qwen3-30B-A3B-GGUF", _Q4, 18600, _kv(48, 4, 128), 40960, _APACHE),
-        ("gpt-oss:20b", "ggml-org/gpt-oss-20b-GGUF", "", 12110, _kv(24, 8, 64), 131072, _APACHE),
-        ("gemma3:270m", "ggml-org/gemma-3-270m-it-GGUF", "", 292, _kv(18, 1, 256), 32768, _GEMMA),
-        ("gemma3:1b", "ggml-org/gemma-3-1b-it-GGUF", _Q4, 806, _kv(26, 1, 256), 32768, _GEMMA),
-        ("gemma3:4b", "ggml-org/gemma-3-4b-it-GGUF", _Q4, 2490, _kv(34, 4, 256), 131072, _GEMMA),
-        ("gemma3:12b", "ggml-org/gemma-3-12b-it-GGUF", _Q4, 7300, _kv(48, 8, 256), 131072, _GEMMA),
-        ("gemma3:27b", "ggml-org/gemma-3-27b-it-GGUF", _Q4, 16500, _kv(62, 16, 128), 131072, _GEMMA),
+        ("gpt-oss:20b", "ggml-org/gpt-oss-20b-GGUF", "", 12110, _kv(24, 8, 64, 12, 128), 131072, _APACHE),
+        ("gemma3:270m", "ggml-org/gemma-3-270m-it-GGUF", "", 292, _kv(18, 1, 256, 15, 512), 32768, _GEMMA),
+        ("gemma3:1b", "ggml-org/gemma-3-1b-it-GGUF", _Q4, 806, _kv(26, 1, 256, 22, 512), 32768, _GEMMA),
+        ("gemma3:4b", "ggml-org/gemma-3-4b-it-GGUF", _Q4, 2490, _kv(34, 4, 256, 29, 1024), 131072, _GEMMA),
+        ("gemma3:12b", "ggml-org/gemma-3-12b-it-GGUF", _Q4, 7300, _kv(48, 8, 256, 40, 1024), 131072, _GEMMA),
+        (
+            "gemma3:27b",
+            "ggml-org/gemma-3-27b-it-GGUF",
+            _Q4,
+            16500,
+            _kv(62, 16, 128, 52, 1024),
+            131072,
+            _GEMMA,
+        ),
         ("llama3.2:1b", "bartowski/Llama-3.2-1B-Instruct-GGUF", _Q4, 808, _kv(16, 8, 64), 131072, _LLAMA),
         ("llama3.2:3b", "bartowski/Llama-3.2-3B-Instruct-GGUF", _Q4, 2020, _kv(28, 8, 128), 131072, _LLAMA),
         (
@@ -167,31 +198,31 @@ _ALL: Final = (
     ),
     *_rows(
         "embedding",
-        ("minilm:l6", "sentence-transformers/all-MiniLM-L6-v2", "", 91, 0, 256, _APACHE),
-        ("bge:small-en", "BAAI/bge-small-en-v1.5", "", 133, 0, 512, _MIT),
-        ("multilingual-e5:small", "intfloat/multilingual-e5-small", "", 471, 0, 512, _MIT),
-        ("nomic-embed-text:v1.5", "nomic-ai/nomic-embed-text-v1.5", "", 547, 0, 8192, _APACHE),
-        ("qwen3-embedding:0.6b", "Qwen/Qwen3-Embedding-0.6B-GGUF", "Q8_0", 639, 0, 32768, _APACHE),
-        ("embeddinggemma:300m", "ggml-org/embeddinggemma-300M-GGUF", "Q8_0", 334, 0, 2048, _GEMMA),
+        ("minilm:l6", "sentence-transformers/all-MiniLM-L6-v2", "", 91, _NONE, 256, _APACHE),
+        ("bge:small-en", "BAAI/bge-small-en-v1.5", "", 133, _NONE, 512, _MIT),
+        ("multilingual-e5:small", "intfloat/multilingual-e5-small", "", 471, _NONE, 512, _MIT),
+        ("nomic-embed-text:v1.5", "nomic-ai/nomic-embed-text-v1.5", "", 547, _NONE, 8192, _APACHE),
+        ("qwen3-embedding:0.6b", "Qwen/Qwen3-Embedding-0.6B-GGUF", "Q8_0", 639, _NONE, 32768, _APACHE),
+        ("embeddinggemma:300m", "ggml-org/embeddinggemma-300M-GGUF", "Q8_0", 334, _NONE, 2048, _GEMMA),
     ),
     *_rows(
         "reranking",
-        ("ms-marco:minilm", "cross-encoder/ms-marco-MiniLM-L6-v2", "", 91, 0, 512, _APACHE),
-        ("bge-reranker:v2-m3", "BAAI/bge-reranker-v2-m3", "", 2270, 0, 8192, _APACHE),
+        ("ms-marco:minilm", "cross-encoder/ms-marco-MiniLM-L6-v2", "", 91, _NONE, 512, _APACHE),
+        ("bge-reranker:v2-m3", "BAAI/bge-reranker-v2-m3", "", 2270, _NONE, 8192, _APACHE),
     ),
     *_rows(
         "speech",
-        ("whisper:tiny", "openai/whisper-tiny", "", 151, 0, 448, _APACHE),
-        ("whisper:tiny.en", "openai/whisper-tiny.en", "", 151, 0, 448, _APACHE),
-        ("whisper:base", "openai/whisper-base", "", 290, 0, 448, _APACHE),
-        ("whisper:base.en", "openai/whisper-base.en", "", 290, 0, 448, _APACHE),
-        ("whisper:small", "openai/whisper-small", "", 967, 0, 448, _APACHE),
-        ("whisper:small.en", "openai/whisper-small.en", "", 967, 0, 448, _APACHE),
-        ("whisper:medium", "openai/whisper-medium", "", 3060, 0, 448, _APACHE),
-        ("whisper:medium.en", "openai/whisper-medium.en", "", 3060, 0, 448, _APACHE),
-        ("whisper:large-v3", "openai/whisper-large-v3", "", 3090, 0, 448, _APACHE),
-        ("whisper:large-v3-turbo", "openai/whisper-large-v3-turbo", "", 1620, 0, 448, _MIT),
-        ("whisper:distil-large-v3", "distil-whisper/distil-large-v3", "", 1510, 0, 448, _MIT),
+        ("whisper:tiny", "openai/whisper-tiny", "", 151, _NONE, 448, _APACHE),
+        ("whisper:tiny.en", "openai/whisper-tiny.en", "", 151, _NONE, 448, _APACHE),
+        ("whisper:base", "openai/whisper-base", "", 290, _NONE, 448, _APACHE),
+        ("whisper:base.en", "openai/whisper-base.en", "", 290, _NONE, 448, _APACHE),
+        ("whisper:small", "openai/whisper-small", "", 967, _NONE, 448, _APACHE),
+        ("whisper:small.en", "openai/whisper-small.en", "", 967, _NONE, 448, _APACHE),
+        ("whisper:medium", "openai/whisper-medium", "", 3060, _NONE, 448, _APACHE),
+        ("whisper:medium.en", "openai/whisper-medium.en", "", 3060, _NONE, 448, _APACHE),
+        ("whisper:large-v3", "openai/whisper-large-v3", "", 3090, _NONE, 448, _APACHE),
+        ("whisper:large-v3-turbo", "openai/whisper-large-v3-turbo", "", 1620, _NONE, 448, _MIT),
+        ("whisper:distil-large-v3", "distil-whisper/distil-large-v3", "", 1510, _NONE, 448, _MIT),
     ),
 )
 
@@ -239,7 +270,7 @@ def meaning(name: str, *, speech: bool = False, memory: int | None = None) -> Sh
     if row is None or not row.repo.lower().endswith("-gguf"):
         return None
     kind = wanted[len(plain) + 1 :].upper()
-    return ShortName(wanted, row.kind, row.repo, kind, row.bytes, row.token_bytes, row.context, row.licence)
+    return ShortName(wanted, row.kind, row.repo, kind, row.bytes, row.cache, row.context, row.licence)
 
 
 def _fitting(usual: ShortName, memory: int | None) -> ShortName:

@@ -2,8 +2,8 @@
 
 A file holds one part of a page (`page_parts.py`); most models' pages have one. Its name is the part's number
 and a hash of everything that its bytes follow from: the model and how it runs (`identity`), the salt of those
-that may share it, and all tokens, or what stands in their place, up to the page's end. So a name means one
-content, whoever writes it:
+that may share it, a secret of the folder, and all tokens, or what stands in their place, up to the page's
+end. So a name means one content, whoever writes it, and nobody else can tell it:
 
 - A file is written beside its place and moved there, so it is there whole or not at all. Processes that
   write the same page write the same bytes, or, of a state, bytes that mean the same.
@@ -87,6 +87,9 @@ class PageFiles:
         self._folder = self._root / f"{FOLDER}{blake2b(identity, digest_size=16).hexdigest()}"
         try:
             self._make_folders()
+            for place in (self._root, self._folder):
+                _check_private(place)
+            self._secret = _secret(self._root / ".key")
         except (OSError, RuntimeError) as error:
             raise InvalidArgumentError(f"cache_dir: {folder} cannot be used: {error}") from error
         self._limit = limit
@@ -97,10 +100,10 @@ class PageFiles:
 
     def keys(self, text: Prefix) -> list[str]:
         """The names of a text's whole pages."""
-        key, keys = self._identity, []
+        begin = blake2b(blake2b(self._identity).digest(), digest_size=32, key=self._secret)
         if text.salt is not None:
-            secret = blake2b(self._identity, digest_size=32).digest()
-            key = blake2b(text.salt.encode(), digest_size=32, key=secret, person=b"akunu-salt").digest()
+            begin.update(b"salt" + text.salt.encode())
+        key, keys = begin.digest(), list[str]()
         for end in range(PAGE, len(text.ids) + 1, PAGE):
             data = _tokens(text.ids, end)
             if text.contents is not None and (here := text.contents[end - PAGE : end]).any():
@@ -209,6 +212,38 @@ class PageFiles:
                         os.unlink(path)
                     total -= file_size
             self._bytes, self._written = total, 0
+
+
+def _check_private(folder: Path) -> None:
+    """Refuse a folder that somebody else may write to: a page put there would change what a model writes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It belongs to somebody else, or others may write to it.
+    """
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise InvalidArgumentError(f"cache_dir: {folder} belongs to another user; take one of your own")
+    if found.st_mode & 0o022:
+        raise InvalidArgumentError(
+            f"cache_dir: others may write to {folder}, and change what a model writes; chmod go-w {folder}"
+        )
+
+
+def _secret(path: Path) -> bytes:
+    """The secret of a folder, made when it is first used: without it nobody can tell the name of a page."""
+    if not path.exists():
+        made = path.with_name(f".key.{os.getpid()}")
+        with open(made, "wb", opener=_private) as file:
+            file.write(os.urandom(32))
+        with contextlib.suppress(FileExistsError):
+            os.link(made, path)  # whoever is first
+        made.unlink()
+    found = path.read_bytes()
+    if len(found) != 32 or path.stat().st_uid != os.geteuid():
+        raise InvalidArgumentError(f"cache_dir: {path} is damaged; delete it, and what is cached with it")
+    return found
 
 
 def _tokens(ids: npt.NDArray[np.uint32], end: int) -> bytes:

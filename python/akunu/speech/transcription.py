@@ -82,6 +82,11 @@ class _Heard:
     """What is said after what the model took for the end of it."""
 
 
+def _lost(draft: Draft) -> bool:
+    """Whether the text broke off: at the end of a window it says next to nothing for its time."""
+    return draft.end - draft.start > max(LEFT_OUT, len(draft.tokens))
+
+
 class Transcriber(Hearing[Segment, _Heard]):
     """One recording with one model: iterating gives the segments as they are found.
 
@@ -266,7 +271,12 @@ class Transcriber(Hearing[Segment, _Heard]):
         heard = yield from self._hear_once(window, length)
         if not (window.spoken and heard.drafts):
             return heard
-        last = max(draft.end for draft in heard.drafts)
+        drafts = heard.drafts
+        if len(drafts) > 1 and _lost(drafts[-1]):
+            heard = replace(heard, drafts=drafts[:-1])
+            last = drafts[-1].start
+        else:
+            last = max(draft.end for draft in drafts)
         if window.end - last < LEFT_OUT:
             return heard
         rest = yield from self._hear(window.rest(last), length)

@@ -1,0 +1,25 @@
+"""Layers with a window on the emulated GPU: the CPU's tests, with page tables for each group of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+Passes = Callable[..., None]
+pytestmark = pytest.mark.long  # the tables are data of commands that test_kernels.py asks
+
+WINDOWS = "models/test_windows.py"
+
+
+def test_logits_are_those_of_float64(passes: Passes) -> None:
+    passes(WINDOWS, "logits_are_those_of_float64")
+
+
+def test_texts_that_take_each_others_pages(passes: Passes) -> None:
+    passes(
+        WINDOWS,
+        "texts_that_take_each_others_pages_are_what_they_are_alone",
+        "a_text_goes_back_as_far_as_its_windows_are_there",
+        "pages_go_on_in_another_engine",
+    )
