@@ -12,16 +12,28 @@ namespace {
 // Positions from one checkpoint of a text to the next.
 constexpr std::uint32_t kCheckpointEvery = 16 * kPagePositions;
 
-// The last page's end that a text with the same prompt can use: at least the last token always runs.
-std::uint32_t prompt_checkpoint(const Sequence& s) {
-    return s.prompt ? (s.prompt - 1) / kPagePositions * kPagePositions : 0;
+// A prompt's last tokens open the answer: a role, a channel, a mark of reasoning. The next turn of a conversation may
+// have others in their places, where its template leaves reasoning out.
+constexpr std::uint32_t kAnswerOpening = 8;
+
+// Whether a checkpoint is kept of a prompt at the end of a page: of the last one that a text with the same prompt can
+// use, as at least the last token always runs, and, where this is within what opens the answer, of the one before.
+bool is_prompt_checkpoint(const Sequence& s, std::uint32_t end) {
+    if (s.prompt == 0 || end % kPagePositions != 0) return false;
+    const std::uint32_t last = (s.prompt - 1) / kPagePositions * kPagePositions;
+    return end == last || (end + kPagePositions == last && s.prompt - 1 - last < kAnswerOpening);
 }
 
 }  // namespace
 
 std::uint32_t Engine::next_checkpoint(const Sequence& s) const {
-    const std::uint32_t next = (s.length / kCheckpointEvery + 1) * kCheckpointEvery, of_prompt = prompt_checkpoint(s);
-    return of_prompt > s.length ? std::min(next, of_prompt) : next;
+    const std::uint32_t next = (s.length / kCheckpointEvery + 1) * kCheckpointEvery;
+    if (s.length >= s.prompt) return next;
+    const std::uint32_t last = (s.prompt - 1) / kPagePositions * kPagePositions;
+    for (std::uint32_t end = last > kPagePositions ? last - kPagePositions : last; end <= last; end += kPagePositions) {
+        if (end > s.length && is_prompt_checkpoint(s, end)) return std::min(next, end);
+    }
+    return next;
 }
 
 std::uint32_t Engine::shorten(Part& part, std::uint32_t steps) const {
@@ -47,7 +59,7 @@ void Engine::settle_state(const Part& part, bool whole) {
     // Drafts that held are stashed yet.
     const StateSpan& span = step_.state_spans.host<StateSpan>()[part.slot];
     s.state_at = part.drafts.empty() ? s.length : span.to;
-    if (s.length % kCheckpointEvery == 0 || s.length == prompt_checkpoint(s)) keep_checkpoint(part.slot);
+    if (s.length % kCheckpointEvery == 0 || is_prompt_checkpoint(s, s.length)) keep_checkpoint(part.slot);
 }
 
 void Engine::keep_checkpoint(std::uint32_t slot) {

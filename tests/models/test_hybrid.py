@@ -137,6 +137,18 @@ def test_a_beginning_is_cached_up_to_a_checkpoint(engine: _core.Engine) -> None:
     assert engine.begin([*ids, 5], slot=other) == 672
 
 
+@pytest.mark.parametrize("length", range(577, 610))
+def test_the_next_turn_runs_what_is_new_though_its_answer_opens_otherwise(length: int, path: Path) -> None:
+    """A template that leaves reasoning out of earlier answers has other tokens where the prompt ended."""
+    engine = open_engine(path)
+    slot, ids = engine.open(), prompt_of(length)
+    read(engine, slot, ids)
+    draw(engine, slot, 5)
+    engine.close_slot(slot)
+    cached = engine.begin([*ids[:-8], *prompt_of(40, seed=3)], slot=engine.open())
+    assert length - 8 - 2 * PAGE < cached <= length - 8
+
+
 def test_texts_from_checkpoints_are_those_from_nothing(path: Path, engine: _core.Engine) -> None:
     slot, ids = engine.open(), prompt_of(600)
     read(engine, slot, ids)
@@ -242,7 +254,7 @@ def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
     read(source, slot, ids)
     expected = draw(source, slot, 8)
     pages = [source.read_page(np.array(ids[:end], np.uint32)) for end in (32, 64, 96)]
-    assert [page[1] is not None for page in pages] == [False, False, True]  # where the prompt ends
+    assert [page[1] is not None for page in pages] == [False, True, True]  # about where the prompt ends
     slot = engine.open()
     for lacking in (False, True):
         assert engine.begin(ids, slot=slot) == 0

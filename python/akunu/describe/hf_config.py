@@ -104,7 +104,10 @@ def resolve_hf(
     model_type, row = _row(config)
     config = _with_rope(_text_config(config), row)
     arch = ARCHITECTURES[row.arch]
-    refuse_unknown_features(config, HF_NEUTRAL)
+    normed = any(kind.has("attn_q_norm") for kind in arch.layers.values())
+    refuse_unknown_features(
+        config, {key: values for key, values in HF_NEUTRAL.items() if key != "use_qk_norm" or not normed}
+    )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
