@@ -164,7 +164,9 @@ def test_every_type_makes_a_usable_model(dtype: str, folder: Path) -> None:
 def test_mixed_files_give_each_matrix_another_type(folder: Path) -> None:
     written = tiny.write("llama_256", "MIXED", folder / "mixed.gguf")
     found = {tensor.dtype for tensor in ReaderSource(written.path).tensors}
-    assert found == {dtype.lower() for dtype in quant.DTYPES}
+    n_matrices = sum("norm" not in name for name in written.dtypes)
+    assert n_matrices >= 20
+    assert found == {dtype.lower() for dtype in quant.DTYPES[:n_matrices]}
 
 
 def test_a_row_without_whole_blocks_stays_f16(folder: Path) -> None:
