@@ -48,7 +48,7 @@ class Case:
         Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are. Types with
         codebooks run on the CPU.
         """
-        dtype = self.get("dtype", "f32")
+        dtype = stored = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention" and self.get("shape")[2] > 256:
             return False
         if device == "cuda" and self.builder == "matmul" and self.get("activation"):
@@ -60,6 +60,11 @@ class Case:
         dtype = recoded(dtype)
         if not is_planar(dtype):
             return True
+        # Norms are commands of their own before planar types on CUDA, and the lab recodes no experts for it.
+        if device == "cuda" and (
+            self.builder.startswith("norm_") or (dtype != stored and "experts" in self.builder)
+        ):
+            return False
         return self.builder != "gate_up" and (device == "cuda" or is_affine(dtype))
 
     def build(self, traits: Traits, checking: bool = True) -> Problem:
