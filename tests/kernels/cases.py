@@ -61,9 +61,8 @@ class Case:
         if not is_planar(dtype):
             return True
         # Norms are commands of their own before planar types on CUDA, and the lab recodes no experts for it.
-        if device == "cuda" and (
-            self.builder.startswith("norm_") or (dtype != stored and "experts" in self.builder)
-        ):
+        norms = self.builder.startswith("norm_")
+        if (device == "cuda" and norms) or (dtype != stored and (norms or "experts" in self.builder)):
             return False
         return self.builder != "gate_up" and (device == "cuda" or is_affine(dtype))
 

@@ -28,7 +28,6 @@ from models.test_engine import (
     open_engine,
     test_greedy_ids_equal_transformers,
     test_logits_equal_transformers,
-    test_mixed_weight_types_match_float64,
 )
 from sampling import test_chains
 from sampling import test_engine as sampling_engine
@@ -53,7 +52,6 @@ __all__ = [
     "test_another_seed_another_text",
     "test_greedy_ids_equal_transformers",
     "test_logits_equal_transformers",
-    "test_mixed_weight_types_match_float64",
     "test_no_more_logprobs_than_tokens",
     "test_the_context_is_filled_to_the_last_token",
     "tiny_file",

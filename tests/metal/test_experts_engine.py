@@ -18,4 +18,13 @@ __all__ = [
     "test_the_engine_equals_transformers",
 ]
 
+
+@pytest.fixture(autouse=True)
+def has_kernels(request: pytest.FixtureRequest) -> None:
+    """Types with codebooks run on the CPU alone."""
+    dtype = str(getattr(request.node, "callspec", None) and request.node.callspec.id)
+    if dtype.startswith(("IQ1", "IQ2", "IQ3")):
+        pytest.skip("no Metal kernels")
+
+
 pytestmark = pytest.mark.usefixtures("metal_engines")

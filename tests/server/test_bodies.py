@@ -87,7 +87,7 @@ def test_a_body_that_stops_is_a_408(monkeypatch):
     head = HEAD % 99
     with serving() as served, socket.create_connection(("127.0.0.1", port_of(served)), timeout=20) as one:
         one.sendall(head + b'{"model"')
-        answer = one.recv(4096)
+        answer = b"".join(iter(lambda: one.recv(4096), b""))
         assert answer.startswith(b"HTTP/1.1 408")
         assert b"too slowly" in answer
 

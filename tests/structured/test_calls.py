@@ -111,6 +111,7 @@ NAMES = {
     ),
     "gemma 4": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "$top", "x-y"),
     "lfm 2": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
+    "seed oss": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
 }
 
 
@@ -136,6 +137,7 @@ def test_parameters_have_names_of_any_script_and_what_a_tag_can_hold(family: Fam
 
 SAID = {
     "qwen coder": "<parameter=text>\n\n<b>{1}</b>\n</parameter>\n",
+    "seed oss": "<parameter=text>\n<b>{1}</b></parameter>\n",
     "gemma 4": '{text:<|"|>\n<b>{1}</b><|"|>}',
     "lfm 2": 'text="\\n<b>{1}</b>"',
 }

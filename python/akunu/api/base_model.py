@@ -19,8 +19,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "text": "generate stream agenerate astream generate_batch chat stream_chat achat astream_chat session "
     "chat_template sampling logits perplexity importance_matrix profile pin unpin flush clear_cache "
     "prepare_forms",
-    "vectors": "embed rerank dimensions prompts",
-    "speech": "transcribe atranscribe transcribe_stream atranscribe_stream listen alisten languages",
+    "vectors": "embed rerank classify dimensions prompts labels",
+    "speech": "transcribe atranscribe transcribe_stream atranscribe_stream listen alisten languages notice",
     "tokens": "tokenize detokenize",
 }
 """Members that only models of one kind have (text and vectors share `tokens`)."""
