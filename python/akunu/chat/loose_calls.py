@@ -10,16 +10,18 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from akunu.chat.calls import Calls, read_object
 from akunu.chat.fitting import fits
 from akunu.chat.incoming import Incoming, Malformed, Steps
 from akunu.chat.tools import NO_PARAMETERS, Tools
 from akunu.structured.json_schema import schema_expression
-from akunu.structured.late import LateForms
 from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag, Tag
+
+if TYPE_CHECKING:
+    from akunu.structured.late import LateForms
 
 __all__ = ["MOST_LOOSE", "late_arguments", "loose_calls"]
 
@@ -122,6 +124,8 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
     pattern = re.compile(
         rf'(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
     )
+    from akunu.structured.late import LateForms
+
     return LateForms(_STARTS, pattern, partial(_arguments, tools), reasoning, opened)
 
 
