@@ -167,6 +167,11 @@ def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     assert error < (1e-9 if dtype == "F32" else 1e-5), error
 
 
+def test_mixed_weight_types_match_float64(folder: Path) -> None:
+    """Of the types that Metal has kernels of."""
+    test_engine.test_mixed_weight_types_match_float64("MIXED_WITHOUT_CODEBOOKS", folder)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype"),
     some(

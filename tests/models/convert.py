@@ -195,10 +195,17 @@ def add_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
     writer.add_unk_token_id(0)
 
 
+MIXES = {
+    "MIXED": quant.DTYPES,
+    "MIXED_WITHOUT_CODEBOOKS": tuple(dtype for dtype in quant.DTYPES if dtype not in quant.CODEBOOKS),
+}
+"""The types that the matrices of a file take in turn."""
+
+
 def add_tensors(
     writer: gguf.GGUFWriter, arrays: Mapping[str, Array], dtype: str, v: str = ""
 ) -> dict[str, str]:
-    """Add tensors, matrices as `dtype` (or "MIXED"), those of v as `v`; returns the type of each."""
+    """Add tensors, matrices as `dtype` (or as `MIXES` says), those of v as `v`; returns the type of each."""
     chosen: dict[str, str] = {}
     n_matrices = 0
     for name, array in arrays.items():
@@ -206,8 +213,8 @@ def add_tensors(
             chosen[name] = "F32"
             writer.add_tensor(name, array)
             continue
-        fitting = [kind for kind in quant.DTYPES if quant.fits(kind, array.shape[-1])]
-        if dtype == "MIXED":
+        fitting = [kind for kind in MIXES.get(dtype, quant.DTYPES) if quant.fits(kind, array.shape[-1])]
+        if dtype in MIXES:
             chosen[name] = fitting[n_matrices % len(fitting)]
         else:
             wanted = v if v and name.endswith("attn_v.weight") else dtype

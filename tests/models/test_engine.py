@@ -13,7 +13,7 @@ from akunu import _core
 from akunu.describe.config import resolve
 from kernels.builders.common import FIXED
 
-from . import llama2c, quant, tiny
+from . import convert, llama2c, quant, tiny
 from .reference import Reference
 
 KV_TYPES = ("f32", "f16", "q8_0")
@@ -136,8 +136,9 @@ def _floats(dtype: str) -> float:
     return 1e-9
 
 
-def test_mixed_weight_types_match_float64(folder: Path) -> None:
-    written = tiny.write("llama_256", "MIXED", folder / "mixed.gguf")
+@pytest.mark.parametrize("mix", convert.MIXES)
+def test_mixed_weight_types_match_float64(mix: str, folder: Path) -> None:
+    written = tiny.write("llama_256", mix, folder / f"{mix}.gguf")
     ids = tiny.golden("llama_256").prompt
     assert nmse(open_engine(written.path).logits(ids), Reference(written.path).logits(ids)) < 2e-3
 

@@ -339,8 +339,9 @@ def write(name: str, dtype: str, path: str | Path, v: str = "") -> TinyModel:
     name
         Key of `EVERY`.
     dtype
-        A type of `quant.DTYPES` for all matrices, or "MIXED": each matrix another type, in turn. A matrix
-        whose rows do not hold whole blocks stays F16. Norms, biases and rotary divisors are F32 always.
+        A type of `quant.DTYPES` for all matrices, or a name of `convert.MIXES`: each matrix another type, in
+        turn. A matrix whose rows do not hold whole blocks stays F16. Norms, biases and rotary
+        divisors are F32 always.
     path
         File to write.
     v
