@@ -12,6 +12,7 @@ import ollama
 import pytest
 
 from akunu.server.ollama_fields import seconds
+from missing import missing
 
 from .conftest import EMBER, serving, wait_until
 
@@ -238,7 +239,7 @@ def test_the_client_for_javascript_works(served):
     """In a folder with the npm package `ollama`, which NODE_PATH names."""
     node, modules = shutil.which("node"), os.environ.get("NODE_PATH", "")
     if node is None or not Path(modules, "ollama").exists():
-        pytest.skip("NODE_PATH names no folder with the npm package ollama")
+        missing("NODE_PATH names no folder with the npm package ollama")
     script = Path(__file__).with_name("ollama_client.js")
     ran = subprocess.run([node, script, served.url], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
