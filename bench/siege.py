@@ -55,7 +55,7 @@ class Siege:
                 self.statuses[type(error).__name__] += 1
 
     async def often(self, path: str, make: Callable[[], object], at_a_time: int = 4) -> None:
-        """The same again and again, several at a time."""
+        """Post requests until the time is over, `at_a_time` of them at once."""
         end = time.monotonic() + self.seconds
 
         async def one() -> None:

@@ -57,7 +57,7 @@ def _streams() -> tuple[ctypes.c_void_p, int] | None:
 
 
 def _is_glibc() -> bool:
-    """Of musl the variable is a constant."""
+    """Whether the C library is glibc: musl declares the variable as a constant."""
     try:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
     except ValueError:

@@ -14,7 +14,7 @@ from akunu.describe.filetypes import EXACT, FILE_TYPES, block_of
 __all__ = ["TensorTypes", "checked_tensor_types", "retyped"]
 
 TensorTypes = Sequence[tuple[str, str, str]]
-"""Of each wish the argument that it came by, a regular expression for names, and a type."""
+"""Each choice holds the name of its argument, a regular expression for tensor names, and a weight type."""
 
 TYPES: Final = tuple(dict.fromkeys(row.dtype for row in FILE_TYPES.values()))
 
@@ -24,7 +24,7 @@ def checked_tensor_types(
     output_tensor_type: str | None,
     token_embedding_type: str | None,
 ) -> TensorTypes:
-    """Check the arguments of `akunu.convert`; the last wish that fits a tensor counts.
+    """Check the arguments of `akunu.convert`; the last choice whose expression matches a tensor counts.
 
     Raises
     ------
@@ -39,17 +39,17 @@ def checked_tensor_types(
         raise InvalidArgumentError("tensor_types: expected a mapping, or a list of PATTERN=TYPE")
     else:
         given = []
-        for wish in tensor_types:
-            pattern, equals, kind = str(wish).rpartition("=")
+        for choice in tensor_types:
+            pattern, equals, kind = str(choice).rpartition("=")
             if not equals or not pattern:
-                raise InvalidArgumentError(f"tensor_types: found {wish!r}, expected PATTERN=TYPE")
+                raise InvalidArgumentError(f"tensor_types: found {choice!r}, expected PATTERN=TYPE")
             given.append((pattern, kind))
-    wishes = [("tensor_types", pattern, kind) for pattern, kind in given]
+    choices = [("tensor_types", pattern, kind) for pattern, kind in given]
     if output_tensor_type is not None:
-        wishes.append(("output_tensor_type", r"^output\.weight$", output_tensor_type))
+        choices.append(("output_tensor_type", r"^output\.weight$", output_tensor_type))
     if token_embedding_type is not None:
-        wishes.append(("token_embedding_type", r"^token_embd\.weight$", token_embedding_type))
-    for argument, pattern, kind in wishes:
+        choices.append(("token_embedding_type", r"^token_embd\.weight$", token_embedding_type))
+    for argument, pattern, kind in choices:
         if kind.lower() not in TYPES:
             raise InvalidArgumentError(f"{argument}: no type {kind!r}; there is {', '.join(TYPES)}")
         try:
@@ -58,19 +58,19 @@ def checked_tensor_types(
             raise InvalidArgumentError(
                 f"{argument}: {pattern!r} is no regular expression: {error}"
             ) from error
-    return [(argument, pattern, kind.lower()) for argument, pattern, kind in wishes]
+    return [(argument, pattern, kind.lower()) for argument, pattern, kind in choices]
 
 
-def retyped(tensors: Sequence[PlannedTensor], wishes: TensorTypes) -> tuple[PlannedTensor, ...]:
+def retyped(tensors: Sequence[PlannedTensor], choices: TensorTypes) -> tuple[PlannedTensor, ...]:
     """Return the tensors with the types that are wanted. Vectors and what must stay exact keep theirs.
 
     Raises
     ------
     InvalidArgumentError
-        A wish fits no matrix, or a row is not whole blocks of the type.
+        A choice fits no matrix, or a row is not whole blocks of the type.
     """
     found = list(tensors)
-    for argument, pattern, kind in wishes:
+    for argument, pattern, kind in choices:
         expression, fits = re.compile(pattern), 0
         for i, tensor in enumerate(found):
             stem = re.sub(r"^blk\.\d+\.", "", tensor.name).removesuffix(".weight")

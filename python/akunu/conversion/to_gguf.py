@@ -33,11 +33,11 @@ def write_gguf(
     imatrix: ImportanceMatrix | None,
     threads: int,
     report: Report | None,
-    wishes: TensorTypes = (),
+    choices: TensorTypes = (),
 ) -> None:
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
     plan = plan_gguf(model, file_type, imatrix)
-    plan = replace(plan, tensors=retyped(plan.tensors, wishes))
+    plan = replace(plan, tensors=retyped(plan.tensors, choices))
     places = _places(plan)
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]

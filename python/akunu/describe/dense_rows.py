@@ -42,7 +42,7 @@ _BIASES = (*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS)
 
 
 def _for_folders(*rules: TensorRule) -> tuple[TensorRule, ...]:
-    """The same of tensors that llama.cpp has not."""
+    """Mark rules as those of tensors that only folders hold: llama.cpp has no names for them."""
     return tuple(dataclasses.replace(rule, folder_only=True) for rule in rules)
 
 

@@ -40,7 +40,7 @@ def _apart(
 
 
 def _fused(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -> tuple[TensorRule, ...]:
-    """The same where gate and up are one matrix of each expert."""
+    """Build the rules of experts whose gate and up are stored as one matrix per expert."""
     return (
         TensorRule(
             source[0],

@@ -78,7 +78,7 @@ SYNTHETIC_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "iq3_s": FileType(26, "IQ3_S - 3.4375 bpw", "iq3_s"),
     }
 )
-"""Those that `akunu-bench --synthetic` takes: also the types of files that others made."""
+"""`akunu-bench --synthetic` takes these file types: ours, and those that only other tools can write."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def _mixed(
 
 
 def _mixed_codebooks(dtype: str, tensor: str, first_eighth: bool, gqa: int, tied: bool) -> str:
-    """The same of types with codebooks, which no file of is made without an importance matrix."""
+    """Choose the type of a tensor in a file of a codebook type: those always have an importance matrix."""
     if tensor == "output" or (tied and tensor == "token_embd"):
         return "q6_k" if dtype == "iq3_s" else "q5_k"
     better = {"iq2_s": "iq3_s", "iq3_xxs": "iq3_s", "iq3_s": "iq3_s"}.get(dtype, "q2_k")

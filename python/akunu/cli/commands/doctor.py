@@ -27,7 +27,7 @@ _EXTRAS = {
     "av": ("av", "MP4, M4A, WebM and other recordings without ffmpeg"),
     "ray": ("ray", "serve --ray"),
 }
-"""Of each extra the modules of which one is there, and what it is for."""
+"""Each extra maps to the modules of which one must be importable, and last to what the extra is for."""
 
 
 @dataclass(frozen=True)
