@@ -56,7 +56,7 @@ def heard(engine: Babble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     server_ahead.load = loaded
     try:
-        with serving(EMBER, speech, settings=Settings(max_upload=4 << 20, heartbeat_seconds=0.2)) as served:
+        with serving(EMBER, speech, settings=Settings(max_upload=4 << 20)) as served:
             yield served
     finally:
         server_ahead.load = load
