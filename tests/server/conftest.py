@@ -60,7 +60,12 @@ def serving(
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         config = uvicorn_config(app)
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[sock])), daemon=True)
+
+        async def run() -> None:
+            await asyncio.to_thread(int)  # the sweep takes this thread, whatever test is running by then
+            await server.serve(sockets=[sock])
+
+        thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
         thread.start()
         served = Served(app, sock.getsockname()[1], config)
         try:
