@@ -25,6 +25,17 @@ void put_half(std::byte* at, float v) {
     std::memcpy(at, &h, 2);
 }
 
+// A scale that is near `v`; returns the end of it.
+std::byte* put_scale(DType type, std::byte* at, float v) {
+    if (type == DType::F32) {
+        std::memcpy(at, &v, 4);
+        return at + 4;
+    }
+    const int exponent = static_cast<int>(std::lround(std::log2(v)));
+    *at = static_cast<std::byte>(type == DType::F8E8M0 ? 127 + exponent : std::max(1, 7 + exponent) << 3);
+    return at + 1;
+}
+
 // Overwrites a random block's scales, so that its values have a standard deviation of about `sigma`.
 void set_scales(DType t, std::byte* block, float sigma) {
     switch (t) {
@@ -45,6 +56,9 @@ void set_scales(DType t, std::byte* block, float sigma) {
             break;
         case DType::Q8_0:
             put_half(block, sigma / 74);
+            break;
+        case DType::NVFP4:
+            for (unsigned i = 0; i < 4; ++i) put_scale(DType::F8E4M3, block + i, sigma / 2.9f);
             break;
         case DType::MXFP4:  // E8M0 exponent
             block[0] = static_cast<std::byte>(127 + static_cast<int>(std::lround(std::log2(sigma / 3))));
@@ -102,17 +116,6 @@ void set_scales(DType t, std::byte* block, float sigma) {
         default:
             break;
     }
-}
-
-// A scale that is near `v`; returns the end of it.
-std::byte* put_scale(DType type, std::byte* at, float v) {
-    if (type == DType::F32) {
-        std::memcpy(at, &v, 4);
-        return at + 4;
-    }
-    const int exponent = static_cast<int>(std::lround(std::log2(v)));
-    *at = static_cast<std::byte>(type == DType::F8E8M0 ? 127 + exponent : std::max(1, 7 + exponent) << 3);
-    return at + 1;
 }
 
 void put_float(DType type, std::byte* at, float v) {
