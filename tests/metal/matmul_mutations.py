@@ -15,7 +15,7 @@ BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 
 @dataclass(frozen=True)
 class Mutation:
-    """Occurrence `which` of `old` in a type's text becomes `new`; `run` is what then fails."""
+    """Occurrence `which` of `old` behind `after` in a type's text becomes `new`; `run` is what then fails."""
 
     old: str
     new: str
@@ -23,6 +23,7 @@ class Mutation:
     args: tuple[Any, ...]
     which: int = 0
     sanitizer: str = ""
+    after: str = ""
 
 
 SPLIT = (lab.matmul, ("q4_0", 1, 6, 544, "gemv"))  # more than one part takes at a time
@@ -30,16 +31,19 @@ GEMM = (lab.matmul, ("q4_0", 33, 70, 96, "gemm"))
 ROWS = (lab.matmul, ("q4_0", 9, 6, 96, "rows"))
 ODD = (lab.matmul, ("f16", 17, 6, 37, "gemm"))
 
+IN_GEMM = "const ushort tile_r = thread_index / 2"
+IN_SPLIT = "threadgroup float* mine = partial + at.simd"
+
 MUTATIONS: dict[str, Mutation] = {
-    "gemm_first_loop_barrier": Mutation(BARRIER, "", *GEMM),
-    "gemm_last_loop_barrier": Mutation(BARRIER, "", *GEMM, which=1),
-    "gemm_output_barrier": Mutation(BARRIER, "", *GEMM, which=2),
+    "gemm_first_loop_barrier": Mutation(BARRIER, "", *GEMM, after=IN_GEMM),
+    "gemm_last_loop_barrier": Mutation(BARRIER, "", *GEMM, which=1, after=IN_GEMM),
+    "gemm_output_barrier": Mutation(BARRIER, "", *GEMM, which=2, after=IN_GEMM),
     "gemm_barrier_without_memory": Mutation(
-        BARRIER, "threadgroup_barrier(mem_flags::mem_none);", *GEMM, sanitizer="tsan"
+        BARRIER, "threadgroup_barrier(mem_flags::mem_none);", *GEMM, sanitizer="tsan", after=IN_GEMM
     ),
-    "gemv_split_barrier": Mutation(BARRIER, "", *SPLIT, which=3),
+    "gemv_split_barrier": Mutation(BARRIER, "", *SPLIT, after=IN_SPLIT),
     "gemv_split_barrier_without_memory": Mutation(
-        BARRIER, "threadgroup_barrier(mem_flags::mem_none);", *SPLIT, which=3, sanitizer="tsan"
+        BARRIER, "threadgroup_barrier(mem_flags::mem_none);", *SPLIT, sanitizer="tsan", after=IN_SPLIT
     ),
     "gemv_split_misses_a_part": Mutation("s = 1; s < K_SPLIT", "s = 2; s < K_SPLIT", *SPLIT),
     "gemv_squares_of_one_part": Mutation(
@@ -74,9 +78,11 @@ def _kernels(dtype: str, name: str = "") -> Library:
     if not name:
         return Library.compile(text, fast_math=True)
     m = MUTATIONS[name]
-    parts = text.split(m.old)
+    assert not m.after or text.count(m.after) == 1, f"{name}: the place is gone, or there are several"
+    before, after, behind = text.partition(m.after) if m.after else ("", "", text)
+    parts = behind.split(m.old)
     assert len(parts) > m.which + 1, f"{name}: the text to replace is gone"
-    text = m.old.join(parts[: m.which + 1]) + m.new + m.old.join(parts[m.which + 1 :])
+    text = before + after + m.old.join(parts[: m.which + 1]) + m.new + m.old.join(parts[m.which + 1 :])
     return Library.compile(text, sanitizer=m.sanitizer, fast_math=not m.sanitizer)
 
 

@@ -91,7 +91,6 @@ FIXED_SPLIT = [
     Case(position=5, fixed=400, most_splits=3),
 ]
 FIXED_BATCHED = [
-    Case(rows=3, position=300, heads=6, kv_heads=3, sinks=True, others=((1, 5),)),
     Case(rows=2, position=4, fixed=300, heads=6, others=((1, 0), (3, 77)), slack=500),
     Case(rows=7, position=900, fixed=129, heads=3, kv_heads=3, head_dim=136),
 ]
@@ -115,6 +114,7 @@ BATCHED = [
     Case(rows=1, position=500, heads=6, others=((1, 3), (1, 260), (1, 127), (1, 128))),
     Case(rows=1, position=5, heads=4, kv_heads=1, others=((5, 380), (2, 250)), window=130, slack=0),
     Case(rows=2, position=200, heads=3, kv_heads=1, head_dim=136, others=((1, 390), (3, 0)), cap=5.0),
+    Case(rows=3, position=300, heads=6, kv_heads=3, sinks=True, others=((1, 5),)),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import EXPERT_CHECKS, Case
+from kernels.cases import EXPERT_CHECKS
 from kernels.problem import struct
 from kernels.runner import run
 from kernels.weights import dtype_row, is_affine, is_planar
@@ -90,12 +90,7 @@ class ExpertsLab:
         )  # fmt: skip
 
 
-def has_kernel(case: Case) -> bool:
-    dtype = case.get("dtype")
-    return case.builder != "route" and (not is_planar(dtype) or affine(dtype) is not None)
-
-
-CASES = [c for c in EXPERT_CHECKS if has_kernel(c)]
+CASES = [c for c in EXPERT_CHECKS if c.builder != "route" and c.runs_on("metal")]
 SOME = ("f32", "f16", "bf16", "q4_0", "q4_k", "mxfp4", "mlx_q4_g64_bf16", "mlx_q3_g32_f32")
 FEW = [c for c in CASES if c.get("dtype") in SOME and c.get("rows") <= 7]
 
