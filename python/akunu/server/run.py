@@ -107,7 +107,11 @@ class _SpareDescriptor:
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The loop's handler of exceptions."""
-        if not isinstance(context.get("exception"), OSError) or "socket" not in context:
+        error = context.get("exception")
+        # A second after each refusal asyncio listens again, also where the server has ended in that second.
+        if self._sock.fileno() < 0 and isinstance(error, ValueError) and "file descriptor" in str(error):
+            return
+        if not isinstance(error, OSError) or "socket" not in context:
             loop.default_exception_handler(context)
             return
         _log.warning("a connection is refused: this process has no file descriptor left")
