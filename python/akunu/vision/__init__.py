@@ -30,6 +30,6 @@ The parts and what they hand on:
     `place(ids, images, spec)` gives the `Inputs` of a prompt: ids [n], in which an image's rows have
     placeholder tokens, and for each image the index of its first one and its `Encoded`. A
     `scheduling.Sequence` has them as `inputs`, `Generation` takes them, and `Engine.begin` gets
-    `Inputs.arguments`: `contents` (what the pages' keys have in the place of tokens), `inputs` (the rows), and
-    `positions`, uint32 [n, 3], where the model's rotary positions are not the indices of tokens.
+    `Inputs.arguments`: `contents` (what the pages' keys have in the place of tokens), `inputs` (the rows),
+    and `positions`, uint32 [n, 3], where the model's rotary positions are not the indices of tokens.
 """
