@@ -247,6 +247,31 @@ DeltaNetConfig to_delta_net(const Fields& f) {
     return c;
 }
 
+LatentAttentionConfig to_latent_attention(const Fields& f, const ModelConfig& model) {
+    LatentAttentionConfig c;
+    c.n_heads = f.integer("n_heads");
+    c.q_rank = f.integer("q_rank", 0);
+    c.latent = f.integer("latent");
+    c.nope_dim = f.integer("nope_dim");
+    c.rope_dim = f.integer("rope_dim");
+    c.value_dim = f.integer("value_dim");
+    c.rope = f.optional_integer("rope");
+    c.scale = f.number("scale");
+    c.norm_eps = f.number("norm_eps", model.norm_eps);
+    c.temperature = f.number("temperature", 0);
+    c.temperature_length = f.integer("temperature_length", 0);
+    for (const auto& [name, n] : {std::pair("n_heads", c.n_heads), std::pair("latent", c.latent),
+                                  std::pair("nope_dim", c.nope_dim), std::pair("value_dim", c.value_dim)}) {
+        f.check(n > 0, name, n, "at least 1");
+    }
+    if (!c.rope) return c;
+    f.check(*c.rope < model.rope_sets.size(), "rope", *c.rope,
+            "less than the number of rope_sets, " + std::to_string(model.rope_sets.size()));
+    const std::uint32_t rotated = model.rope_sets[*c.rope].dim();
+    f.check(rotated == c.rope_dim, "rope_dim", c.rope_dim, "the " + std::to_string(rotated) + " elements of its set");
+    return c;
+}
+
 MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     const std::string kind = f.text("kind");
     if (kind == "attention") return to_attention(f, model);
@@ -255,9 +280,10 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "experts") return to_experts(f);
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
+    if (kind == "latent_attention") return to_latent_attention(f, model);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
                                "', expected one of attention, cross_attention, feed_forward, experts, recurrence, "
-                               "delta_net");
+                               "delta_net, latent_attention");
 }
 
 EncoderConfig to_encoder(const Fields& f) {

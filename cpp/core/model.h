@@ -52,6 +52,22 @@ struct CrossAttentionConfig {
     std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
 };
 
+// Multi-head latent attention over the paged KV cache: see plan/latent_attention.cpp.
+struct LatentAttentionConfig {
+    std::uint32_t n_heads = 0;
+    std::uint32_t q_rank = 0;  // of queries; 0: they are projected at once
+    std::uint32_t latent = 0;  // elements that are kept of a row, besides those of its rotated key
+    std::uint32_t nope_dim = 0, rope_dim = 0, value_dim = 0;  // of a head
+    std::optional<std::uint32_t> rope;                        // index into rope_sets
+    float scale = 0;
+    float norm_eps = 1e-6f;                // of the norms of the latent and of queries
+    float temperature = 0;                 // of queries, see RopeTableParams
+    std::uint32_t temperature_length = 0;  // 0: there is none
+
+    std::uint32_t query_dim() const { return nope_dim + rope_dim; }  // of a head
+    std::uint32_t key_dim() const { return latent + rope_dim; }      // of what is kept
+};
+
 // A feed-forward, gated where it has a gate's weight.
 struct FeedForwardConfig {
     std::uint32_t dim = 0;
@@ -96,7 +112,7 @@ struct DeltaNetConfig {
 };
 
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 RecurrenceConfig, DeltaNetConfig>;
+                                 RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.

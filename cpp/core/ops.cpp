@@ -63,7 +63,7 @@ constexpr FieldInfo kAttentionFields[] = {
     FIELD(AttentionParams, n_heads),       FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
     FIELD(AttentionParams, window),        FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
     FIELD(AttentionParams, scale),         FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
-    FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys)};
+    FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys), FIELD(AttentionParams, latent)};
 constexpr FieldInfo kAttentionWeightsFields[] = {
     FIELD(AttentionWeightsParams, rows),       FIELD(AttentionWeightsParams, n_heads),
     FIELD(AttentionWeightsParams, n_kv_heads), FIELD(AttentionWeightsParams, head_dim),
@@ -110,6 +110,14 @@ constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    F
                                             FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
                                             FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
                                             FIELD(ExpertsDownParams, has_bias)};
+constexpr FieldInfo kLatentKvFields[] = {
+    FIELD(LatentKvParams, rows),       FIELD(LatentKvParams, step),        FIELD(LatentKvParams, n_heads),
+    FIELD(LatentKvParams, nope_dim),   FIELD(LatentKvParams, rope_dim),    FIELD(LatentKvParams, latent),
+    FIELD(LatentKvParams, style),      FIELD(LatentKvParams, eps),         FIELD(LatentKvParams, temperature),
+    FIELD(LatentKvParams, temperature_length), FIELD(LatentKvParams, max_pages), FIELD(LatentKvParams, page_words)};
+constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows), FIELD(HeadMatmulParams, heads),
+                                           FIELD(HeadMatmulParams, n),    FIELD(HeadMatmulParams, k),
+                                           FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
 
 #undef FIELD
 
@@ -228,6 +236,10 @@ constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
                                                 {"out_compact", W, kOptional}};
 constexpr BufferInfo kExpertsDownBuffers[] = {
     {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
+constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},        {"q", RW},        {"table", R, kOptional},
+                                           constant("norm"), cache("cache", RW), index("rows"),
+                                           index("pages")};
+constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -344,25 +356,25 @@ Cost rope_kv_cost(const DispatchCmd& c) {
 // The partial results of a split are the device's to add.
 Cost attention_cost(const DispatchCmd& c) {
     const auto p = c.params_as<AttentionParams>();
-    const double q = static_cast<double>(p.n_heads) * p.head_dim;
-    Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 8.0 * q, 0);
-    const double kv = 2 * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    const double q = static_cast<double>(p.n_heads) * p.head_dim, out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
+    Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 4.0 * (q + out), 0);
+    const double kv = (p.latent ? 1 : 2) * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
     if (p.fixed_keys) {
         cost.bytes += kv * p.fixed_keys;
-        cost.flops_per_row += 4.0 * q * p.fixed_keys;
+        cost.flops_per_row += 2.0 * (q + out) * p.fixed_keys;
         return cost;
     }
     cost.window = p.window;
     cost.bidirectional = p.bidirectional != 0;
     cost.kv_per_key = cost.bytes_per_key = kv;
-    cost.flops_per_row_key = 4.0 * q;
+    cost.flops_per_row_key = 2.0 * (q + out);
     return cost;
 }
 
 Cost attention_merge_cost(const DispatchCmd& c) {
     const auto p = c.params_as<AttentionParams>();
-    const double q = static_cast<double>(p.n_heads) * p.head_dim;
-    Cost cost = per_row(act_bytes(p.formats) * q, 2.0 * q);
+    const double out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
+    Cost cost = per_row(act_bytes(p.formats) * out, 2.0 * out);
     cost.window = p.window;
     return cost;
 }
@@ -446,6 +458,20 @@ Cost experts_down_cost(const DispatchCmd& c) {
     return cost;
 }
 
+Cost latent_kv_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LatentKvParams>();
+    const double q = static_cast<double>(p.n_heads) * (p.temperature_length ? p.nope_dim + p.rope_dim : p.rope_dim),
+                 kv = static_cast<double>(p.latent) + p.rope_dim;
+    return per_row(8.0 * q + (4.0 + kv_element(c.kv)) * kv, 4.0 * (q + kv));
+}
+
+Cost head_matmul_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<HeadMatmulParams>();
+    const double heads = p.heads;
+    Cost cost = per_row(4.0 * heads * (p.k + p.n + 2.0 * p.copied), 2.0 * heads * p.n * p.k);
+    return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -488,6 +514,8 @@ constexpr OpInfo kOps[] = {
     row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
+    row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
+    row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -43,6 +43,8 @@ enum class Op : std::uint8_t {
     kRoute,
     kExpertsGateUp,
     kExpertsDown,
+    kLatentKv,
+    kHeadMatmul,
     kCount,
 };
 

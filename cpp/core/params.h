@@ -193,6 +193,40 @@ struct AttentionParams {
     u32 formats;
     u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
     u32 fixed_keys;     // n > 0: every row sees the first n keys of its slot, wherever it is
+    // n > 0: a value is the first n elements of its key, and pages have one row for each position, for all heads.
+    u32 latent;
+};
+
+// Elements of a value.
+inline u32 value_dim(u32 head_dim, u32 latent) { return latent ? latent : head_dim; }
+
+// What multi-head latent attention keeps of each row (DeepSeek-V2, 2024): c / rms(c) · norm, of `latent` elements, and
+// behind it a key of `rope_dim`, rotated; `kv` rows are both. The last `rope_dim` elements of each query of `nope_dim`
+// + rope_dim are rotated too, and, with a temperature, all of them become larger as RopeTableParams says.
+struct LatentKvParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 n_heads;
+    u32 nope_dim;
+    u32 rope_dim;
+    u32 latent;
+    u32 style;
+    float eps;
+    float temperature;
+    u32 temperature_length;  // 0: there is none
+    u32 max_pages;           // of a page table
+    u32 page_words;          // 4-byte words from one page of the cache to the next
+};
+
+// For each row and head: y = x·Wᵀ with the weights of the head, [heads][n][k], and behind it the `copied` elements that
+// follow the head's k of x. Rows of x are [heads][x_stride], those of y [heads][n + copied].
+struct HeadMatmulParams {
+    u32 rows;  // patched
+    u32 heads;
+    u32 n;
+    u32 k;
+    u32 x_stride;
+    u32 copied;
 };
 
 // The weights that some heads give to the keys: out[i][row][key], of the i-th of those heads.

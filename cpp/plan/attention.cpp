@@ -238,7 +238,8 @@ class AttentionBlock final : public Block {
              .softcap = attention_.softcap,
              .formats = gate_ ? u32{kActF32} : e.input_format(output_),
              .bidirectional = attention_.bidirectional,
-             .fixed_keys = 0});
+             .fixed_keys = 0,
+             .latent = 0});
     }
 
     const BlockPlace place_;

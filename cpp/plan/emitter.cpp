@@ -172,7 +172,8 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
     if (!split) c.buffer(in.sinks);
     c.kv(step.kv_dtype).shape(heads);
-    if (split) c.partials(params.n_heads, params.head_dim);
+    const u32 values = value_dim(params.head_dim, params.latent);
+    if (split) c.partials(params.n_heads, values);
     c.params(params);
     if (split) {
         emit(Op::kAttentionMerge, name + "_merge", layer)
@@ -181,12 +182,12 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
             .buffer(in.rows)
             .buffer(in.sinks)
             .shape(heads)
-            .partials(params.n_heads, params.head_dim)
+            .partials(params.n_heads, values)
             .params(params);
         return;
     }
     if (params.formats == kActF32) return;
-    quantize(name + "_out", layer, out, params.n_heads * params.head_dim, params.formats);
+    quantize(name + "_out", layer, out, params.n_heads * values, params.formats);
 }
 
 bool Emitter::Gated::fuses() const {

@@ -5,6 +5,7 @@
 
 #include "core/dequantize.h"
 #include "core/error.h"
+#include "core/half.h"
 #include "core/take_weight.h"
 
 namespace akunu {
@@ -62,14 +63,25 @@ Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t c
 }
 
 Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
-    const HostTensor tensors = tensor(name, count * rows, cols);
+    const Weight w = parted(tensor(name, count * rows, cols), count);
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
+Weight Loader::heads(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
+    const Weight w = parted(tensor(name, count * rows, cols), count);
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
+Weight Loader::parted(const HostTensor& tensors, std::uint64_t count) {
     const Weight prepared = take_weight(device_, tensors, [&](const HostTensor& all) {
         std::vector<HostTensor> parts(count, all);
         for (std::uint64_t i = 0; i < count; ++i) {
             const auto part = [&](std::span<const std::byte> bytes) {
                 return bytes.subspan(bytes.size() / count * i, bytes.size() / count);
             };
-            parts[i].rows = rows;
+            parts[i].rows = tensors.rows / count;
             parts[i].bytes = part(all.bytes);
             parts[i].scales = part(all.scales);
             parts[i].biases = part(all.biases);
@@ -77,9 +89,46 @@ Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64
         }
         return device_.prepare_experts(parts);
     });
-    const Weight w = kept(prepared, tensors);
-    if (!w.mapped) source_.done(name);
-    return w;
+    return kept(prepared, tensors);
+}
+
+std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::uint64_t count,
+                                                  std::uint64_t key_rows, std::uint64_t value_rows,
+                                                  std::uint64_t cols) {
+    const std::uint64_t rows = key_rows + value_rows;
+    const HostTensor t = tensor(name, count * rows, cols);
+    const DTypeInfo& type = dtype_info(t.dtype);
+    if (type.planar() || !t.factors.empty()) {
+        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                               "', whose keys cannot be turned; use a model whose weights of keys and of values of "
+                               "heads are tensors of their own, or are floats");
+    }
+    // Blocks lie along the rows, so that what is turned has another type: floats keep theirs.
+    const DType turned = type.block_elems == 1 ? t.dtype : DType::F16;
+    const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(t.dtype, cols);
+    std::vector<std::byte> keys(count * cols * key_rows * size), values(count * value_rows * stride);
+    std::vector<float> row(cols);
+    for (std::uint64_t h = 0; h < count; ++h) {
+        for (std::uint64_t r = 0; r < key_rows; ++r) {
+            const std::byte* const from = t.bytes.data() + (h * rows + r) * stride;
+            if (type.block_elems != 1) dequantize_row(t.dtype, from, row.data(), cols);
+            for (std::uint64_t c = 0; c < cols; ++c) {
+                std::byte* const to = keys.data() + ((h * cols + c) * key_rows + r) * size;
+                if (type.block_elems == 1) {
+                    std::memcpy(to, from + c * size, size);
+                } else {
+                    const std::uint16_t half = float_to_half(row[c]);
+                    std::memcpy(to, &half, sizeof half);
+                }
+            }
+        }
+        std::memcpy(values.data() + h * value_rows * stride, t.bytes.data() + (h * rows + key_rows) * stride,
+                    value_rows * stride);
+    }
+    const Weight key = parted({turned, count * cols, key_rows, keys}, count);
+    const Weight value = parted({t.dtype, count * value_rows, cols, values}, count);
+    source_.done(name);
+    return {key, value};
 }
 
 Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {

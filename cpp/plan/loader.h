@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/device.h"
@@ -31,6 +32,12 @@ class Loader {
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The weights of experts [count, rows, cols].
     Weight experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
+    // The weights of heads, [count, rows, cols], each of which is multiplied with what is the head's own.
+    Weight heads(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
+    // Of a tensor that has keys and values of heads, [count, key_rows + value_rows, cols], the weights that take a
+    // query to it, [count, cols, key_rows], and those of the values, [count, value_rows, cols].
+    std::pair<Weight, Weight> keys_and_values(const std::string& name, std::uint64_t count, std::uint64_t key_rows,
+                                              std::uint64_t value_rows, std::uint64_t cols);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The same where it is read by rows only, in place.
@@ -71,6 +78,8 @@ class Loader {
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Weight prepared(HostTensor tensor);
+    // `count` equal parts of the tensor's rows, each a matrix.
+    Weight parted(const HostTensor& tensors, std::uint64_t count);
     // Owns what the device made of the tensor, where that is not the tensor itself.
     Weight kept(const Weight& weight, const HostTensor& tensor);
     void loaded(std::uint64_t bytes);

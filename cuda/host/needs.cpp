@@ -13,7 +13,7 @@ namespace {
 
 bool uses_kv_type(u32 op) {
     return op == kOpRopeKv || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
-           op == kOpDecodeAttention;
+           op == kOpLatentKv || op == kOpDecodeAttention;
 }
 
 template <typename Names>
@@ -57,13 +57,13 @@ Needs needs_of(std::span<const Command> commands) {
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
-        if (c.op == kOpRopeKv || c.op == kOpAttentionWeights) continue;
+        if (c.op == kOpRopeKv || c.op == kOpLatentKv || c.op == kOpAttentionWeights) continue;
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
-            n.groups.insert(std::bit_ceil(p.n_heads / p.n_kv_heads));
+            n.groups.insert(p.latent ? 0 : std::bit_ceil(p.n_heads / p.n_kv_heads));
         }
     }
     // Those that one model uses sooner or later, so that they are compiled together.
@@ -72,6 +72,7 @@ Needs needs_of(std::span<const Command> commands) {
     };
     together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
     together({kOpRopeKv, kOpKvCopy});
+    together({kOpLatentKv, kOpKvCopy});
     together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
     return n;
 }

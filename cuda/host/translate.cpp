@@ -52,6 +52,8 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kRoute, kOpRoute},
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
+    {Op::kLatentKv, kOpLatentKv},
+    {Op::kHeadMatmul, kOpHeadMatmul},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
@@ -84,7 +86,7 @@ std::optional<OpCode> op_code(Op op) {
 
 namespace {
 
-bool of_experts(Op op) { return op == Op::kExpertsGateUp || op == Op::kExpertsDown; }
+bool of_experts(Op op) { return op == Op::kExpertsGateUp || op == Op::kExpertsDown || op == Op::kHeadMatmul; }
 
 void set_weights(const DispatchCmd& c, Command& out, const Geometry& g) {
     const auto places = weights_in(c);
@@ -163,7 +165,17 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
                     p.head_dim);
     } else if (c.op == Op::kAttention || c.op == Op::kAttentionSplit || c.op == Op::kAttentionMerge) {
         const auto p = c.params_as<AttentionParams>();
+        if (p.latent) {
+            const bool plain = !p.window && !p.fixed_keys && !p.bidirectional && p.softcap == 0;
+            if (!plain || p.n_kv_heads != 1 || p.latent > p.head_dim) refuse(c, "latent attention of its kind");
+            check_most(c, "elements of a key", p.head_dim, kMaxLatentKey);
+            return out;
+        }
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
+    } else if (c.op == Op::kLatentKv) {
+        const auto p = c.params_as<LatentKvParams>();
+        if (!c.buffers[2]) refuse(c, "keys that are not rotated");
+        check_most(c, "elements of a key", p.latent + p.rope_dim, kMaxLatentKey);
     } else if (c.op == Op::kShortConv) {
         check_most(c, "taps", c.params_as<ShortConvParams>().taps, 8);
     } else if (c.op == Op::kDeltaRule) {

@@ -420,8 +420,9 @@ AKUNU_DEVICE_CALL void attention_split(Block b) {
 // A warp joins a head's splits.
 AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const auto& p = b.params<AttentionParams>();
+    const u32 dim = p.latent ? p.latent : p.head_dim;
     const float* partials = b.buffer<float>(0);
-    const float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
+    const float* stats = partials + u64(p.n_heads) * kMaxSplits * dim;
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
     const KeyRange range = keys_of_one(p, b.buffer<Row>(3)[0].position + p.step);
     const u32 splits = splits_of(range.end - range.first), lane = lane_id();
@@ -436,10 +437,10 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
                           sink_weight(b.buffer<float>(4), h, most);
         weights[lane] = weight;
         sync_warp();
-        for (u32 d = lane; d < p.head_dim; d += 32) {
+        for (u32 d = lane; d < dim; d += 32) {
             float v = 0.0f;
-            for (u32 s = 0; s < splits; ++s) v += weights[s] * partials[(u64(h) * kMaxSplits + s) * p.head_dim + d];
-            out.store(u64(h) * p.head_dim + d, v / sum);
+            for (u32 s = 0; s < splits; ++s) v += weights[s] * partials[(u64(h) * kMaxSplits + s) * dim + d];
+            out.store(u64(h) * dim + d, v / sum);
         }
         sync_warp();
     }

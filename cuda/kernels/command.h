@@ -63,6 +63,8 @@ enum OpCode : u32 {
     kOpRoute,
     kOpExpertsGateUp,
     kOpExpertsDown,
+    kOpLatentKv,
+    kOpHeadMatmul,
     kOpDecodeAttention,
     kNumOps,
 };
@@ -127,7 +129,8 @@ static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a 
 // Words of a command of experts behind its parameters: of each weight, how many times kExpertAlign bytes there are from
 // one expert's to the next.
 constexpr u32 kApartWord = 28, kExpertAlign = 256;
-static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4,
+static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4 &&
+                  sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
 
 // kRopeKv, attention and what follows it, the merge of splits or another format, as one command, of rows of different

@@ -9,6 +9,7 @@
 #include "delta_rule.cuh"
 #include "experts.cuh"
 #include "few_rows.cuh"
+#include "latent_attention.cuh"
 #include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
@@ -60,6 +61,9 @@ AKUNU_DEVICE void run_weights(Block b) {
         case kOpExpertsDown:
             if constexpr (kUses<kOpExpertsDown>) experts_down<F>(b);
             return;
+        case kOpHeadMatmul:
+            if constexpr (kUses<kOpHeadMatmul>) head_matmul<F>(b);
+            return;
         default:
             if constexpr (kUses<kOpNormGateUp>) norm_gate_up<F>(b);
     }
@@ -90,9 +94,16 @@ AKUNU_DEVICE void run_few(Block b, u32 readers) {
     }
 }
 
+// A group of 0: all heads share the rows of the cache.
 template <u32 kType, u32 kGroup>
 AKUNU_DEVICE void run_attention_group(Block b) {
-    if (b.command().op == kOpAttention) {
+    if constexpr (kGroup == 0) {
+        if (b.command().op == kOpAttention) {
+            if constexpr (kUses<kOpAttention>) attention_latent<kType>(b);
+        } else {
+            if constexpr (kUses<kOpAttentionSplit>) attention_latent_split<kType>(b);
+        }
+    } else if (b.command().op == kOpAttention) {
         if constexpr (kUses<kOpAttention>) attention<kType, kGroup>(b);
     } else {
         if constexpr (kUses<kOpAttentionSplit>) attention_split<kType, kGroup>(b);
@@ -105,13 +116,17 @@ AKUNU_DEVICE void run_attention(Block b) {
         if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
         return;
     }
+    if (b.command().op == kOpLatentKv) {
+        if constexpr (kUses<kOpLatentKv>) latent_kv<kType>(b);
+        return;
+    }
     if (b.command().op == kOpAttentionWeights) {
         if constexpr (kUses<kOpAttentionWeights>) attention_weights<kType>(b);
         return;
     }
     const auto& p = b.params<AttentionParams>();
-    u32 room = 1;
-    while (room < p.n_heads / p.n_kv_heads) room *= 2;
+    u32 room = p.latent ? 0 : 1;
+    while (!p.latent && room < p.n_heads / p.n_kv_heads) room *= 2;
     switch (room) {
 #define X(n) \
     case n:  \
@@ -154,6 +169,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRoute, route)
 #undef OP
         case kOpRopeKv:
+        case kOpLatentKv:
         case kOpAttention:
         case kOpAttentionSplit:
         case kOpAttentionWeights:

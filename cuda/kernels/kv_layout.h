@@ -14,6 +14,7 @@ namespace akunu::cuda {
 
 enum AttentionSizes : u32 {
     kMaxHeadDim = 256,
+    kMaxLatentKey = 1024,  // elements of a key of latent attention
     kMaxGroup = 16,    // query heads of a KV head
     kTileKeys = 128,   // keys taken at once
     kJoinedHeads = 4,  // heads whose sums are joined at a time

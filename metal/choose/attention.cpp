@@ -38,6 +38,12 @@ struct Heads {
     std::uint32_t n, n_kv, dim;
     bool sinks = false;  // they have a score that has no value
     std::uint32_t group() const { return n_kv ? n / n_kv : 0; }
+    // The same of latent attention, whose heads all share a key.
+    void check_latent(Op op) const {
+        if (dim <= kMaxLatentKey) return;
+        throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": keys have " + std::to_string(dim) +
+                               " elements (" + std::to_string(kMaxLatentKey) + " at most); the CPU runs such models");
+    }
     bool supported() const { return dim > 0 && n_kv > 0 && n % n_kv == 0 && group() > 0; }
     // UnsupportedError for those that are larger than any kernel takes.
     void check(Op op) const {
@@ -93,6 +99,17 @@ KernelChoice one_row(const std::string& type, const Heads& heads, const Attentio
                   splits);
 }
 
+// Rows x heads, or splits of the keys x heads.
+std::optional<KernelChoice> latent(Op op, const std::string& type, const AttentionParams& p, std::uint32_t splits) {
+    const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim};
+    heads.check_latent(op);
+    const bool plain = !p.window && !p.fixed_keys && !p.bidirectional && p.softcap == 0;
+    if (!plain || p.n_kv_heads != 1 || p.latent > p.head_dim) return std::nullopt;
+    if (op == Op::kAttention) return choice("attention_latent_" + type, heads, {.rows_per = 1}, {.base = p.n_heads});
+    if (op == Op::kAttentionMerge) return choice("attention_latent_merge", heads, {.base = p.n_heads}, {}, splits);
+    return choice("attention_latent_split_" + type, heads, splits_of(p, kSplitKeys, splits), {.base = p.n_heads}, splits);
+}
+
 }  // namespace
 
 std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip) {
@@ -109,10 +126,19 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             return choice("rope_kv_" + type, heads,
                           {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
         }
+        case Op::kLatentKv: {
+            const auto p = cmd.params_as<LatentKvParams>();
+            const Heads heads{p.n_heads, 1, p.latent + p.rope_dim};
+            heads.check_latent(cmd.op);
+            if (!cmd.buffers[2] || p.rope_dim % 2) return std::nullopt;
+            return choice("latent_kv_" + type, heads, {.base = ceil_div(p.n_heads + 1, kAttentionSimdgroups)},
+                          {.rows_per = 1});
+        }
         case Op::kAttention:
         case Op::kAttentionSplit:
         case Op::kAttentionMerge: {
             const auto p = cmd.params_as<AttentionParams>();
+            if (p.latent) return latent(cmd.op, type, p, most_splits(chip.gpu_cores));
             const bool sinks{cmd.buffers[cmd.op == Op::kAttentionMerge ? 4 : 5]};
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim, sinks};
             heads.check(cmd.op);

@@ -138,7 +138,8 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
-    const bool experts = cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown;
+    const bool experts = cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown ||
+                         cmd.op == Op::kHeadMatmul;
     const bool takes_planes = affine_type(cmd.weight) && (cmd.op == Op::kEmbed || cmd.op == Op::kMatmul || experts);
     if (dtype_info(cmd.weight).planar() && !takes_planes) return std::nullopt;
     if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;
@@ -162,6 +163,14 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
         case Op::kExpertsDown: {
             const auto p = cmd.params_as<ExpertsDownParams>();
             return KernelChoice{.passes = {experts_pass(false, cmd.weight, p.n, p.k, 1, chip)}};
+        }
+        case Op::kHeadMatmul: {
+            const auto p = cmd.params_as<HeadMatmulParams>();
+            const Geometry g = gemv_geometry(p.n, p.k, 1, step_of(cmd.weight), chip);
+            Pass pass = gemv_pass("head_matmul", cmd.weight, p.k, g, ceil_div(p.n, g.rows_per_group()));
+            pass.constants[kRowsAreVectors].value = p.k % 4 == 0 && p.x_stride % 4 == 0;
+            pass.y = {.base = p.heads, .rows_per = 1};
+            return KernelChoice{.passes = {with_groups(pass, cmd.weight)}};
         }
         case Op::kNormQkv:
             return KernelChoice{.passes = {norm_qkv_pass(cmd, chip)}};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "attention_flash.h"
+#include "attention_latent.h"
 #include "attention_rope.h"
 #include "attention_split.h"
 #include "attention_weights.h"
@@ -12,6 +13,9 @@
 #define AKUNU_ATTENTION(type, Kv, kKeys256)                                      \
     AKUNU_KERNEL("rope_kv_" type, rope_kv<Kv>)                                   \
     AKUNU_KERNEL("attention_weights_" type, attention_weights<Kv>)               \
+    AKUNU_KERNEL("latent_kv_" type, latent_kv<Kv>)                               \
+    AKUNU_KERNEL("attention_latent_" type, attention_latent<Kv>)                 \
+    AKUNU_KERNEL("attention_latent_split_" type, attention_latent_split<Kv>)     \
     AKUNU_KERNEL("attention_split_" type "_g1_hd128", attention_split<Kv, 128, 1>)   \
     AKUNU_KERNEL("attention_split_" type "_g4_hd128", attention_split<Kv, 128, 4>)   \
     AKUNU_KERNEL("attention_split_" type "_g8_hd128", attention_split<Kv, 128, 8>)   \

@@ -75,3 +75,32 @@ kernel void experts_down(device const typename F::Input* x [[buffer(0)]], device
     device float& to = y[ulong(group.y) * p.n + row];
     to = p.accumulate ? to + sum : sum;
 }
+
+// Floats as they are.
+template <typename F>
+struct FloatInput {
+    device const float* x;
+    float4 quad(uint e, uint k, thread float&) const { return load_quad<F::kGuarded>(x + e, k > e ? k - e : 0); }
+    static float scale(float, uint) { return 1; }
+};
+
+// y = x·Wᵀ with the weights of each head, and what follows x; grid: rows of weights, heads of all rows.
+template <typename F>
+kernel void head_matmul(device const float* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
+                        device float* y [[buffer(2)]], constant HeadMatmulParams& p [[buffer(kParamsIndex)]],
+                        uint2 group [[threadgroup_position_in_grid]], uint2 groups [[threadgroups_per_grid]],
+                        ushort simd [[simdgroup_index_in_threadgroup]], ushort simds [[simdgroups_per_threadgroup]],
+                        ushort lane [[thread_index_in_simdgroup]]) {
+    threadgroup float partial[kPartials];
+    const GemvThread at = {group.x, simd, simds, lane};
+    const uint head = group.y % p.heads;
+    const typename F::Matrix matrix[1] = {F::matrix_of(w, head, p.heads, p.n, p.k)};
+    x += ulong(group.y) * p.x_stride;
+    y += ulong(group.y) * (p.n + p.copied);
+    const FloatInput<F> input = {x};
+    const float v = gemv<F, 1>(input, matrix, p.n, p.k, at, partial).x;
+    if (at.stores(p.n)) y[at.base_row() + lane] = v;
+    for (uint i = group.x * simds * 32 + simd * 32 + lane; i < p.copied; i += groups.x * simds * 32) {
+        y[p.n + i] = x[p.k + i];
+    }
+}

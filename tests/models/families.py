@@ -127,6 +127,47 @@ _GRANITE_KEYS = {
     "rope.dimension_count": 32,
 }
 
+_LATENT = {
+    **{key: value for key, value in _SIZES.items() if key != "head_dim"},
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 64,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 40,
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 64,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 1,
+}
+_LATENT_KEYS = {
+    **_EXPERT_KEYS,
+    "attention.head_count_kv": 1,
+    "attention.kv_lora_rank": 64,
+    "attention.key_length": 80,
+    "attention.value_length": 64,
+    "attention.key_length_mla": 48,
+    "attention.value_length_mla": 40,
+    "rope.dimension_count": 16,
+    "expert_shared_count": 2,
+    "leading_dense_block_count": 1,
+}
+
+
+def _yarn(**more: float) -> dict[str, object]:
+    return {
+        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32,
+        "beta_fast": 32.0, "beta_slow": 1.0, **more,
+    }  # fmt: skip
+
+
+_YARN_KEYS = {
+    "rope.scaling.type": "yarn",
+    "rope.scaling.factor": 4.0,
+    "rope.scaling.original_context_length": 32,
+}
+
 TOWER = {
     "depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 1, "out_hidden_size": 96,
     "patch_size": 2, "num_position_embeddings": 4, "deepstack_visual_indexes": [0],
@@ -206,6 +247,59 @@ _ROWS = (
             "rope.freq_base": 1e4 * 50.0 ** (32 / 30), "rope.scaling.type": "none",
         },
     ),
+    Family(  # as V2 Lite
+        "deepseek_v2", 50, "deepseek2", "DeepseekV2", {**_LATENT, "max_position_embeddings": 128,
+            "rope_parameters": _yarn(mscale=0.707, mscale_all_dim=0.707)},
+        {**_LATENT_KEYS, **_YARN_KEYS, "rope.scaling.yarn_log_multiplier": 0.0707},
+    ),
+    Family(
+        "deepseek_v2_groups", 51, "deepseek2", "DeepseekV2",
+        {
+            **_LATENT, "q_lora_rank": 64, "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2,
+            "routed_scaling_factor": 1.6, "attention_bias": False,
+        },
+        {
+            **_LATENT_KEYS, "attention.q_lora_rank": 64, "expert_group_count": 4, "expert_group_used_count": 2,
+            "expert_weights_scale": 1.6,
+        },
+    ),
+    Family(
+        "deepseek_v3", 52, "deepseek2", "DeepseekV3",
+        {
+            **_LATENT, "q_lora_rank": 64, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 1.7,
+            "max_position_embeddings": 128, "rope_parameters": _yarn(mscale=1.0, mscale_all_dim=1.0),
+            "num_mtp_layers": 0,
+        },
+        {
+            **_LATENT_KEYS, **_YARN_KEYS, "attention.q_lora_rank": 64, "expert_group_count": 4,
+            "expert_group_used_count": 2, "expert_weights_scale": 1.7, "expert_weights_norm": True,
+            "expert_gating_func": 2, "rope.scaling.yarn_log_multiplier": 0.1,
+        },
+    ),
+    Family(  # more heads than a group of others has; without its gating, as first files of it are
+        "glm4_moe_lite", 53, "deepseek2", "Glm4MoeLite",
+        {
+            **_LATENT, "num_attention_heads": 20, "num_key_value_heads": 20, "q_lora_rank": 48,
+            "qk_nope_head_dim": 24, "n_shared_experts": 1, "routed_scaling_factor": 1.8,
+        },
+        {
+            **_LATENT_KEYS, "attention.q_lora_rank": 48, "attention.key_length_mla": 40,
+            "expert_shared_count": 1, "expert_weights_scale": 1.8, "expert_weights_norm": True,
+        },
+    ),
+    Family(
+        "mistral4", 54, "mistral4", "Mistral4",
+        {
+            **_LATENT, "q_lora_rank": 64, "first_k_dense_replace": 0, "n_group": 1, "topk_group": 1,
+            "n_shared_experts": 1, "max_position_embeddings": 128,
+            "rope_parameters": _yarn(mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3),
+        },
+        {
+            **_LATENT_KEYS, **_YARN_KEYS, "attention.q_lora_rank": 64, "leading_dense_block_count": 0,
+            "expert_shared_count": 1, "expert_weights_norm": True, "attention.temperature_scale": 0.3,
+            "rope.scaling.yarn_log_multiplier": 0.1,
+        },
+    ),
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
 """The models, by name."""
@@ -279,10 +373,22 @@ def write_folder(
     return folder
 
 
+def keys_and_values(family: Family, array: Array) -> tuple[Array, Array]:
+    """Weights of keys, turned, and of values, for each head, of those of latent attention in one."""
+    heads = array.reshape(family.settings["num_attention_heads"], -1, array.shape[-1])
+    key, value = np.split(heads, [family.settings["qk_nope_head_dim"]], axis=1)
+    return np.ascontiguousarray(key.swapaxes(1, 2)), np.ascontiguousarray(value)
+
+
 def mlx(family: Family, arrays: Arrays) -> Arrays:
     """What mlx-lm makes of a folder's tensors."""
     out: Arrays = {}
     for name, array in stacked(_text(arrays)).items():
+        if ".kv_b_proj." in name:
+            key, value = keys_and_values(family, array)
+            out[name.replace("kv_b_proj", "embed_q")] = key
+            out[name.replace("kv_b_proj", "unembed_out")] = value
+            continue
         if name.endswith("conv1d.weight"):
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
@@ -360,6 +466,9 @@ def _converted(family: Family, name: str, array: Array) -> list[tuple[str, Array
     if family.halves and (".q_proj" in name or ".k_proj" in name):
         heads = family.settings[f"num_{'attention' if '.q_proj' in name else 'key_value'}_heads"]
         array = convert.permute(array, heads)
+    if ".kv_b_proj." in name:
+        key, value = keys_and_values(family, array)
+        return [(name.replace("kv_b_proj", "k_b_proj"), key), (name.replace("kv_b_proj", "v_b_proj"), value)]
     if "shared_mlp.input_linear" in name:
         gate, up = np.split(array, 2)
         place = name.replace("shared_mlp.input_linear", "mlp.shared_experts.{}_proj")
@@ -412,8 +521,8 @@ def keys(family: Family) -> dict[str, object]:
         "feed_forward_length": s["intermediate_size"],
         "attention.head_count": s["num_attention_heads"],
         "attention.head_count_kv": s["num_key_value_heads"],
-        "attention.key_length": s["head_dim"],
-        "attention.value_length": s["head_dim"],
+        "attention.key_length": s.get("head_dim"),
+        "attention.value_length": s.get("head_dim"),
         "attention.layer_norm_rms_epsilon": saved(family)[0].get("rms_norm_eps", 1e-6),
         "rope.freq_base": s["rope_parameters"]["rope_theta"],
     }

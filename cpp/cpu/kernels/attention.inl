@@ -493,10 +493,10 @@ static void attention_merge(const DispatchCmd& cmd, const std::byte* params, con
     auto* out_f32 = cmd.buffers[1].as<float>();
     auto* out_q8 = cmd.buffers[2].as<std::byte>();
     const std::size_t position = keys_seen(p) - 1;
-    const std::size_t stride = partial_floats(p.head_dim);
+    const std::size_t stride = partial_floats(value_dim(p.head_dim, p.latent));
     const std::size_t max_blocks = attention_blocks(std::size_t{p.max_pages} * kPagePositions);
     const std::size_t b0 = first_key(position, p.window) / kAttentionBlock, b1 = position / kAttentionBlock;
-    const std::size_t hd = p.head_dim, dim = p.n_heads * hd;
+    const std::size_t hd = value_dim(p.head_dim, p.latent), dim = p.n_heads * hd;
     // A q8 block must lie in one worker's heads.
     std::size_t unit = 1;
     if (p.formats & kActQ8) {

@@ -153,12 +153,12 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
     }
 }
 
-static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
-    const std::size_t half = p.rope_dim / 2;
+static inline void rotate(float* x, const float* table, u32 rope_dim, u32 style) {
+    const std::size_t half = rope_dim / 2;
     std::size_t i = 0;
     for (; i + L <= half; i += L) {
         const vf t0 = load(table + 2 * i), t1 = load(table + 2 * i + L), c = firsts(t0, t1), s = seconds(t0, t1);
-        if (p.style == kRopeInterleaved) {
+        if (style == kRopeInterleaved) {
             const vf x0 = load(x + 2 * i), x1 = load(x + 2 * i + L), a = firsts(x0, x1), b = seconds(x0, x1);
             store(x + 2 * i, paired<false>(a * c - b * s, a * s + b * c));
             store(x + 2 * i + L, paired<true>(a * c - b * s, a * s + b * c));
@@ -170,8 +170,8 @@ static inline void rotate(float* x, const float* table, const RopeKvParams& p) {
     }
     for (; i < half; ++i) {
         const float c = table[2 * i], s = table[2 * i + 1];
-        float& a = x[p.style == kRopeInterleaved ? 2 * i : i];
-        float& b = x[p.style == kRopeInterleaved ? 2 * i + 1 : i + half];
+        float& a = x[style == kRopeInterleaved ? 2 * i : i];
+        float& b = x[style == kRopeInterleaved ? 2 * i + 1 : i + half];
         const float a0 = a, b0 = b;
         a = a0 * c - b0 * s;
         b = a0 * s + b0 * c;
@@ -215,7 +215,7 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     const auto turn = [&](float* x, std::size_t heads, std::size_t row, std::size_t norm) {
         x += row * heads * hd;
         if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + norm, x, hd);
-        rotate(x, table + row * p.rope_dim, p);
+        rotate(x, table + row * p.rope_dim, p.rope_dim, p.style);
     };
     auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kKeyGroup));
     while (units.next()) {

@@ -31,6 +31,7 @@
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
+#include "cpu/kernels/attention_latent.inl"
 #include "cpu/kernels/sampling_scans.inl"
 #include "cpu/kernels/sampling_cuts.inl"
 #include "cpu/kernels/sampling.inl"
@@ -40,14 +41,16 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 template <typename T>
-static Kernel find_attention(Op op) {
-    switch (op) {
+static Kernel find_attention(const DispatchCmd& cmd) {
+    switch (cmd.op) {
         case Op::kRopeKv:
             return rope_kv<T>;
+        case Op::kLatentKv:
+            return latent_kv<T>;
         case Op::kAttention:
-            return attention<T>;
+            return cmd.params_as<AttentionParams>().latent ? attention_latent<T> : attention<T>;
         case Op::kAttentionSplit:
-            return attention_split<T>;
+            return cmd.params_as<AttentionParams>().latent ? attention_latent_split<T> : attention_split<T>;
         case Op::kAttentionWeights:
             return attention_weights<T>;
         default:
@@ -78,12 +81,13 @@ Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kGateAct:
             return gate_act;
         case Op::kRopeKv:
+        case Op::kLatentKv:
         case Op::kAttention:
         case Op::kAttentionSplit:
         case Op::kAttentionWeights:
-            if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd.op);
-            if (cmd.kv == DType::F32) return find_attention<float>(cmd.op);
-            if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd.op);
+            if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd);
+            if (cmd.kv == DType::F32) return find_attention<float>(cmd);
+            if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd);
             return nullptr;
         case Op::kAttentionMerge:
             return attention_merge;
@@ -117,6 +121,7 @@ Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kGateUp:
         case Op::kExpertsGateUp:
         case Op::kExpertsDown:
+        case Op::kHeadMatmul:
         case Op::kNormQkv:  // the traits do not ask for these
         case Op::kNormGateUp:
         case Op::kCount:

@@ -32,6 +32,7 @@
 #include "cpu/kernels/matmul_runs.inl"
 #include "cpu/kernels/matmul.inl"
 #include "cpu/kernels/experts.inl"
+#include "cpu/kernels/heads.inl"
 #include "cpu/kernels/kv_cache.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention_heads.inl"
@@ -61,6 +62,7 @@ static Kernel find_kernel(const DispatchCmd& cmd) {
     }
     if (cmd.op == Op::kMatmul || cmd.op == Op::kGateUp) return find_matmul(cmd.op, cmd.weight);
     if (cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown) return find_experts(cmd);
+    if (cmd.op == Op::kHeadMatmul) return find_head_matmul(cmd.weight);
     if (can_fix_attention(cmd)) return attention_fixed;
     return AKUNU_FAMILY::find_kernel(cmd);
 }

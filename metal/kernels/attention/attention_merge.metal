@@ -87,3 +87,24 @@ kernel void attention_merge_rows(device float* out [[buffer(2)]],
     merge_splits(partials, batch_splits_used(p, rows), batch_split_count(context_of(p)), ulong(group.y) * p.n_heads + group.x,
                  ulong(p.rows) * p.n_heads, sinks, group.x, kActF32, out, nullptr, shared, tid, lane, simdgroup);
 }
+
+// Of attention_latent_split, whose values have more elements: a thread has every n-th of them.
+kernel void attention_latent_merge(device const float* partials [[buffer(0)]],
+                                   device float* out_f32 [[buffer(1)]],
+                                   device half* out_f16 [[buffer(2)]],
+                                   device const Row* rows [[buffer(3)]],
+                                   constant AttentionParams& p [[buffer(kParamsIndex)]],
+                                   uint head [[threadgroup_position_in_grid]],
+                                   uint tid [[thread_index_in_threadgroup]]) {
+    const uint n = min(split_blocks(last_key(p, rows[0]), 0), kMostSplits), room = split_room(context_of(p), kMostSplits);
+    device const float* outs = partials + ulong(head) * room * p.latent;
+    device const float2* stats = (device const float2*)(partials + ulong(p.n_heads) * room * p.latent) + ulong(head) * room;
+    float top = kMasked, total = 0.0f;
+    for (uint s = 0; s < n; ++s) top = max(top, stats[s].x);
+    for (uint s = 0; s < n; ++s) total += exp(stats[s].x - top) * stats[s].y;
+    for (uint d = tid; d < p.latent; d += kAttentionThreads) {
+        float sum = 0.0f;
+        for (uint s = 0; s < n; ++s) sum += exp(stats[s].x - top) * outs[ulong(s) * p.latent + d];
+        store_activation(sum / total, p.formats, out_f32, out_f16, ulong(head) * p.latent + d);
+    }
+}

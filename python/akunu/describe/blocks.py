@@ -23,6 +23,7 @@ __all__ = [
     "ExpertRouter",
     "Experts",
     "FeedForward",
+    "LatentAttention",
     "Mixer",
     "Recurrence",
     "RopeSet",
@@ -216,7 +217,43 @@ class DeltaNet:
     kind: Literal["delta_net"] = "delta_net"
 
 
-Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet
+@dataclass(frozen=True)
+class LatentAttention:
+    """Multi-head latent attention over the KV cache, which keeps one row of each position for all heads.
+
+    Attributes
+    ----------
+    q_rank
+        Elements between the two projections of queries; 0: there is one.
+    latent
+        Elements that are kept of a position besides those of its rotated key.
+    nope_dim, rope_dim, value_dim
+        Elements of a head that are not rotated and that are, and those of a value.
+    rope, scale
+        As in `Attention`.
+    norm_eps
+        Epsilon of the norms of the latent and of queries.
+    temperature, temperature_length
+        Those of queries, as in `RopeSet`.
+    """
+
+    n_heads: int
+    q_rank: int
+    latent: int
+    nope_dim: int
+    rope_dim: int
+    value_dim: int
+    scale: float
+    rope: int | None = None
+    norm_eps: float = 1e-6
+    temperature: float = 0.0
+    temperature_length: int = 0
+    kind: Literal["latent_attention"] = "latent_attention"
+
+
+Mixer: TypeAlias = (
+    Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet | LatentAttention
+)
 
 
 @dataclass(frozen=True)

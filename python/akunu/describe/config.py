@@ -26,6 +26,7 @@ from akunu.describe.blocks import (
     ExpertRouter,
     Experts,
     FeedForward,
+    LatentAttention,
     Mixer,
     RopeSet,
     layer_blocks,
@@ -334,7 +335,7 @@ def model_config(
     ]
     n_sets = len(sets)
     weight, length = temperature
-    if length:  # those of queries
+    if length and sizes.latent is None:  # those of queries
         sets += [
             dataclasses.replace(rope, temperature=weight, temperature_length=length) for rope in tuple(sets)
         ]
@@ -356,6 +357,17 @@ def model_config(
             bidirectional=bidirectional,
             norms_whole_rows=norms_whole_rows,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
+        )
+
+    def latent_attention(n: int) -> LatentAttention:
+        assert sizes.latent is not None
+        return LatentAttention(
+            n_heads=sizes.n_heads[n],
+            **dataclasses.asdict(sizes.latent),
+            scale=attn_scale,
+            rope=0 if rotary else None,
+            temperature=weight,
+            temperature_length=length,
         )
 
     def feed_forward(n: int) -> FeedForward:
@@ -380,6 +392,7 @@ def model_config(
         "attention": attention,
         "feed_forward": feed_forward,
         "experts": experts,
+        "latent_attention": latent_attention,
     }
     if delta_net is not None:
         shared = delta_net
@@ -460,10 +473,10 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors, factors = take_factors(by_name(gguf.tensors))
 
-    sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count)
+    sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     value_dim = meta.integer("value_dim", default=head_dim)
-    if value_dim != head_dim:
+    if value_dim != head_dim and sizes.latent is None:
         raise UnsupportedError(
             f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
         )
@@ -518,9 +531,12 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         ),
         activation=arch.activation,
         layer_window=layer_window,
-        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
+        attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5)
+        * (_latent_scale(meta) if arch.has_latents else 1.0),
         kinds=kinds,
-        router=gguf_router(arch, meta, meta.suffixes),
+        router=gguf_router(
+            arch, meta, meta.suffixes, biased=any(name.endswith("router_choice_bias") for name in refs)
+        ),
         norms_whole_rows=arch.norms_whole_rows,
         gate=arch.gate,
         decoder=arch,
@@ -537,6 +553,14 @@ def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
         return 0.0, 0
     first = meta.integer("rope_original_context", default=meta.integer("context_length"))
     return meta.real("temperature"), meta.integer("temperature_length", default=first)
+
+
+def _latent_scale(meta: GgufNumbers) -> float:
+    """Square of YaRN's factor on queries and on keys, which latent attention has on its scores."""
+    if meta.suffixed("rope.scaling.type") != "yarn" or not meta.has("yarn_log_multiplier"):
+        return 1.0
+    # llama.cpp's converter writes a tenth of it for these models.
+    return yarn_scale(meta.real("rope_factor"), 10 * meta.real("yarn_log_multiplier")) ** 2
 
 
 def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
@@ -775,7 +799,9 @@ def _rotary(
         )
         usual = yarn_scale(factor)
         if meta.has("yarn_log_multiplier"):
-            usual /= yarn_scale(factor, meta.real("yarn_log_multiplier"))
+            # Where it is a factor on scores, it is as large as the one that it would be divided by here.
+            on_scores = meta.has("latent")
+            usual = 1.0 if on_scores else usual / yarn_scale(factor, meta.real("yarn_log_multiplier"))
         unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
         scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
     return inv_freq, scale

@@ -176,6 +176,14 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
         ),
         "yarn_log_multiplier": ConfigKey(("rope.scaling.yarn_log_multiplier",), float, 0.0, 1e3),
+        # Of latent attention: elements of a key are those of a head, or of what is kept, see `latent_sizes`.
+        "latent_q_rank": ConfigKey(("attention.q_lora_rank",), int, 0, 1 << 16, 0, hf=("q_lora_rank",)),
+        "latent": ConfigKey(("attention.kv_lora_rank",), int, 1, 1 << 12, hf=("kv_lora_rank",)),
+        "latent_nope": ConfigKey((), int, 1, 1 << 12, hf=("qk_nope_head_dim",)),
+        "latent_rope": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12, hf=("qk_rope_head_dim",)),
+        "latent_value": ConfigKey((), int, 1, 1 << 12, hf=("v_head_dim",)),
+        "latent_key_length": ConfigKey(("attention.key_length_mla",), int, 2, 1 << 13),
+        "latent_value_length": ConfigKey(("attention.value_length_mla",), int, 1, 1 << 13),
         # Of gated delta nets.
         "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
         "delta_value_heads": ConfigKey(

@@ -14,6 +14,7 @@ __all__ = [
     "DecoderSizes",
     "DeltaSizes",
     "ExpertSizes",
+    "LatentSizes",
     "Numbers",
     "decoder_sizes",
     "delta_sizes",
@@ -142,6 +143,31 @@ class ExpertSizes:
 
 
 @dataclass(frozen=True)
+class LatentSizes:
+    """The sizes of latent attention: see `akunu.blocks.LatentAttention`."""
+
+    q_rank: int
+    latent: int
+    nope_dim: int
+    rope_dim: int
+    value_dim: int
+
+    def symbols(self, n_heads: int, dim: int) -> dict[str, int]:
+        """What the symbols of `TensorRule` stand for in a layer."""
+        return {
+            "latent_q_rank": self.q_rank,
+            "latent_q_whole": 0 if self.q_rank else dim,
+            "latent": self.latent,
+            "latent_key": self.latent + self.rope_dim,
+            "latent_nope": self.nope_dim,
+            "latent_value": self.value_dim,
+            "latent_queries": n_heads * (self.nope_dim + self.rope_dim),
+            "latent_heads": n_heads * (self.nope_dim + self.value_dim),
+            "latent_values": n_heads * self.value_dim,
+        }
+
+
+@dataclass(frozen=True)
 class DecoderSizes:
     """The sizes of a decoder's tensors. Those that may differ from layer to layer are tuples."""
 
@@ -152,6 +178,7 @@ class DecoderSizes:
     n_kv_heads: tuple[int, ...]
     ffn_dim: tuple[int, ...]
     experts: ExpertSizes | None = None
+    latent: LatentSizes | None = None
 
     def symbols(self, vocab_size: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
@@ -165,6 +192,8 @@ class DecoderSizes:
             if experts
             else {}
         )
+        if self.latent is not None:
+            sizes |= self.latent.symbols(self.n_heads[layer], self.dim)
         return sizes | {
             "one": 1,
             "n_heads": self.n_heads[layer],
@@ -225,8 +254,39 @@ def delta_sizes(numbers: Numbers) -> DeltaSizes:
     )
 
 
-def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False) -> DecoderSizes:
-    """The sizes, consistent with each other; `shared_by_count` as in `Architecture`."""
+def latent_sizes(numbers: Numbers) -> LatentSizes:
+    """The sizes of latent attention, which all layers share.
+
+    A GGUF file has two lengths of a key, and of a value: those of a head and those of what is kept of a
+    position, which follow from other numbers. Ollama's files have them the other way around; older ones have
+    only those of a head.
+    """
+    q_rank, latent = numbers.integer("latent_q_rank"), numbers.integer("latent")
+    rope = numbers.integer("latent_rope")
+    if not numbers.keys(CONFIG_KEYS["latent_key_length"]):
+        nope, value = numbers.integer("latent_nope"), numbers.integer("latent_value")
+        return LatentSizes(q_rank, latent, nope, rope, value)
+    fields = ("head_dim", "value_dim")
+    if numbers.has("latent_key_length"):
+        usual = ("latent_key_length", "latent_value_length")
+        kept = (latent + rope, latent)
+        swapped = (numbers.integer(usual[0]), numbers.integer(usual[1])) == kept
+        fields = fields if swapped and tuple(map(numbers.integer, fields)) != kept else usual
+    key, value = map(numbers.integer, fields)
+    if key <= rope:
+        raise ModelFileError(
+            f"{numbers.name(fields[0])}: found {key}, expected more than the {rope} elements that rotate"
+        )
+    return LatentSizes(q_rank, latent, key - rope, rope, value)
+
+
+def decoder_sizes(
+    numbers: Numbers, *, shared_by_count: bool = False, latent: bool = False
+) -> DecoderSizes:
+    """The sizes, consistent with each other.
+
+    `shared_by_count` is as in `Architecture`; `latent`: its attention is latent attention.
+    """
     n_layers = numbers.integer("n_layers")
     numbers.n_layers = n_layers
     nextn = numbers.integer("nextn_layers")
@@ -236,6 +296,7 @@ def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False) -> Decoder
         )
     dim = numbers.integer("dim")
     n_heads = numbers.layer_integers("n_heads")
+    latents = latent_sizes(numbers) if latent else None
     has_kv_heads = numbers.has("n_kv_heads")
     n_kv_heads = numbers.layer_integers("n_kv_heads") if has_kv_heads else n_heads
     for heads, kv_heads in zip(n_heads, n_kv_heads, strict=True):
@@ -243,18 +304,21 @@ def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False) -> Decoder
             raise ModelFileError(
                 f"{numbers.name('n_kv_heads')}: found {kv_heads}, expected a divisor of the {heads} heads"
             )
-    if not numbers.has("head_dim") and dim % n_heads[0]:
+    if latents is None and not numbers.has("head_dim") and dim % n_heads[0]:
         raise ModelFileError(
             f"{numbers.name('dim')}: found {dim}, expected a multiple of the {n_heads[0]} heads, "
             f"because {numbers.name('head_dim')} is absent"
         )
-    head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
+    if latents is not None:
+        head_dim = latents.nope_dim + latents.rope_dim
+    else:
+        head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
     experts = _expert_sizes(numbers, shared_by_count=shared_by_count)
     # Where all layers have experts, the file need not say what size another feed-forward would have.
     absent = experts.dim if experts and numbers.has("expert_dim") else None
     ffn_dim = numbers.layer_integers("ffn_dim", default=absent)
     n = n_layers - nextn
-    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n], experts)
+    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n], experts, latents)
 
 
 def _expert_sizes(numbers: Numbers, *, shared_by_count: bool) -> ExpertSizes | None:

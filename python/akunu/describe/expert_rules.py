@@ -214,7 +214,8 @@ def _by_key_head(source: str, hf: str, *parts: tuple[str, str]) -> TensorRule:
 _Form = tuple[TensorRule, ...]
 
 # Other ways to store the same: gate and up of the experts in one, each expert a tensor of its own in files
-# before 2024; Transformers' own since its version 5, MLX. Qwen 3 Next's projections of delta nets.
+# before 2024; Transformers' own since its version 5, MLX. Qwen 3 Next's projections of delta nets. Keys and
+# values of latent attention in one.
 _GGUF_FORMS: Final[Sequence[_Form]] = (
     _fused(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
     _apart(source=_B + "ffn_{part}.{e}.weight"),
@@ -233,6 +234,7 @@ _GGUF_FORMS: Final[Sequence[_Form]] = (
             _B + "ssm_ba.weight", "", ("delta_b", "delta_group_heads"), ("delta_a", "delta_group_heads")
         ),
     ),
+    (_matrix(_B + "attn_kv_b.weight", "", "latent_kv_b", "latent_heads", "latent"),),
 )
 _HF_FORMS: Final[Sequence[_Form]] = (
     _fused(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
@@ -257,11 +259,19 @@ _HF_FORMS: Final[Sequence[_Form]] = (
             ("delta_a", "delta_group_heads"),
         ),
     ),
+    tuple(
+        TensorRule("", f"{_H}self_attn.{hf}.weight", ((name, rows),), cols, count="n_heads")
+        for hf, name, rows, cols in (
+            ("embed_q", "latent_k", "latent", "latent_nope"),
+            ("unembed_out", "latent_v", "latent_value", "latent"),
+        )
+    ),
 )
 _STORED_APART: Final[Sequence[frozenset[str]]] = (
     frozenset({"experts_gate", "experts_up", "experts_down"}),
     frozenset(name for rule in _DELTA_PROJECTIONS for name, _ in rule.parts),
     frozenset(name for rule in _DELTA_GATES for name, _ in rule.parts),
+    frozenset({"latent_k", "latent_v", "latent_kv_b"}),
 )
 """What the forms are forms of, by the canonical names of the usual one."""
 

@@ -61,7 +61,9 @@ __all__ = [
     "rotary_parameters",
 ]
 
-_ZERO_IF_NULL: Final = ("sliding_window", "attn_logit_softcapping", "final_logit_softcapping")
+_ZERO_IF_NULL: Final = (
+    "sliding_window", "attn_logit_softcapping", "final_logit_softcapping", "q_lora_rank", "n_group", "topk_group",
+)  # fmt: skip
 """Keys whose null means that there is no such thing, not that it is as usual."""
 
 _NEUTRAL_IF_ONE: Final = ("routed_scaling_factor", "n_group")
@@ -110,7 +112,7 @@ def resolve_hf(
     )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
-    sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count)
+    sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
     kinds = arch.kinds_of(numbers, sizes.n_layers)
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
@@ -133,10 +135,11 @@ def resolve_hf(
         context_length,
         context or context_length,
         plain_local=arch.plain_local_rope,
+        rope_dim=sizes.latent.rope_dim if sizes.latent else 0,
     )
     rotary = [rope.frequencies(_FULL)]
     frequencies = rotary[0][0]
-    if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
+    if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults and sizes.latent is None:
         raise UnsupportedError(
             f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
             f"elements rotate, but in a {model_type} model all do"
@@ -153,13 +156,13 @@ def resolve_hf(
         sizes,
         numbers,
         vocab_size=refs["token_embedding"].n_rows,
-        rope_style=row.rope_style,
+        rope_style="half" if config.get("rope_interleave") is False else row.rope_style,
         rotary=rotary,
         activation=arch.activation,
         layer_window=layer_window,
-        attn_scale=_attn_scale(numbers, row, sizes.head_dim),
+        attn_scale=_attn_scale(numbers, row, sizes.head_dim) * (rope.score_scale() if sizes.latent else 1.0),
         kinds=kinds,
-        router=hf_router(arch, numbers, _renormalise(config, row)),
+        router=hf_router(arch, row, numbers, _renormalise(config, row)),
         gate=hf_gate(arch, numbers),
         norms_whole_rows=arch.norms_whole_rows,
         decoder=arch,
@@ -203,10 +206,18 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     model_type, row = _row(config)
     config = _with_rope(_text_config(config), row)
     numbers = HfNumbers(config, row.defaults, model_type)
-    sizes = decoder_sizes(numbers)
+    arch = ARCHITECTURES[row.arch]
+    sizes = decoder_sizes(numbers, latent=arch.has_latents)
     context_length = numbers.integer("context_length")
-    plain_local = ARCHITECTURES[row.arch].plain_local_rope
-    rope = HfRotary(config, numbers, sizes.head_dim, context_length, context_length, plain_local=plain_local)
+    rope = HfRotary(
+        config,
+        numbers,
+        sizes.head_dim,
+        context_length,
+        context_length,
+        plain_local=arch.plain_local_rope,
+        rope_dim=sizes.latent.rope_dim if sizes.latent else 0,
+    )
     parameters, kind = rope.read(_SLIDING if local else _FULL)
     return kind, parameters
 
@@ -507,8 +518,10 @@ class HfRotary:
         context: int,
         *,
         plain_local: bool = False,
+        rope_dim: int = 0,
     ) -> None:
         self._config = config
+        self._rope_dim = rope_dim
         self._numbers = numbers
         self._head_dim = head_dim
         self._context_length = context_length
@@ -552,6 +565,13 @@ class HfRotary:
         length = rope.integer("rope_original_context", default=self._context_length)
         return rope.real("temperature"), length
 
+    def score_scale(self) -> float:
+        """Factor on the scores of latent attention: YaRN's on queries and keys together."""
+        rope, kind = self.read(_FULL)
+        if kind == "default" or not rope.get("mscale_all_dim"):
+            return 1.0
+        return yarn_scale(rope.real("rope_factor"), rope.real("yarn_mscale_all")) ** 2
+
     def theta(self, layer: str) -> float:
         """The theta of the layers of one type, of a model that knows no scaling."""
         rope, kind = self.read(layer)
@@ -564,7 +584,7 @@ class HfRotary:
     def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
         """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
         rope, kind = self.read(layer)
-        rope_dim = int(self._head_dim * rope.real("rope_share"))
+        rope_dim = self._rope_dim or int(self._head_dim * rope.real("rope_share"))
         if rope_dim < 2 or rope_dim % 2:
             raise ModelFileError(
                 f"{rope.name('rope_share')}: makes {rope_dim} of a head's {self._head_dim} elements rotate, "

@@ -15,6 +15,7 @@ from typing import Final
 
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
+from akunu.describe.hf_latent_models import LATENT_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
 
@@ -290,6 +291,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe": _QWEN35_MOE,
         "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
         **EXPERT_MODELS,
+        **LATENT_MODELS,
         **DENSE_MODELS,
     }
 )

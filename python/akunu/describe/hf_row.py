@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from akunu.describe.tensor_rules import RopeStyle
+from akunu.describe.tensor_rules import RopeStyle, Router
 
 __all__ = ["HfModel", "Windowed", "defaults_of"]
 
@@ -60,6 +60,10 @@ class HfModel:
     renormalise
         Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
         None: as the architecture says, whatever that key is.
+    router
+        That of its class, where it is another than the architecture's.
+    topk_method
+        What `topk_method` is where it is absent; "greedy": experts are chosen of all groups.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     """
@@ -82,6 +86,8 @@ class HfModel:
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
     turned_experts: bool = False
+    router: Router | None = None
+    topk_method: str = ""
 
     def bias_key(self, name: str) -> tuple[str, bool]:
         """The key that says whether there is the bias of this canonical name, and its default; or ""."""

@@ -19,9 +19,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
             "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba granitehybrid granitemoehybrid jamba nemotron_h "
             "nemotron_h_moe plamo2 zamba2 bamba"
         ),
-        "multi-head latent attention": (
-            "deepseek2 deepseek_v2 deepseek_v3 glm4_moe_lite glm4moelite kimi_k2 minicpm3 mistral4 plm"
-        ),
+        "latent attention of its kind": "minicpm3 plm deepseek2-ocr deepseek_v32 glm-dsa glm_moe_dsa",
         "linear attention (RWKV)": "rwkv6 rwkv7 arwkv7 rwkv6qwen2",
         "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
         "chunked attention": "llama4 llama4_text",

@@ -44,6 +44,7 @@ __all__ = [
     "WHOLE_QK_NORM",
     "ForwardKind",
     "delta_layers",
+    "latent_layers",
     "matrix",
     "mixed_layers",
     "named_layers",
@@ -172,6 +173,11 @@ def delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
     mixers = ["delta_net" if recurrent else "attention" for recurrent in numbers.recurrent_layers()]
     named = named_layers(numbers, n_layers)
     return [name.replace("attention", mixer) for name, mixer in zip(named, mixers, strict=False)]
+
+
+def latent_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
+    """The same where attention is latent attention."""
+    return [f"latent_{name}" for name in named_layers(numbers, n_layers)]
 
 
 def with_fused_qkv(

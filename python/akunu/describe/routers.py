@@ -9,6 +9,7 @@ from typing import Final
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.blocks import ExpertRouter
 from akunu.describe.config_numbers import Numbers, shown
+from akunu.describe.hf_row import HfModel
 from akunu.describe.tensor_rules import Architecture, Gate, Gating
 
 __all__ = ["expert_keys", "gguf_router", "hf_gate", "hf_router"]
@@ -22,10 +23,6 @@ _HF_GATINGS: Final[Mapping[str, tuple[Gating, ...]]] = {
     "sqrtsoftplus": ("sqrt_softplus",),
 }
 """By `scoring_func`."""
-
-_GROUP_TOP: Final = 2
-"""A group is as good as the sum of its so many best experts."""
-
 
 def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
     """The keys of experts that a GGUF file of the architecture may have, of a model of these numbers."""
@@ -44,11 +41,16 @@ def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
     )
 
 
-def gguf_router(arch: Architecture, numbers: Numbers, raw: Mapping[str, object]) -> ExpertRouter | None:
-    """That of a GGUF file, of whose keys `raw` has the values, without the architecture's prefix."""
+def gguf_router(
+    arch: Architecture, numbers: Numbers, raw: Mapping[str, object], *, biased: bool = False
+) -> ExpertRouter | None:
+    """That of a GGUF file, of whose keys `raw` has the values, without the architecture's prefix.
+
+    `biased`: the file has biases that choose.
+    """
     if arch.router is None:
         return None
-    rule = arch.router
+    rule = arch.biased_router if biased and arch.biased_router else arch.router
     code = raw.get("expert_gating_func")
     if code is not None and code != 0:
         if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
@@ -63,11 +65,13 @@ def gguf_router(arch: Architecture, numbers: Numbers, raw: Mapping[str, object])
     return _with_numbers(ExpertRouter(**dataclasses.asdict(rule)), numbers)
 
 
-def hf_router(arch: Architecture, numbers: Numbers, renormalise: bool | None) -> ExpertRouter | None:
+def hf_router(
+    arch: Architecture, row: HfModel, numbers: Numbers, renormalise: bool | None
+) -> ExpertRouter | None:
     """That of a folder. `renormalise`: as its class does by the configuration; None: always as the class."""
-    if arch.router is None:
+    rule = row.router or arch.router
+    if rule is None:
         return None
-    rule = arch.router
     function = numbers.get("scoring_func")
     if function is not None and rule.gating not in _HF_GATINGS.get(str(function), ()):
         raise UnsupportedError(
@@ -78,26 +82,28 @@ def hf_router(arch: Architecture, numbers: Numbers, renormalise: bool | None) ->
         rule = dataclasses.replace(rule, renormalise=renormalise)
     if numbers.has("expert_sum_min"):
         rule = dataclasses.replace(rule, sum_min=numbers.real("expert_sum_min"))
-    return _with_numbers(ExpertRouter(**dataclasses.asdict(rule)), numbers)
+    grouped = (numbers.get("topk_method") or row.topk_method) != "greedy"
+    return _with_numbers(ExpertRouter(**dataclasses.asdict(rule)), numbers, grouped=grouped)
 
 
-def _with_numbers(router: ExpertRouter, numbers: Numbers) -> ExpertRouter:
+def _with_numbers(router: ExpertRouter, numbers: Numbers, *, grouped: bool = True) -> ExpertRouter:
     """The same with the scale and the groups that both kinds of files have."""
     router = dataclasses.replace(router, scale=numbers.real("expert_scale"))
     groups = numbers.integer("expert_groups")
-    if groups <= 1:
+    if groups <= 1 or not grouped:
         return router
+    top = router.best_of_group
     used, experts = numbers.integer("expert_groups_used"), numbers.integer("n_experts")
-    if experts % groups or experts // groups < _GROUP_TOP:
+    if experts % groups or experts // groups < top:
         raise ModelFileError(
             f"{numbers.name('expert_groups')}: found {groups}, expected a divisor of the {experts} experts "
-            f"that leaves {_GROUP_TOP} or more in each"
+            f"that leaves {top} or more in each"
         )
     if not 1 <= used <= groups:
         raise ModelFileError(
             f"{numbers.name('expert_groups_used')}: found {used}, expected 1 to the {groups} groups"
         )
-    return dataclasses.replace(router, groups=groups, groups_used=used, group_top=_GROUP_TOP)
+    return dataclasses.replace(router, groups=groups, groups_used=used, group_top=top)
 
 
 def hf_gate(arch: Architecture, numbers: Numbers) -> Gate:

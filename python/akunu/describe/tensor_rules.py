@@ -34,7 +34,15 @@ Pooling = Literal["mean", "cls", "last"]
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
-MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
+MixerKind = Literal[
+    "attention",
+    "cross_attention",
+    "feed_forward",
+    "experts",
+    "recurrence",
+    "delta_net",
+    "latent_attention",
+]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
@@ -114,12 +122,15 @@ class Router:
         The weights of the chosen experts are divided by their sum.
     sum_eps, sum_min
         This sum is increased by the one, and is at least the other.
+    best_of_group
+        Where there are groups of experts, one is as good as the sum of its so many best.
     """
 
     gating: Gating = "softmax"
     renormalise: bool = True
     sum_eps: float = 0.0
     sum_min: float = 0.0
+    best_of_group: int = 2
 
 
 @dataclass(frozen=True)
@@ -169,6 +180,8 @@ class Architecture:
         The kinds of layers, by name.
     router, gate
         Of models with experts.
+    biased_router
+        The router of a GGUF file that has a bias that chooses, where it is another.
     layer_kinds
         Names the kind of each layer; called with what the file says (`akunu.config_numbers.Numbers`) and the
         number of layers. None: there is one kind.
@@ -254,6 +267,7 @@ class Architecture:
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None
+    biased_router: Router | None = None
     gate: Gate = field(default_factory=lambda: Gate())
 
     @property
@@ -262,6 +276,11 @@ class Architecture:
         return tuple(
             dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
         )
+
+    @property
+    def has_latents(self) -> bool:
+        """Whether its attention is multi-head latent attention."""
+        return any("latent_attention" in kind.mixers for kind in self.layers.values())
 
     @property
     def shares_expert(self) -> bool:

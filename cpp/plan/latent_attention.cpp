@@ -1,0 +1,167 @@
+// Multi-head latent attention (DeepSeek-V2, 2024) over the paged cache, causal:
+//   q = norm(x·Wqaᵀ)·Wqbᵀ, or x·Wqᵀ, with x = norm(h); [c, k] = x·Wkvaᵀ; pages[position] = norm(c), rope(k)
+//   of each head: q = [qn, qr]; s = scale·(qn·Wk·c + rope(qr)·k); out = (softmax(s)·c)·Wvᵀ
+//   h += out·Woᵀ
+// A head's weights of keys, Wk, are multiplied with its query instead of with every c: then all heads read the same
+// row of each position, and a value is the beginning of its key. Prompts are computed alike: keys and values made of
+// every c would be fewer products from some length of a prompt on, but others than those of decode, so that a text
+// would depend on how its prompt was cut.
+#include "plan/block.h"
+
+namespace akunu {
+
+namespace {
+
+class LatentAttentionBlock final : public Block {
+  public:
+    LatentAttentionBlock(Loader& loader, const BlockPlace& place, const LatentAttentionConfig& config)
+        : place_(place), c_(config) {
+        const std::uint64_t dim = place.config.dim, heads = c_.n_heads, queries = heads * c_.query_dim();
+        norm_ = loader.optional_norm(place.name("attn_norm"), dim);
+        if (c_.q_rank) {
+            q_a_ = loader.matmul(place.name("latent_q_a"), c_.q_rank, dim);
+            q_a_bias_ = loader.optional_vector(place.name("attn_q_a_bias"), c_.q_rank);
+            q_norm_ = loader.vector(place.name("latent_q_norm"), c_.q_rank);
+        }
+        q_ = loader.matmul(place.name("latent_q"), queries, c_.q_rank ? c_.q_rank : dim);
+        kv_a_ = loader.matmul(place.name("latent_kv_a"), c_.key_dim(), dim);
+        kv_a_bias_ = loader.optional_vector(place.name("attn_kv_a_bias"), c_.key_dim());
+        kv_norm_ = loader.vector(place.name("latent_kv_norm"), c_.latent);
+        if (loader.has(place.name("latent_kv_b"))) {
+            const auto both =
+                loader.keys_and_values(place.name("latent_kv_b"), heads, c_.nope_dim, c_.value_dim, c_.latent);
+            k_ = both.first;
+            v_ = both.second;
+        } else {
+            k_ = loader.heads(place.name("latent_k"), heads, c_.latent, c_.nope_dim);
+            v_ = loader.heads(place.name("latent_v"), heads, c_.value_dim, c_.latent);
+        }
+        output_ = loader.matmul(place.name("attn_output"), dim, heads * c_.value_dim);
+        output_bias_ = loader.optional_vector(place.name("attn_output_bias"), dim);
+    }
+
+    void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
+        const std::uint64_t heads = c_.n_heads;
+        a.reserve("input", place_.config.dim, input_formats(device));
+        if (q_a_) a.reserve("latent_q_a", c_.q_rank, kActF32 | device.matmul_input(q_.dtype));
+        a.reserve("latent_q", heads * c_.query_dim());
+        a.reserve("latent_kv", c_.key_dim());
+        a.reserve("latent_queries", heads * c_.key_dim());
+        a.reserve("attn", heads * c_.latent);
+        a.reserve("latent_out", heads * c_.value_dim, kActF32 | device.matmul_input(output_.dtype));
+        if (device.traits().split_attention) {
+            a.reserve_bytes("partials", device.attention_partial_bytes(c_.n_heads, c_.latent, context));
+        }
+    }
+
+    Kept keeps(const Device& device, DType dtype) const override {
+        // One row for each position, where a head of attention has two.
+        return {.page_bytes = device.kv_page_bytes(dtype, 1, c_.key_dim()) / 2};
+    }
+    std::uint32_t attention_formats(const Device&) const override { return kActF32; }
+
+    void emit(Emitter& e, Phase phase) const override {
+        const int layer = place_.layer;
+        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device));
+        const Binding& q = e.activations.f32("latent_q");
+        if (q_a_) {
+            const Act& a = e.activations.act("latent_q_a");
+            e.matmul("latent_q_a", layer, input, q_a_, a.f32, {.bias = q_a_bias_});
+            e.rms_norm("latent_q_norm", layer, a.f32, q_norm_, a,
+                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_format(q_)});
+            e.matmul("latent_q", layer, a, q_, q);
+        } else {
+            e.matmul("latent_q", layer, input, q_, q);
+        }
+        e.matmul("latent_kv_a", layer, input, kv_a_, e.activations.f32("latent_kv"), {.bias = kv_a_bias_});
+        keep(e);
+        const Binding &queries = e.activations.f32("latent_queries"), &attn = e.activations.f32("attn");
+        of_heads(e, "latent_k", q, k_, queries, c_.query_dim(), c_.rope_dim);
+        attend(e, phase, queries);
+        const Act& out = e.activations.act("latent_out");
+        of_heads(e, "latent_v", attn, v_, out.f32, c_.latent, 0);
+        if (const u32 format = e.input_format(output_); format != kActF32) {
+            e.quantize("latent_out", layer, out, c_.n_heads * c_.value_dim, format);
+        }
+        e.add_to_residual("attn_output", layer, out, output_, output_bias_, {});
+    }
+
+  private:
+    std::uint32_t input_formats(const Device& device) const {
+        return device.matmul_input(q_a_ ? q_a_.dtype : q_.dtype) | device.matmul_input(kv_a_.dtype);
+    }
+    const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
+
+    void keep(Emitter& e) const {
+        const RopeSet* rope = c_.rope ? &place_.config.rope_sets.at(*c_.rope) : nullptr;
+        e.emit(Op::kLatentKv, "latent_kv", place_.layer)
+            .buffer(e.activations.f32("latent_kv"))
+            .buffer(e.activations.f32("latent_q"))
+            .buffer(rope ? e.activations.f32(rope_table_name(*c_.rope)) : Binding{})
+            .buffer(kv_norm_)
+            .buffer(cache(e).kv)
+            .buffer(e.step.rows)
+            .buffer(cache(e).tables)
+            .kv(e.step.kv_dtype)
+            .shape(std::to_string(c_.n_heads) + "+" + std::to_string(c_.key_dim()))
+            .params(LatentKvParams{.rows = 0,
+                                   .step = 0,
+                                   .n_heads = c_.n_heads,
+                                   .nope_dim = c_.nope_dim,
+                                   .rope_dim = c_.rope_dim,
+                                   .latent = c_.latent,
+                                   .style = rope ? rope->style : kRopeHalf,
+                                   .eps = c_.norm_eps,
+                                   .temperature = c_.temperature,
+                                   .temperature_length = c_.temperature_length,
+                                   .max_pages = cache(e).max_pages,
+                                   .page_words = cache(e).page_words});
+    }
+
+    // y = the products of each head's part of x with its weights, and `copied` elements that follow them.
+    void of_heads(Emitter& e, const char* name, const Binding& x, const Weight& w, const Binding& y, u32 x_stride,
+                  u32 copied) const {
+        const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
+        e.emit(Op::kHeadMatmul, name, place_.layer)
+            .buffer(x)
+            .weight(w)
+            .buffer(y)
+            .shape(std::to_string(c_.n_heads) + "x" + shape_of(n, k))
+            .params(HeadMatmulParams{
+                .rows = 0, .heads = c_.n_heads, .n = n, .k = k, .x_stride = x_stride, .copied = copied});
+    }
+
+    void attend(Emitter& e, Phase phase, const Binding& queries) const {
+        e.attention("attention", place_.layer, phase,
+                    {.q = queries, .kv = cache(e).kv, .rows = e.step.rows, .pages = cache(e).tables},
+                    {.rows = 0,
+                     .step = 0,
+                     .keys = 1,
+                     .n_heads = c_.n_heads,
+                     .n_kv_heads = 1,
+                     .head_dim = c_.key_dim(),
+                     .window = 0,
+                     .max_pages = cache(e).max_pages,
+                     .page_words = cache(e).page_words,
+                     .scale = c_.scale,
+                     .softcap = 0,
+                     .formats = kActF32,
+                     .bidirectional = 0,
+                     .fixed_keys = 0,
+                     .latent = c_.latent});
+    }
+
+    const BlockPlace place_;
+    const LatentAttentionConfig c_;
+    Norm norm_;
+    Vector q_a_bias_, q_norm_, kv_a_bias_, kv_norm_, output_bias_;
+    Weight q_a_, q_, kv_a_, k_, v_, output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LatentAttentionConfig& attention) {
+    return std::make_unique<LatentAttentionBlock>(loader, place, attention);
+}
+
+}  // namespace akunu

@@ -1,0 +1,182 @@
+// Multi-head latent attention: all heads read the same row of a position, and a value is the beginning of its key. A
+// block takes one head of one row: simple, and every head reads all rows of the cache anew.
+#pragma once
+
+#include "attention.cuh"
+#include "experts.cuh"
+
+namespace akunu::cuda {
+
+// Writes a row's latent, normed, and its rotated key to the cache, and rotates the queries: a warp for each head, and
+// one for what is kept.
+template <u32 kType>
+AKUNU_DEVICE_CALL void latent_kv(Block b) {
+    const auto& p = b.params<LatentKvParams>();
+    const u32 key_dim = p.latent + p.rope_dim, query_dim = p.nope_dim + p.rope_dim, half = p.rope_dim / 2;
+    const bool interleaved = p.style == kRopeInterleaved;
+    static_assert(kWarps * kMaxLatentKey * 4 <= kOpBytes, "there is room");
+    float* const kept = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxLatentKey;
+    sync_block();
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * (p.n_heads + 1); u += b.blocks() * kWarps) {
+        const u32 r = u / (p.n_heads + 1), head = u % (p.n_heads + 1);
+        const Row row = b.buffer<Row>(5)[r];
+        const u32 position = row.position + p.step;
+        const float* table = b.buffer<float>(2) + u64(r) * p.rope_dim;
+        const auto turn = [&](const float* from, float* to, float scale) {
+            for (u32 i = lane_id(); i < half; i += 32) {
+                const u32 first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
+                const float x = from[first] * scale, y = from[second] * scale;
+                const float c = table[2 * i], s = table[2 * i + 1];
+                to[first] = x * c - y * s;
+                to[second] = x * s + y * c;
+            }
+        };
+        if (head < p.n_heads) {
+            float* x = b.buffer<float>(1) + (u64(r) * p.n_heads + head) * query_dim;
+            float scale = 1.0f;
+            if (p.temperature_length) {
+                scale += p.temperature * logf(1.0f + float(position / p.temperature_length));
+                for (u32 d = lane_id(); d < p.nope_dim; d += 32) x[d] *= scale;
+            }
+            turn(x + p.nope_dim, x + p.nope_dim, scale);
+            continue;
+        }
+        const float* x = b.buffer<float>(0) + u64(r) * key_dim;
+        const float* norm = b.buffer<float>(3);
+        float sum = 0.0f;
+        for (u32 d = lane_id(); d < p.latent; d += 32) sum += x[d] * x[d];
+        const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
+        for (u32 d = lane_id(); d < p.latent; d += 32) kept[d] = x[d] * scale * norm[d];
+        turn(x + p.latent, kept + p.latent, 1.0f);
+        sync_warp();
+        const KvUnit<kType> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages, u64(p.page_words) * 4,
+                               key_dim};
+        to.store(position, kept);
+        sync_warp();
+    }
+}
+
+// A head against keys [first, end): calls out(d, value, top, sum) with what is to be divided by the sum.
+template <u32 kType, typename Out>
+AKUNU_DEVICE void attend_latent(Block b, const AttentionParams& p, const float* q, u32 slot, u32 first, u32 end,
+                                Out&& out) {
+    constexpr u32 kLanes = 8;  // of a key
+    const u32 hd = p.head_dim, quads = (hd + 3) / 4, value_quads = (p.latent + 3) / 4;
+    float* const query = reinterpret_cast<float*>(b.shared());
+    float* const scores = query + kMaxLatentKey;
+    const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, 0);
+    sync_block();
+    for (u32 d = thread_id(); d < quads * 4; d += kThreads) query[d] = d < hd ? q[d] * p.scale : 0.0f;
+    float acc[4] = {0.0f, 0.0f, 0.0f, 0.0f}, top = minus_infinity(), sum = 0.0f;
+    for (u32 begin = first; begin < end; begin += kTileKeys) {
+        const u32 n = smaller(kTileKeys, end - begin);
+        sync_block();
+        for (u32 i = thread_id() / kLanes; i < kTileKeys; i += kThreads / kLanes) {
+            float s = 0.0f;
+            for (u32 d = lane_id() % kLanes; i < n && d < quads; d += kLanes) {
+                const float4 k = keys.load(begin + i, d), x = *reinterpret_cast<const float4*>(query + d * 4);
+                s += x.x * k.x + x.y * k.y + x.z * k.z + x.w * k.w;
+            }
+            AKUNU_UNROLL
+            for (u32 mask = kLanes / 2; mask > 0; mask /= 2) s += shuffle_xor(s, mask);
+            if (lane_id() % kLanes == 0) scores[i] = i < n ? s : minus_infinity();
+        }
+        sync_block();
+        // Every warp computes the same.
+        float s[kTileKeys / 32], most = top, added = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTileKeys / 32; ++i) {
+            s[i] = scores[i * 32 + lane_id()];
+            most = fmaxf(most, s[i]);
+        }
+        most = reduce_warp(most, Larger());
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTileKeys / 32; ++i) {
+            s[i] = s[i] == minus_infinity() ? 0.0f : expf(s[i] - most);
+            added += s[i];
+        }
+        const float keep = top == minus_infinity() ? 0.0f : expf(top - most);
+        sum = sum * keep + reduce_warp(added, Add());
+        top = most;
+        sync_block();
+        if (warp_id() == 0) {
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTileKeys / 32; ++i) scores[i * 32 + lane_id()] = s[i];
+        }
+        sync_block();
+        if (thread_id() >= value_quads) continue;
+        AKUNU_UNROLL
+        for (u32 e = 0; e < 4; ++e) acc[e] *= keep;
+        for (u32 i = 0; i < n; ++i) {
+            const float4 v = keys.load(begin + i, thread_id());
+            acc[0] += scores[i] * v.x;
+            acc[1] += scores[i] * v.y;
+            acc[2] += scores[i] * v.z;
+            acc[3] += scores[i] * v.w;
+        }
+    }
+    static_assert(kMaxLatentKey / 4 <= kThreads, "a thread has one quad of the values");
+    for (u32 e = 0; e < 4; ++e) {
+        const u32 d = thread_id() * 4 + e;
+        if (d < p.latent) out(d, acc[e], top, sum);
+    }
+}
+
+template <u32 kType>
+AKUNU_DEVICE_CALL void attention_latent(Block b) {
+    const auto& p = b.params<AttentionParams>();
+    for (u32 u = b.first(); u < p.rows * p.n_heads; u += b.blocks()) {
+        const Row row = b.buffer<Row>(3)[u / p.n_heads];
+        float* to = b.buffer<float>(2) + u64(u) * p.latent;
+        attend_latent<kType>(b, p, b.buffer<float>(0) + u64(u) * p.head_dim, row.slot, 0, row.position + p.step + 1,
+                             [&](u32 d, float v, float, float sum) { to[d] = v / sum; });
+    }
+}
+
+// One row; its keys are dealt to the splits in equal parts. attention_merge joins them.
+template <u32 kType>
+AKUNU_DEVICE_CALL void attention_latent_split(Block b) {
+    const auto& p = b.params<AttentionParams>();
+    const Row row = b.buffer<Row>(3)[0];
+    const u32 n = row.position + p.step + 1, splits = splits_of(n);
+    float* partials = b.buffer<float>(2);
+    float* stats = partials + u64(p.n_heads) * kMaxSplits * p.latent;
+    for (u32 u = b.first(); u < splits * p.n_heads; u += b.blocks()) {
+        const u32 split = u / p.n_heads, head = u % p.n_heads, at = head * kMaxSplits + split;
+        attend_latent<kType>(b, p, b.buffer<float>(0) + u64(head) * p.head_dim, row.slot, u32(u64(n) * split / splits),
+                             u32(u64(n) * (split + 1) / splits), [&](u32 d, float v, float top, float sum) {
+                                 partials[u64(at) * p.latent + d] = v;
+                                 if (d != 0) return;
+                                 stats[2 * at] = top;
+                                 stats[2 * at + 1] = sum;
+                             });
+    }
+}
+
+// Each head's part of each row times the head's weights: a warp for a row of the weights, the input in shared memory.
+template <typename F>
+AKUNU_DEVICE_CALL void head_matmul(Block b) {
+    const auto& p = b.params<HeadMatmulParams>();
+    const u32 parts = (p.n + kWarps - 1) / kWarps, y_stride = p.n + p.copied;
+    const float* xs = b.buffer<float>(0);
+    float* ys = b.buffer<float>(2);
+    u32 staged = ~0u;
+    for (u32 u = b.first(); u < parts * p.rows * p.heads; u += b.blocks()) {
+        const u32 m = u / parts, part = u % parts, n = part * kWarps + warp_id();
+        const float* x = xs + u64(m) * p.x_stride;
+        if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
+        staged = m;
+        float* y = ys + u64(m) * y_stride;
+        if (part == 0) {
+            for (u32 i = thread_id(); i < p.copied; i += kThreads) y[p.n + i] = x[p.k + i];
+        }
+        if (n >= p.n) continue;
+        const Weights w[1] = {expert_of(b, 0, p.k, m % p.heads)};
+        const u32 at[1] = {n};
+        float v[1];
+        dot_rows<F, 1>(b, w, at, v);
+        if (lane_id() == 0) y[n] = v[0];
+    }
+}
+
+}  // namespace akunu::cuda
