@@ -21,6 +21,10 @@ from .weights import dtype_row, has_levels, is_affine, is_float, is_planar, reco
 BOTH = ("f32", "q8")
 
 
+#: What multiplies with one of several matrices.
+_OF_PARTS = ("experts_gate_up", "experts_down", "head_matmul")
+
+
 @dataclass(frozen=True)
 class Case:
     """One row."""
@@ -62,7 +66,7 @@ class Case:
             return True
         # Norms are commands of their own before planar types on CUDA, and the lab recodes no experts for it.
         norms = self.builder.startswith("norm_")
-        if (device == "cuda" and norms) or (dtype != stored and (norms or "experts" in self.builder)):
+        if (device == "cuda" and norms) or (dtype != stored and (norms or self.builder in _OF_PARTS)):
             return False
         return self.builder != "gate_up" and (device == "cuda" or is_affine(dtype))
 
@@ -309,6 +313,30 @@ def _column_squares() -> Iterator[Case]:
         yield case("column_squares", rows=rows, dim=dim, formats=("f32",))
     for rows, dim in [(1, 32), (300, 352)]:
         yield case("column_squares", rows=rows, dim=dim, formats=("q8",))
+
+
+def _latent() -> Iterator[Case]:
+    for kv in ("f16", "f32", "q8_0"):
+        for heads, latent, rope in [(16, 512, 64), (20, 64, 16), (128, 40, 8), (3, 38, 6), (1, 256, 64)]:
+            common = dict(heads=heads, latent=latent, rope=rope, kv=kv)
+            yield case("latent_attention", rows=5, position=37, **common)
+            yield case("latent_attention", rows=1, position=299, split=True, **common)
+        few = dict(heads=9, latent=64, rope=16, kv=kv)
+        yield case("latent_attention", rows=70, position=0, style="half", **few)
+        yield case("latent_attention", rows=1, position=0, split=True, **few)
+        yield case(
+            "latent_attention", rows=1, position=600, others=((40, 255), (1, 31), (3, 1020)), **few,
+            temperature=(0.3, 64),
+        )  # fmt: skip
+    yield case("latent_attention", rows=1, position=5000, split=True, heads=4, latent=32, rope=8, kv="f16")
+    for dtype in weight_dtypes():
+        k = max(64, dtype_row(dtype)["block_elems"])
+        yield case("head_matmul", dtype=dtype, rows=1, heads=5, n=40, k=k, copied=16)
+        yield case("head_matmul", dtype=dtype, rows=9, heads=3, n=43, k=k)
+        yield case("head_matmul", dtype=dtype, rows=70, heads=2, n=64, k=k, copied=3)
+    for dtype in ("f16", "f32"):
+        yield case("head_matmul", dtype=dtype, rows=17, heads=4, n=130, k=23, copied=5)
+    yield case("head_matmul", dtype="q8_0", rows=600, heads=2, n=512, k=192, copied=64)
 
 
 def _encoder() -> Iterator[Case]:
@@ -607,6 +635,8 @@ RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
 DELTA_CHECKS: list[Case] = [*_delta_rule()]
 #: Ops of experts.
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
+#: Ops of latent attention.
+LATENT_CHECKS: list[Case] = [*_latent()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: Attention with sinks.

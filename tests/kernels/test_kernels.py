@@ -15,6 +15,7 @@ from .cases import (
     DELTA_CHECKS,
     ENCODER_CHECKS,
     EXPERT_CHECKS,
+    LATENT_CHECKS,
     FUSED_CHECKS,
     IMPORTANCE_CHECKS,
     MIXED_QKV,
@@ -34,7 +35,7 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    ([*DELTA_CHECKS, *EXPERT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
+    ([*DELTA_CHECKS, *EXPERT_CHECKS, *LATENT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
     (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}

@@ -9,6 +9,7 @@ from .common import Traits
 from .delta_rule import delta_rule, short_conv
 from .encoder import embed_position, layer_norm, pool
 from .experts import experts_down, experts_gate_up, route
+from .latent import head_matmul, latent_attention
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .recurrence import recur
 from .rows import column_squares, embed, gate_act, norm, norm_add, quantize, rope_table
@@ -21,10 +22,11 @@ _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (rope_table, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention, kv_copy)
 _RECURRENT = (recur, short_conv, delta_rule)
 _EXPERTS = (route, experts_gate_up, experts_down)
+_LATENT = (latent_attention, head_matmul)
 _ENCODER = (embed_position, layer_norm, pool)
 _SPEECH = (unfold, cross_attention, attention_weights)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
 BUILDERS: dict[str, Callable[..., None]] = {
-    f.__name__: f for f in (*_MATMULS, *_ROWS, *_RECURRENT, *_EXPERTS, *_ENCODER, *_SPEECH, *_TOKENS)
+    f.__name__: f for f in (*_MATMULS, *_ROWS, *_RECURRENT, *_EXPERTS, *_LATENT, *_ENCODER, *_SPEECH, *_TOKENS)
 }

@@ -181,6 +181,7 @@ def rope_kv(
         keys=length,
         bidirectional=0,
         fixed_keys=0,
+        latent=0,
         **cache.params(),
     )
     read, all_rows = p.input("query", query), rows_of(p, "all_rows", slot * length, range(length))
@@ -268,6 +269,7 @@ def attention(
         formats=format_bits(formats),
         bidirectional=int(both),
         fixed_keys=0,
+        latent=0,
         **cache.params(),
     )
     where = rows_of(
