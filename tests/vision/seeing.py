@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import numpy.typing as npt
 
 from formats.safetensors_bytes import write_tensors
 
-__all__ = ["ALL", "DATA", "Golden", "Seeing", "golden", "saved", "weights", "write_folder"]
+__all__ = ["ALL", "DATA", "Golden", "Seeing", "golden", "saved", "weights", "write_folder", "write_mmproj"]
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "vision"
 
@@ -75,6 +76,8 @@ class Seeing:
         Patches of its images, from top to bottom and from left to right.
     image_token
         What stands in the place of an image's row.
+    arch, projector
+        In GGUF files of the model of text and of the tower.
     """
 
     name: str
@@ -85,6 +88,8 @@ class Seeing:
     zero_centred: bool = False
     grids: tuple[tuple[int, int], ...] = ((4, 6), (10, 4))
     image_token: int = 290
+    arch: str = ""
+    projector: str = ""
 
 
 _ROWS = (
@@ -95,6 +100,8 @@ _ROWS = (
             "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [6, 5, 5]},
         },
         {**_QWEN, "deepstack_visual_indexes": [0, 2]},
+        arch="qwen3vl",
+        projector="qwen3vl_merger",
     ),
     Seeing(
         "qwen3_5", 72, "Qwen3_5",
@@ -107,6 +114,8 @@ _ROWS = (
         },
         _QWEN,
         zero_centred=True,
+        arch="qwen35",
+        projector="qwen3vl_merger",
     ),
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
@@ -198,3 +207,94 @@ def write_folder(
         folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
     )
     return folder
+
+
+def text_metadata(model: Seeing) -> dict[str, object]:
+    """What the GGUF file of the model of text says, as far as a tower beside it needs that."""
+    sections = model.text.get("rope_parameters", {}).get("mrope_section")
+    return {
+        "general.architecture": model.arch,
+        "general.name": model.name,
+        f"{model.arch}.embedding_length": model.text["hidden_size"],
+        f"{model.arch}.rope.dimension_sections": None if sections is None else [*sections, 0],
+    }
+
+
+def write_mmproj(model: Seeing, path: Path) -> Path:
+    """Write the tower alone, as llama.cpp's converter does."""
+    writer = gguf.GGUFWriter(str(path), "clip")
+    writer.add_string("clip.projector_type", model.projector)
+    writer.add_string("general.name", model.name)
+    for key, value in _clip_keys(model).items():
+        if isinstance(value, list) and isinstance(value[0], bool | float):
+            writer.add_array(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+        else:
+            writer.add_uint32(key, value)
+    for name, array in _clip_tensors(model).items():
+        writer.add_tensor(name, np.ascontiguousarray(array))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _clip_keys(model: Seeing) -> dict[str, Any]:
+    vision = model.vision
+    deep = vision.get("deepstack_visual_indexes")
+    found: dict[str, Any] = {
+        "block_count": vision["depth"],
+        "embedding_length": vision["hidden_size"],
+        "feed_forward_length": vision["intermediate_size"],
+        "attention.head_count": vision["num_heads"],
+        "attention.layer_norm_epsilon": 1e-6,
+        "patch_size": vision["patch_size"],
+        "image_size": 768,
+        "projection_dim": vision["out_hidden_size"],
+        "spatial_merge_size": vision["spatial_merge_size"],
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.25, 0.5, 0.5],
+    }
+    if deep is not None:
+        found["is_deepstack_layers"] = [n in deep for n in range(vision["depth"])]
+    return {f"clip.vision.{key}": value for key, value in found.items()}
+
+
+_CLIP_NAMES: Mapping[str, str] = {
+    "patch_embed.proj.bias": "v.patch_embd.bias",
+    "pos_embed.weight": "v.position_embd.weight",
+    "merger.norm": "v.post_ln",
+    "merger.linear_fc1": "mm.0",
+    "merger.linear_fc2": "mm.2",
+    "norm1": "ln1",
+    "norm2": "ln2",
+    "attn.qkv": "attn_qkv",
+    "attn.proj": "attn_out",
+    "mlp.linear_fc1": "ffn_up",
+    "mlp.linear_fc2": "ffn_down",
+}
+
+
+def _clip_tensors(model: Seeing) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, array in weights(model).items():
+        if not name.startswith("model.visual."):
+            continue
+        own = name.removeprefix("model.visual.")
+        if own == "patch_embed.proj.weight":
+            found["v.patch_embd.weight"] = array[:, :, 0]
+            found["v.patch_embd.weight.1"] = array[:, :, 1]
+        elif own.startswith("blocks."):
+            _, layer, part = own.split(".", 2)
+            stem, _, kind = part.rpartition(".")
+            found[f"v.blk.{layer}.{_CLIP_NAMES[stem]}.{kind}"] = array
+        elif own.startswith("deepstack_merger_list."):
+            _, k, part, kind = own.split(".")
+            layer = model.vision["deepstack_visual_indexes"][int(k)]
+            found[f"v.deepstack.{layer}.{part.removeprefix('linear_')}.{kind}"] = array
+        else:
+            stem, _, kind = own.rpartition(".")
+            found[_CLIP_NAMES.get(own) or f"{_CLIP_NAMES[stem]}.{kind}"] = array
+    return found

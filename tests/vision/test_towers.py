@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.files.model_files import open_model
 from akunu.vision.inputs import Encoded, Inputs, Placed, place
 from akunu.vision.tower import Tower
@@ -48,8 +49,7 @@ class Case:
         images = images or [self.tower.encode(patches) for patches in self.patches]
         starts = np.flatnonzero(np.diff(self.golden.ids == self.model.image_token, prepend=False))[::2]
         parts = [
-            Placed(int(start), image, 0, len(image.rows))
-            for start, image in zip(starts, images, strict=True)
+            Placed(int(start), image, 0, len(image.rows)) for start, image in zip(starts, images, strict=True)
         ]
         return place(len(self.golden.ids), parts, self.files.spec)
 
@@ -204,13 +204,17 @@ def test_texts_side_by_side_are_as_each_alone(case: Case) -> None:
     engine.close()
 
 
-def test_a_text_that_goes_back_into_an_image_runs_the_rest_of_it_again(case: Case) -> None:
+def test_a_beginning_that_ends_within_an_image_is_used_again(case: Case) -> None:
     engine, inputs, n = case.engine(), case.inputs(), len(case.golden.ids)
-    slot = opened(engine)
+    slot, at = opened(engine), 20  # of the second image's rows, 15 to 24
     begin(engine, case.golden.ids, inputs, slot)
     top = after(engine, slot, n)
-    engine.truncate(20, slot)  # of the second image's rows, 15 to 24
-    assert begin(engine, case.golden.ids, inputs, slot, reuse=True) <= 20
+    engine.close_slot(slot)
+    engine.forget()
+    slot = opened(engine)
+    begin(engine, case.golden.ids[:at], cut(inputs, at), slot)
+    after(engine, slot, at)
+    assert begin(engine, case.golden.ids, inputs, slot, reuse=True) == at
     assert after(engine, slot, n) == top
     engine.close()
 
@@ -218,25 +222,25 @@ def test_a_text_that_goes_back_into_an_image_runs_the_rest_of_it_again(case: Cas
 def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
     engine, inputs, ids = case.engine(), case.inputs(), case.golden.ids
     slot = opened(engine)
-    with pytest.raises(_core.InvalidArgumentError, match="no hash"):
+    with pytest.raises(InvalidArgumentError, match="no hash"):
         engine.begin(ids, slot=slot, **inputs.arguments)
     rows = _core.EncodedRows(np.zeros((2, 5), np.float32))
     hashes = np.ones(len(ids), np.uint64)
-    with pytest.raises(_core.InvalidArgumentError, match="have 5 values each, expected"):
+    with pytest.raises(InvalidArgumentError, match="have 5 values each, expected"):
         engine.begin(ids, slot=slot, contents=hashes, inputs=[(3, rows, 0, 2)])
     whole = case.tower.encode(case.patches[0]).rows
     for place_of in ([(3, whole, 4, 3)], [(3, whole, 0, 0)], [(30, whole, 0, 6)], [(3, whole, 0, 6)] * 2):
-        with pytest.raises(_core.InvalidArgumentError, match="the encoded rows at"):
+        with pytest.raises(InvalidArgumentError, match="the encoded rows at"):
             engine.begin(ids, slot=slot, contents=hashes, inputs=place_of)
     # What is no token has rows.
     engine.begin(ids, slot=slot, contents=hashes, inputs=[(3, whole, 0, 6)])
     assert engine.reserve(slot, 9)
-    with pytest.raises(_core.InvalidArgumentError, match="is no token"):
+    with pytest.raises(InvalidArgumentError, match="is no token"):
         engine.step([(slot, 9, False, 1, [])])
     engine.close()
     text = open_model(case.folder)
     plain = _core.Engine(text.files, text.spec(sees=True), context=128)
-    with pytest.raises(_core.UnsupportedError, match="takes tokens alone"):
+    with pytest.raises(UnsupportedError, match="takes tokens alone"):
         plain.begin(ids, contents=hashes, inputs=[(3, whole, 0, 6)])
     plain.close()
 
@@ -265,3 +269,44 @@ def test_another_tower_knows_the_same_image_by_another_key(case: Case, tmp_path:
     tower = Tower(files)
     assert tower.encode(case.patches[0]).key != case.tower.encode(case.patches[0]).key
     tower.close()
+
+
+class Text:
+    """The opened file of a model of text, as far as it matters."""
+
+    def __init__(self, model: seeing.Seeing, **other: object) -> None:
+        self.metadata = seeing.text_metadata(model) | other
+
+
+def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) -> None:
+    model = tmp_path / "model-Q4_0.gguf"
+    assert find_tower(Text(case.model), model) is None
+    path = seeing.write_mmproj(case.model, tmp_path / "mmproj-model-f32.gguf")
+    files = find_tower(Text(case.model), model)
+    assert files is not None
+    assert files.name == path.name
+    assert files.spec.turning == case.files.spec.turning
+    assert files.spec.processor == {"image_mean": [0.5] * 3, "image_std": [0.25, 0.5, 0.5]}
+    assert files.spec.sizes == case.files.spec.sizes
+    tower = Tower(files)
+    for patches, rows in zip(case.patches, case.golden.rows, strict=True):
+        assert np.abs(tower.encode(patches).rows.numpy() - rows).max() < 2e-3 * rows.std()
+    tower.close()
+    # F16 before others; not that of a model of another size, or of another architecture.
+    seeing.write_mmproj(case.model, tmp_path / "mmproj-model-f16.gguf")
+    best = find_tower(Text(case.model), model)
+    assert best is not None
+    assert best.name == "mmproj-model-f16.gguf"
+    assert find_tower(Text(case.model, **{f"{case.model.arch}.embedding_length": 64}), model) is None
+    assert find_tower(Text(case.model, **{"general.architecture": "llama"}), model) is None
+
+
+def test_a_model_and_a_tower_of_other_sizes_do_not_belong_together(case: Case) -> None:
+    spec = open_model(case.folder).spec(sees=True)
+    tower = case.files.spec
+    with pytest.raises(ModelFileError, match="makes rows of 64 elements, the model has 96"):
+        with_images(spec, replace(tower, sizes=replace(tower.sizes, out=64)))
+    assert tower.turning is not None
+    turning = replace(tower.turning, sections=(9, 9, 9))
+    with pytest.raises(ModelFileError, match="mrope_section: found"):
+        with_images(spec, replace(tower, turning=turning))

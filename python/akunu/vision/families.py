@@ -6,8 +6,8 @@ image's patches, and blocks that make rows of neighbouring patches. No code asks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -63,18 +63,12 @@ class Turning:
 class Numbers:
     """Numbers of a tower in a file, checked as they are read."""
 
-    def __init__(
-        self,
-        given: Mapping[str, Any],
-        keys: Mapping[str, str],
-        defaults: Mapping[str, Any],
-        where: str,
-    ) -> None:
-        self._given, self._keys, self._defaults, self._where = given, keys, defaults, where
+    def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+        self._given, self._defaults, self._where = given, defaults, where
 
     def raw(self, name: str) -> Any:
         """What the file says, or the family's default."""
-        found = self._given.get(self._keys.get(name, name))
+        found = self._given.get(name)
         return self._defaults.get(name) if found is None else found
 
     def integer(self, name: str, most: int = 1 << 20) -> int:
@@ -116,7 +110,7 @@ class Numbers:
         return _ACTIVATIONS[found]
 
     def _shown(self, name: str) -> str:
-        return self._where + self._keys.get(name, name)
+        return f"{self._where}.{name}"
 
 
 @dataclass(frozen=True)
@@ -167,9 +161,9 @@ class Sizes:
         }
 
 
-Spread = Literal["bilinear"]
-"""How vectors of positions are spread over an image's grid: from corner to corner, the nearest four of each
-mixed."""
+Spread = Literal["corners"]
+"""How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
+lies over it from corner to corner, and the nearest four of each patch are mixed."""
 
 
 @dataclass(frozen=True)
@@ -184,14 +178,19 @@ class Family:
         The name of its images' processor in `akunu.vision.preprocess`.
     model_types
         Of `config.json`.
+    projectors, archs
+        Of GGUF files: `clip.projector_type` of the tower, `general.architecture` of the model of text.
     probe
-        A tensor that every such tower has, behind its prefix.
-    hf_keys, defaults
-        Keys of `vision_config` by the names of `Sizes`, where they differ, and defaults.
-    hf_rules
-        Tensors of folders, behind their prefix. `{n}` is a layer, `{k}` one of the `deep_layers`.
+        A tensor that every such tower has, in a folder, behind its prefix.
+    rules
+        Its tensors: `source` in GGUF files, `hf` in folders, behind the prefix; such files as have no name
+        here have no such tensor. `{n}` is a layer, `{k}` one of the `deep_layers`, whose number is `{layer}`.
     sizes
         Makes the numbers, of `vision_config` and of the whole of `config.json`.
+    defaults
+        Of `vision_config`.
+    gguf_keys, gguf_shapes
+        Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor.
     layer_norm
         Norms are LayerNorm, else RMS.
     rotary
@@ -199,24 +198,39 @@ class Family:
         None: they do not.
     spread
         See `Spread`.
-    merge_norm
-        Whether the norm before a row is made is of each patch; the others are of the row.
-    turning_of_folder
-        How rows turn in the text, of the model's configuration.
+    turns
+        How rows turn in the text: in the order of "interleaved" or of "runs" of frequencies; None: as tokens.
     """
 
     name: str
     processor: str
     model_types: tuple[str, ...]
+    projectors: tuple[str, ...]
+    archs: tuple[str, ...]
     probe: str
-    hf_rules: tuple[TensorRule, ...]
+    rules: tuple[TensorRule, ...]
     sizes: Callable[[Numbers, Mapping[str, Any]], Sizes]
-    hf_keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    gguf_keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    gguf_shapes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     layer_norm: bool = True
     rotary: float | None = None
     spread: Spread | None = None
-    turning_of_folder: Callable[[Mapping[str, Any]], Turning | None] = lambda _: None
+    turns: Literal["interleaved", "runs"] | None = None
+
+    def turning(self, sections: object) -> Turning | None:
+        """How rows turn in the text, given what its file says of the three sections."""
+        if self.turns is None:
+            return None
+        if (
+            not isinstance(sections, list | tuple)
+            or len(sections) < 3
+            or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sections)
+        ):
+            raise ModelFileError(
+                f"the sections of rotary positions: found {shown(sections)}, expected three numbers"
+            )
+        return Turning((sections[0], sections[1], sections[2]), self.turns == "interleaved")
 
 
 def tower_config(family: Family, sizes: Sizes) -> dict[str, object]:
@@ -265,43 +279,54 @@ def tower_config(family: Family, sizes: Sizes) -> dict[str, object]:
     }
 
 
-def _linear(source: str, name: str, rows: str, cols: str) -> tuple[TensorRule, TensorRule]:
+def _linear(gguf: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, TensorRule]:
     return (
-        TensorRule(f"{source}.weight", "", ((name, rows),), cols),
-        TensorRule(f"{source}.bias", "", ((f"{name}_bias", rows),)),
+        TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, rows),), cols),
+        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", rows),)),
     )
 
 
-def _norm(source: str, name: str, dim: str = "dim") -> tuple[TensorRule, TensorRule]:
+def _norm(gguf: str, hf: str, name: str, dim: str = "dim") -> tuple[TensorRule, TensorRule]:
     return (
-        TensorRule(f"{source}.weight", "", ((name, dim),)),
-        TensorRule(f"{source}.bias", "", ((f"{name}_bias", dim),)),
+        TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, dim),)),
+        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", dim),)),
     )
 
 
-def _qkv(source: str) -> tuple[TensorRule, TensorRule]:
+def _qkv(gguf: str, hf: str) -> tuple[TensorRule, TensorRule]:
     parts = ("attn_q", "attn_k", "attn_v")
     return (
-        TensorRule(f"{source}.weight", "", tuple((name, "dim") for name in parts), "dim"),
-        TensorRule(f"{source}.bias", "", tuple((f"{name}_bias", "dim") for name in parts)),
+        TensorRule(f"{gguf}.weight", f"{hf}.weight", tuple((name, "dim") for name in parts), "dim"),
+        TensorRule(f"{gguf}.bias", f"{hf}.bias", tuple((f"{name}_bias", "dim") for name in parts)),
     )
 
 
 _QWEN3_RULES: Final = (
-    *_linear("patch_embed.proj", "patches", "dim", "film"),
-    TensorRule("pos_embed.weight", "", (("positions", "positions"),), "dim"),
-    *_norm("blocks.{n}.norm1", "attn_norm"),
-    *_norm("blocks.{n}.norm2", "ffn_norm"),
-    *_qkv("blocks.{n}.attn.qkv"),
-    *_linear("blocks.{n}.attn.proj", "attn_output", "dim", "dim"),
-    *_linear("blocks.{n}.mlp.linear_fc1", "ffn_up", "ffn", "dim"),
-    *_linear("blocks.{n}.mlp.linear_fc2", "ffn_down", "dim", "ffn"),
-    *_norm("merger.norm", "merger.norm"),
-    *_linear("merger.linear_fc1", "merger.first", "merged", "merged"),
-    *_linear("merger.linear_fc2", "merger.last", "out", "merged"),
-    *_norm("deepstack_merger_list.{k}.norm", "deep.{k}.merged_norm", "merged"),
-    *_linear("deepstack_merger_list.{k}.linear_fc1", "deep.{k}.first", "merged", "merged"),
-    *_linear("deepstack_merger_list.{k}.linear_fc2", "deep.{k}.last", "out", "merged"),
+    TensorRule("", "patch_embed.proj.weight", (("patches", "dim"),), "film"),
+    TensorRule("v.patch_embd.weight", "", (("patches", "dim"),), "values"),
+    TensorRule("v.patch_embd.weight.1", "", (("patches.1", "dim"),), "values"),
+    TensorRule("v.patch_embd.bias", "patch_embed.proj.bias", (("patches_bias", "dim"),)),
+    TensorRule("v.position_embd.weight", "pos_embed.weight", (("positions", "positions"),), "dim"),
+    *_norm("v.blk.{n}.ln1", "blocks.{n}.norm1", "attn_norm"),
+    *_norm("v.blk.{n}.ln2", "blocks.{n}.norm2", "ffn_norm"),
+    *_qkv("v.blk.{n}.attn_qkv", "blocks.{n}.attn.qkv"),
+    *_linear("v.blk.{n}.attn_out", "blocks.{n}.attn.proj", "attn_output", "dim", "dim"),
+    *_linear("v.blk.{n}.ffn_up", "blocks.{n}.mlp.linear_fc1", "ffn_up", "ffn", "dim"),
+    *_linear("v.blk.{n}.ffn_down", "blocks.{n}.mlp.linear_fc2", "ffn_down", "dim", "ffn"),
+    *_norm("v.post_ln", "merger.norm", "merger.norm"),
+    *_linear("mm.0", "merger.linear_fc1", "merger.first", "merged", "merged"),
+    *_linear("mm.2", "merger.linear_fc2", "merger.last", "out", "merged"),
+    *_norm("v.deepstack.{layer}.norm", "deepstack_merger_list.{k}.norm", "deep.{k}.merged_norm", "merged"),
+    *_linear(
+        "v.deepstack.{layer}.fc1",
+        "deepstack_merger_list.{k}.linear_fc1",
+        "deep.{k}.first",
+        "merged",
+        "merged",
+    ),
+    *_linear(
+        "v.deepstack.{layer}.fc2", "deepstack_merger_list.{k}.linear_fc2", "deep.{k}.last", "out", "merged"
+    ),
 )
 _QWEN3_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -310,14 +335,21 @@ _QWEN3_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "num_position_embeddings": 2304, "hidden_act": "gelu_pytorch_tanh", "deepstack_visual_indexes": [],
     }
 )  # fmt: skip
+_QWEN_KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "depth": "block_count", "hidden_size": "embedding_length", "num_heads": "attention.head_count",
+        "intermediate_size": "feed_forward_length", "patch_size": "patch_size",
+        "spatial_merge_size": "spatial_merge_size",
+    }
+)  # fmt: skip
+_QWEN3_SHAPES: Final[Mapping[str, str]] = MappingProxyType(
+    {"out_hidden_size": "mm.2.weight", "num_position_embeddings": "v.position_embd.weight"}
+)
 
 
 def _qwen3_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
-    layers, dim, heads = (
-        numbers.integer("depth"),
-        numbers.integer("hidden_size"),
-        numbers.integer("num_heads"),
-    )
+    layers, dim = numbers.integer("depth"), numbers.integer("hidden_size")
+    heads = numbers.integer("num_heads")
     positions = numbers.integer("num_position_embeddings")
     grid = int(positions**0.5)
     if dim % heads or dim // heads % 4 or grid**2 != positions:
@@ -343,45 +375,30 @@ def _qwen3_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
     )
 
 
-def _sections(text: Mapping[str, Any]) -> tuple[int, int, int]:
-    rope: Any = {}
-    for key in ("rope_scaling", "rope_parameters"):
-        if isinstance(found := text.get(key), Mapping) and "mrope_section" in found:
-            rope = found
-    sections = rope.get("mrope_section")
-    if (
-        not isinstance(sections, Sequence)
-        or len(sections) != 3
-        or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sections)
-    ):
-        raise ModelFileError(f"mrope_section: found {shown(sections)}, expected three numbers")
-    return sections[0], sections[1], sections[2]
-
-
+_QWEN3_VL: Final = Family(
+    "qwen3_vl",
+    "qwen3_vl",
+    ("qwen3_vl", "qwen3_vl_moe"),
+    ("qwen3vl_merger",),
+    ("qwen3vl", "qwen3vlmoe"),
+    "pos_embed.weight",
+    _QWEN3_RULES,
+    _qwen3_sizes,
+    defaults={**_QWEN3_DEFAULTS, "deepstack_visual_indexes": [8, 16, 24]},
+    gguf_keys=_QWEN_KEYS,
+    gguf_shapes=_QWEN3_SHAPES,
+    rotary=1e4,
+    spread="corners",
+    turns="interleaved",
+)
 _ROWS: Final = (
-    Family(
-        "qwen3_vl",
-        "qwen3_vl",
-        ("qwen3_vl", "qwen3_vl_moe"),
-        "pos_embed.weight",
-        _QWEN3_RULES,
-        _qwen3_sizes,
-        defaults={**_QWEN3_DEFAULTS, "deepstack_visual_indexes": [8, 16, 24]},
-        rotary=1e4,
-        spread="bilinear",
-        turning_of_folder=lambda text: Turning(_sections(text), interleaved=True),
-    ),
-    Family(
-        "qwen3_5",
-        "qwen3_vl",
-        ("qwen3_5", "qwen3_5_moe"),
-        "pos_embed.weight",
-        _QWEN3_RULES,
-        _qwen3_sizes,
+    _QWEN3_VL,
+    replace(
+        _QWEN3_VL,
+        name="qwen3_5",
+        model_types=("qwen3_5", "qwen3_5_moe"),
+        archs=("qwen35", "qwen35moe"),
         defaults=_QWEN3_DEFAULTS,
-        rotary=1e4,
-        spread="bilinear",
-        turning_of_folder=lambda text: Turning(_sections(text), interleaved=True),
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({row.name: row for row in _ROWS})

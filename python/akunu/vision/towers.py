@@ -16,10 +16,10 @@ from akunu.base.errors import ModelFileError, errors_of
 from akunu.base.json_file import read_optional
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
-from akunu.vision.families import FAMILIES, Family, Numbers, Sizes, Turning, tower_config
+from akunu.vision.families import FAMILIES, Family, Numbers, Sizes, Spread, Turning, tower_config
 
 if TYPE_CHECKING:
-    from akunu._core import TensorFiles
+    from akunu._core import GgufFile, TensorFiles
     from akunu.describe.config import ModelSpec
     from akunu.files.model_files import ModelFiles
 
@@ -52,6 +52,8 @@ class TowerSpec:
         Canonical name to its place in the files.
     sizes
         Its numbers by name.
+    spread
+        How its vectors of positions, if there are some, are spread over an image.
     turning
         How the rows of an image turn in the text; None: as tokens do.
     """
@@ -65,6 +67,7 @@ class TowerSpec:
     config: Mapping[str, object]
     tensors: Mapping[str, TensorRef]
     sizes: Sizes
+    spread: Spread | None
     turning: Turning | None
 
     @property
@@ -94,71 +97,127 @@ def find_tower(files: ModelFiles, path: Path) -> TowerFiles | None:
 
     Raises
     ------
-    UnsupportedError
-        The tower is of a family that is not known.
-    ModelFileError
-        A number or a tensor of it is missing, or wrong.
+    ModelFileError, UnsupportedError
+        A number or a tensor of it is missing, or is not one that is known.
     """
     if path.is_dir():
         config = getattr(files, "config", {})
-        vision = config.get("vision_config")
-        if not isinstance(vision, Mapping):
-            return None
         family = next((f for f in FAMILIES.values() if config.get("model_type") in f.model_types), None)
-        if family is None:
+        if family is None or not isinstance(config.get("vision_config"), Mapping):
             return None
         with errors_of(path):
             return _from_folder(family, config, files.files, path)
-    return None
+    return _beside(files, path)
 
 
 def _from_folder(
     family: Family, config: Mapping[str, Any], files: TensorFiles, path: Path
 ) -> TowerFiles | None:
     tensors = by_name(files.tensors)
-    prefix = next(
-        (p for p in _PREFIXES if p + family.probe in tensors), None
-    )  # a checkpoint may say that it sees, and have no tower
+    # A checkpoint may say that it sees, and have no tower.
+    prefix = next((prefix for prefix in _PREFIXES if prefix + family.probe in tensors), None)
     if prefix is None:
         return None
-    numbers = Numbers(config["vision_config"], family.hf_keys, family.defaults, "vision_config.")
     processor = read_optional(path / "preprocessor_config.json")
     if not processor:
         found = read_optional(path / "processor_config.json").get("image_processor")
         processor = dict(found) if isinstance(found, Mapping) else {}
     text = config.get("text_config")
-    turning = family.turning_of_folder(text if isinstance(text, Mapping) else config)
-    sizes = family.sizes(numbers, config)
-    rules = [(rule, prefix) for rule in family.hf_rules]
-    return TowerFiles(_spec(family, sizes, tensors, rules, processor, turning), files, path.name)
+    sections = _sections(text if isinstance(text, Mapping) else config)
+    sizes = family.sizes(Numbers(config["vision_config"], family.defaults, "vision_config"), config)
+    rules = [replace(rule, source=prefix + rule.hf) for rule in family.rules if rule.hf]
+    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections))
+    return TowerFiles(spec, files, path.name)
+
+
+def _sections(text: Mapping[str, Any]) -> object:
+    """How many frequencies turn by time, row and column."""
+    for key in ("rope_scaling", "rope_parameters"):
+        if isinstance(found := text.get(key), Mapping) and "mrope_section" in found:
+            return found["mrope_section"]
+    return None
+
+
+def _beside(files: ModelFiles, path: Path) -> TowerFiles | None:
+    """The tower of the GGUF file of a model, in an `mmproj` file of its folder.
+
+    Of several the one that has the model's name is taken, and of those F16 before others.
+    """
+    from akunu import _core
+
+    arch = files.metadata.get("general.architecture")
+    families = [family for family in FAMILIES.values() if arch in family.archs]
+    if not families:
+        return None
+    found: list[tuple[bool, bool, str, TowerFiles]] = []
+    for other in sorted(path.parent.glob("*.gguf")):
+        if "mmproj" not in other.name.lower() or other == path:
+            continue
+        with errors_of(other):
+            opened = _core.GgufFile(str(other))
+            projector = opened.get("clip.projector_type") or opened.get("clip.vision.projector_type")
+            family = next((family for family in families if projector in family.projectors), None)
+            if family is None:
+                continue
+            tower = _from_gguf(family, opened, files.metadata, other.name)
+        if tower.spec.sizes.out != files.metadata.get(f"{arch}.embedding_length"):
+            continue
+        named = opened.get("general.name") == files.metadata.get("general.name")
+        found.append((not named, "f16" not in other.name.lower().replace("bf16", ""), other.name, tower))
+    return min(found, key=lambda each: each[:3])[3] if found else None
+
+
+def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name: str) -> TowerFiles:
+    tensors = by_name(files.tensors)
+    given: dict[str, Any] = {key: files.get(f"clip.vision.{own}") for key, own in family.gguf_keys.items()}
+    for key, tensor in family.gguf_shapes.items():
+        if tensor not in tensors:
+            raise ModelFileError(f"tensor {tensor} is missing")
+        given[key] = tensors[tensor].shape[0]
+    deep = files.get("clip.vision.is_deepstack_layers")
+    given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
+    processor = {
+        "image_mean": files.get("clip.vision.image_mean"),
+        "image_std": files.get("clip.vision.image_std"),
+        "min_pixels": files.get("clip.vision.image_min_pixels"),
+        "max_pixels": files.get("clip.vision.image_max_pixels"),
+    }
+    sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
+    sizes = family.sizes(Numbers(given, family.defaults, "clip.vision"), {})
+    rules = [rule for rule in family.rules if rule.source]
+    given_processor = {key: value for key, value in processor.items() if value is not None}
+    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections))
+    return TowerFiles(spec, files, name)
 
 
 def _spec(
     family: Family,
     sizes: Sizes,
     tensors: Mapping[str, TensorInfo],
-    rules: Sequence[tuple[TensorRule, str]],
+    rules: Sequence[TensorRule],
     processor: Mapping[str, Any],
     turning: Turning | None,
 ) -> TowerSpec:
     flat = {name: _flattened(tensor) for name, tensor in tensors.items()}
-    named: list[TensorRule] = []
-    in_layers: list[TensorRule] = []
-    for rule, prefix in rules:
-        whole = rule if rule.source.startswith("/") else replace(rule, source=prefix + rule.source)
-        whole = replace(whole, source=whole.source.removeprefix("/"))
-        if "{n}" in whole.source:
-            in_layers.append(whole)
-        elif "{k}" in whole.source:
-            for k, layer in enumerate(sizes.deep_layers):
-                parts = tuple((name.replace("{k}", str(k)), symbol) for name, symbol in whole.parts)
-                source = whole.source.replace("{k}", str(k)).replace("{layer}", str(layer))
-                named.append(replace(whole, source=source, parts=parts))
-        else:
-            named.append(whole)
     symbols = sizes.symbols()
-    layers = [LayerTensors(tuple(in_layers), symbols)] * sizes.layers
-    refs = map_tensors(named, flat, symbols, layers, owner=f"{family.name} tower", ignored=("*",))
+    named: list[TensorRule] = []
+    for rule in rules:
+        if not any("{k}" in name for name, _ in rule.parts):
+            named.append(rule)
+            continue
+        for k, layer in enumerate(sizes.deep_layers):
+            parts = tuple((name.replace("{k}", str(k)), symbol) for name, symbol in rule.parts)
+            source = rule.source.replace("{k}", str(k)).replace("{layer}", str(layer))
+            named.append(replace(rule, source=source, parts=parts))
+    layers = LayerTensors(tuple(rule for rule in named if "{n}" in rule.source), symbols)
+    refs = map_tensors(
+        [rule for rule in named if "{n}" not in rule.source],
+        flat,
+        symbols,
+        [layers] * sizes.layers,
+        owner=f"{family.name} tower",
+        ignored=("*",),
+    )
     return TowerSpec(
         family=family.processor,
         patch_size=sizes.patch_size,
@@ -169,6 +228,7 @@ def _spec(
         config=tower_config(family, sizes),
         tensors=refs,
         sizes=sizes,
+        spread=family.spread,
         turning=turning,
     )
 
