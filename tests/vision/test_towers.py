@@ -250,7 +250,8 @@ def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
 
 def test_images_are_encoded_once_and_forgotten_by_age(case: Case) -> None:
     patches = case.patches
-    tower = Tower(case.files, device=DEVICE, kept_bytes=int(sum(rows.nbytes for rows in case.golden.rows) - 4))
+    all_bytes = sum(rows.nbytes for rows in case.golden.rows)
+    tower = Tower(case.files, device=DEVICE, kept_bytes=int(all_bytes - 4))
     first = tower.encode(patches[0])
     assert tower.encode(Patches(patches[0].pixels.copy(), patches[0].grid, patches[0].key)) is first
     tower.encode(patches[1])
