@@ -29,7 +29,11 @@ constexpr FieldInfo kUnfoldFields[] = {FIELD(UnfoldParams, rows),   FIELD(Unfold
                                        FIELD(UnfoldParams, stride), FIELD(UnfoldParams, formats)};
 constexpr FieldInfo kRopeTableFields[] = {
     FIELD(RopeTableParams, rows),  FIELD(RopeTableParams, step),        FIELD(RopeTableParams, half_dim),
-    FIELD(RopeTableParams, scale), FIELD(RopeTableParams, temperature), FIELD(RopeTableParams, temperature_length)};
+    FIELD(RopeTableParams, scale), FIELD(RopeTableParams, temperature), FIELD(RopeTableParams, temperature_length),
+    FIELD(RopeTableParams, axes)};
+constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
+                                           FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
+                                           FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
@@ -110,13 +114,14 @@ constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    F
                                             FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
                                             FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
                                             FIELD(ExpertsDownParams, has_bias)};
-constexpr FieldInfo kLatentKvFields[] = {
-    FIELD(LatentKvParams, rows),       FIELD(LatentKvParams, step),        FIELD(LatentKvParams, n_heads),
-    FIELD(LatentKvParams, nope_dim),   FIELD(LatentKvParams, rope_dim),    FIELD(LatentKvParams, latent),
-    FIELD(LatentKvParams, style),      FIELD(LatentKvParams, eps),         FIELD(LatentKvParams, temperature),
-    FIELD(LatentKvParams, temperature_length), FIELD(LatentKvParams, max_pages), FIELD(LatentKvParams, page_words)};
-constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows), FIELD(HeadMatmulParams, heads),
-                                           FIELD(HeadMatmulParams, n),    FIELD(HeadMatmulParams, k),
+constexpr FieldInfo kLatentKvFields[] = {FIELD(LatentKvParams, rows),        FIELD(LatentKvParams, step),
+                                         FIELD(LatentKvParams, n_heads),     FIELD(LatentKvParams, nope_dim),
+                                         FIELD(LatentKvParams, rope_dim),    FIELD(LatentKvParams, latent),
+                                         FIELD(LatentKvParams, style),       FIELD(LatentKvParams, eps),
+                                         FIELD(LatentKvParams, temperature), FIELD(LatentKvParams, temperature_length),
+                                         FIELD(LatentKvParams, max_pages),   FIELD(LatentKvParams, page_words)};
+constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FIELD(HeadMatmulParams, heads),
+                                           FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
 
 #undef FIELD
@@ -146,7 +151,9 @@ constexpr BufferInfo kEmbedPositionBuffers[] = {constant("positions", kOptional)
                                                 index("rows"),
                                                 index("row_kinds", kOptional)};
 constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kRopeTableBuffers[] = {constant("inv_freq"), {"table", W}, index("rows")};
+constexpr BufferInfo kRopeTableBuffers[] = {
+    constant("inv_freq"), {"table", W}, index("rows"), constant("axes", kOptional), index("positions", kOptional)};
+constexpr BufferInfo kInsertRowsBuffers[] = {{"hidden", RW}, {"encoded", R}, index("sources")};
 constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        constant("weight"),
                                        {"out_f32", W, kOptional},
@@ -236,9 +243,8 @@ constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
                                                 {"out_compact", W, kOptional}};
 constexpr BufferInfo kExpertsDownBuffers[] = {
     {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
-constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},        {"q", RW},        {"table", R, kOptional},
-                                           constant("norm"), cache("cache", RW), index("rows"),
-                                           index("pages")};
+constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
+                                           cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
@@ -284,6 +290,11 @@ Cost unfold_cost(const DispatchCmd& c) {
 Cost rope_table_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RopeTableParams>();
     return per_row(8.0 * p.half_dim, 2.0 * p.half_dim);
+}
+
+Cost insert_rows_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<InsertRowsParams>();
+    return per_row((p.accumulate ? 12.0 : 8.0) * p.dim, p.accumulate ? p.dim : 0.0);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
@@ -356,7 +367,8 @@ Cost rope_kv_cost(const DispatchCmd& c) {
 // The partial results of a split are the device's to add.
 Cost attention_cost(const DispatchCmd& c) {
     const auto p = c.params_as<AttentionParams>();
-    const double q = static_cast<double>(p.n_heads) * p.head_dim, out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
+    const double q = static_cast<double>(p.n_heads) * p.head_dim,
+                 out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
     Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 4.0 * (q + out), 0);
     const double kv = (p.latent ? 1 : 2) * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
     if (p.fixed_keys) {
@@ -514,6 +526,7 @@ constexpr OpInfo kOps[] = {
     row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
+    row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
 };

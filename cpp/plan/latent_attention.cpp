@@ -93,11 +93,10 @@ class LatentAttentionBlock final : public Block {
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
 
     void keep(Emitter& e) const {
-        const RopeSet* rope = c_.rope ? &place_.config.rope_sets.at(*c_.rope) : nullptr;
         e.emit(Op::kLatentKv, "latent_kv", place_.layer)
             .buffer(e.activations.f32("latent_kv"))
             .buffer(e.activations.f32("latent_q"))
-            .buffer(rope ? e.activations.f32(rope_table_name(*c_.rope)) : Binding{})
+            .buffer(e.activations.f32(rope_table_name(c_.rope)))
             .buffer(kv_norm_)
             .buffer(cache(e).kv)
             .buffer(e.step.rows)
@@ -110,7 +109,7 @@ class LatentAttentionBlock final : public Block {
                                    .nope_dim = c_.nope_dim,
                                    .rope_dim = c_.rope_dim,
                                    .latent = c_.latent,
-                                   .style = rope ? rope->style : kRopeHalf,
+                                   .style = place_.config.rope_sets.at(c_.rope).style,
                                    .eps = c_.norm_eps,
                                    .temperature = c_.temperature,
                                    .temperature_length = c_.temperature_length,

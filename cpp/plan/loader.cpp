@@ -92,9 +92,8 @@ Weight Loader::parted(const HostTensor& tensors, std::uint64_t count) {
     return kept(prepared, tensors);
 }
 
-std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::uint64_t count,
-                                                  std::uint64_t key_rows, std::uint64_t value_rows,
-                                                  std::uint64_t cols) {
+std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::uint64_t count, std::uint64_t key_rows,
+                                                  std::uint64_t value_rows, std::uint64_t cols) {
     const std::uint64_t rows = key_rows + value_rows;
     const HostTensor t = tensor(name, count * rows, cols);
     const DTypeInfo& type = dtype_info(t.dtype);
@@ -241,6 +240,10 @@ std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
     source_.done(name);
     loaded(t.bytes.size());
     return values;
+}
+
+Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols) {
+    return prepared({DType::F32, rows, cols, std::as_bytes(values)});
 }
 
 Vector Loader::computed(std::span<const float> values) {

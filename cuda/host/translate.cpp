@@ -52,6 +52,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kRoute, kOpRoute},
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
+    {Op::kInsertRows, kOpInsertRows},
     {Op::kLatentKv, kOpLatentKv},
     {Op::kHeadMatmul, kOpHeadMatmul},
 };
@@ -174,7 +175,6 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
         check_heads(c, p.n_heads, p.n_kv_heads, p.head_dim);
     } else if (c.op == Op::kLatentKv) {
         const auto p = c.params_as<LatentKvParams>();
-        if (!c.buffers[2]) refuse(c, "keys that are not rotated");
         check_most(c, "elements of a key", p.latent + p.rope_dim, kMaxLatentKey);
     } else if (c.op == Op::kShortConv) {
         check_most(c, "taps", c.params_as<ShortConvParams>().taps, 8);

@@ -41,8 +41,9 @@ struct Heads {
     // The same of latent attention, whose heads all share a key.
     void check_latent(Op op) const {
         if (dim <= kMaxLatentKey) return;
-        throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": keys have " + std::to_string(dim) +
-                               " elements (" + std::to_string(kMaxLatentKey) + " at most); the CPU runs such models");
+        throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": keys have " +
+                               std::to_string(dim) + " elements (" + std::to_string(kMaxLatentKey) +
+                               " at most); the CPU runs such models");
     }
     bool supported() const { return dim > 0 && n_kv > 0 && n % n_kv == 0 && group() > 0; }
     // UnsupportedError for those that are larger than any kernel takes.
@@ -107,7 +108,8 @@ std::optional<KernelChoice> latent(Op op, const std::string& type, const Attenti
     if (!plain || p.n_kv_heads != 1 || p.latent > p.head_dim) return std::nullopt;
     if (op == Op::kAttention) return choice("attention_latent_" + type, heads, {.rows_per = 1}, {.base = p.n_heads});
     if (op == Op::kAttentionMerge) return choice("attention_latent_merge", heads, {.base = p.n_heads}, {}, splits);
-    return choice("attention_latent_split_" + type, heads, splits_of(p, kSplitKeys, splits), {.base = p.n_heads}, splits);
+    return choice("attention_latent_split_" + type, heads, splits_of(p, kSplitKeys, splits), {.base = p.n_heads},
+                  splits);
 }
 
 }  // namespace
@@ -130,7 +132,7 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
             const auto p = cmd.params_as<LatentKvParams>();
             const Heads heads{p.n_heads, 1, p.latent + p.rope_dim};
             heads.check_latent(cmd.op);
-            if (!cmd.buffers[2] || p.rope_dim % 2) return std::nullopt;
+            if (p.rope_dim % 2) return std::nullopt;
             return choice("latent_kv_" + type, heads, {.base = ceil_div(p.n_heads + 1, kAttentionSimdgroups)},
                           {.rows_per = 1});
         }

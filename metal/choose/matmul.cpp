@@ -138,8 +138,7 @@ Pass embed_pass(const EmbedParams& p, DType weight) {
 
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip) {
     if (!dtype_info(cmd.weight).is_weight || cmd.packed) return std::nullopt;
-    const bool experts = cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown ||
-                         cmd.op == Op::kHeadMatmul;
+    const bool experts = cmd.op == Op::kExpertsGateUp || cmd.op == Op::kExpertsDown || cmd.op == Op::kHeadMatmul;
     const bool takes_planes = affine_type(cmd.weight) && (cmd.op == Op::kEmbed || cmd.op == Op::kMatmul || experts);
     if (dtype_info(cmd.weight).planar() && !takes_planes) return std::nullopt;
     if (cmd.last_weight != cmd.weight && !takes_mixed(cmd)) return std::nullopt;

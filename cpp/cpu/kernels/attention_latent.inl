@@ -17,9 +17,7 @@ static void latent_kv(const DispatchCmd& cmd, const std::byte* params, const Wor
     constexpr std::size_t kHeads = 8;
     const std::size_t key_dim = p.latent + p.rope_dim, query_dim = p.nope_dim + p.rope_dim;
     const std::size_t parts = 1 + (p.n_heads + kHeads - 1) / kHeads;
-    const auto turn = [&](std::size_t row, float* x) {
-        if (table) rotate(x, table + row * p.rope_dim, p.rope_dim, p.style);
-    };
+    const auto turn = [&](std::size_t row, float* x) { rotate(x, table + row * p.rope_dim, p.rope_dim, p.style); };
     auto units = worker.claim(p.rows * parts, 8 * key_dim);
     float* const kept = scratch_row(worker);
     while (units.next()) {

@@ -67,7 +67,7 @@ def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighte
         layer=layer,
         n_layers=config.n_layers,
         cols=n_cols,
-        gqa=config.n_heads // config.n_kv_heads,
+        gqa=config.n_heads // config.n_kv_heads if config.mixers(Attention) else 1,
         tied="output" not in spec.tensors,
         weighted=weighted,
     )
