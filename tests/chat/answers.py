@@ -111,6 +111,39 @@ ANSWERS = [
         content="Let me see.",
         calls=[("weather", {"city": 'New "York"', "days": 3})],
     ),
+    Answer(
+        "deepseek",
+        "<think>\nWell.\n</think>\n\nI look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n"
+        + WEATHER
+        + "\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜>"
+        "<｜tool▁calls▁end｜>",
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(  # V3.1
+        "deepseek",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>"
+        + WEATHER
+        + "<｜tool▁call▁end｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "glm",
+        "<think>Well.</think>Let me see.<tool_call>weather<arg_key>city</arg_key>"
+        '<arg_value>New "York"\n</arg_value><arg_key>days</arg_key><arg_value>3</arg_value></tool_call>'
+        "<tool_call>now</tool_call>",
+        reasoning="Well.",
+        content="Let me see.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(  # 4.5
+        "glm",
+        "\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>12</arg_value>\n<arg_key>hours</arg_key>\n"
+        "<arg_value>[1, 2]</arg_value>\n<arg_key>other</arg_key>\n<arg_value>{'a': True}</arg_value>\n"
+        "</tool_call>",
+        calls=[("weather", {"city": "12", "hours": [1, 2], "other": {"a": True}})],
+    ),
     Answer("llama 3", '{"name": "weather", "parameters": ' + WEATHER + "}", calls=[IN_THE_CITY]),
     Answer(
         "llama 3",
@@ -210,6 +243,11 @@ MALFORMED: list[tuple[str, str]] = [
     ("hermes", 'x \n <tool_call>\n{"name'),
     ("qwen coder", "<tool_call>\n<function=>\n</function>\n</tool_call>"),
     ("seed oss", "<seed:tool_call>\n<function=>\n</function>\n</seed:tool_call>"),
+    ("deepseek", "<｜tool▁calls▁begin｜>now<｜tool▁calls▁end｜>"),
+    ("deepseek", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now<｜tool▁call▁end｜>"),
+    ("glm", "<tool_call>weather"),
+    ("glm", "<tool_call><arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>"),
+    ("glm", "<tool_call>weather<arg_value>Paris</arg_value></tool_call>"),
     ("llama 3", "<|python_tag|>print('hello')"),
     ("llama 3", '{"name": "nobody", "parameters": {}}'),
     ("mistral", "[TOOL_CALLS]weather"),

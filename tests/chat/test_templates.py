@@ -31,8 +31,9 @@ from .shapes import (
 EXPECTED = expected()
 FAMILY = {
     "chatml": "plain",
-    "deepseek-r1": "plain",
+    "deepseek-r1": "deepseek",
     "gemma-3": "plain",
+    "glm-4.7": "glm",
     "gemma-4": "gemma 4",
     "granite-3.3": "granite",
     "harmony": "harmony",
@@ -50,6 +51,8 @@ FAMILY = {
 ARGUMENTS = '{"city": "Paris", "days": 2}'
 JSON_CALL = f'<tool_call>\n{{"name": "weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
 CALLS = {
+    "glm-4.7": "Look.</think><tool_call>weather<arg_key>city</arg_key><arg_value>Paris</arg_value>"
+    "<arg_key>days</arg_key><arg_value>2</arg_value></tool_call>",
     "gemma-4": '<|tool_call>call:weather{city:<|"|>Paris<|"|>,days:2}<tool_call|>',
     "granite-3.3": '<|tool_call|>[{"name": "weather", "arguments": {"city": "Paris", "days": 2}}]',
     "harmony": ' to=functions.weather<|channel|>commentary json<|message|>{"city": "Paris", "days": 2}',
@@ -71,10 +74,14 @@ CALLS = {
 ANSWERS = {"harmony": "<|channel|>final<|message|>Hello!"}
 LOSE_THE_END_OF_THE_PROMPT = {
     "deepseek-r1": "<think>\n",
+    "glm-4.7": "<think>",
     "gemma-4": "<|channel>thought\n<channel|>",
     "qwen-3.5": "<think>\n",
 }
 """What the prompt for an answer ends with, and the answer does not keep when the user goes on."""
+
+BEFORE_AN_ANSWER = {"mistral-lists": " ", "glm-4.7": "</think>"}
+"""What an earlier answer begins with besides."""
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +139,7 @@ def test_the_next_turn_begins_with_the_prompt_and_the_answer(name: str) -> None:
     later = text(found.render([SYSTEM, HI, message, ASK]))
     lost = LOSE_THE_END_OF_THE_PROMPT.get(name, "")
     assert prompt.endswith(lost)
-    start = prompt.removesuffix(lost) + (" " if name == "mistral-lists" else "") + written
+    start = prompt.removesuffix(lost) + BEFORE_AN_ANSWER.get(name, "") + written
     assert later.startswith(start)
     assert later.rstrip().startswith(prompt.rstrip()) is not bool(lost)
 

@@ -112,6 +112,7 @@ NAMES = {
     "gemma 4": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "$top", "x-y"),
     "lfm 2": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
     "seed oss": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
+    "glm": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
 }
 
 
@@ -140,6 +141,7 @@ SAID = {
     "gemma 4": '{text:<|"|>\n<b>{1}</b><|"|>}',
     "lfm 2": 'text="\\n<b>{1}</b>"',
     "seed oss": "<parameter=text>\n\n<b>{1}</b>\n</parameter>\n",
+    "glm": "<arg_key>text</arg_key><arg_value>\n<b>{1}</b></arg_value>",
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from akunu.base.errors import InvalidArgumentError
 from akunu.structured.json_schema import schema_expression
 
-__all__ = ["Grammar", "gemma_arguments", "python_arguments", "tagged_arguments"]
+__all__ = ["Grammar", "gemma_arguments", "glm_arguments", "python_arguments", "tagged_arguments"]
 
 Schema = Mapping[str, Any]
 
@@ -170,6 +170,21 @@ def tagged_arguments(schema: Schema) -> Grammar:
             value = f"{writer.json(each)} close"
         parts.append(f"({begin} {value})" + ("" if required else "?"))
     return Grammar(writer.lark(" ".join(parts) or '""'), {"close": "\n</parameter>\n"})
+
+
+def glm_arguments(schema: Schema) -> Grammar:
+    """Tags for each parameter's name and value: GLM 4.5 to 4.7, with line ends between them or without."""
+    writer = _Writer(schema)
+    parts = []
+    for name, each, required in _properties(writer, schema, _TAGGED_KEY):
+        begin = f'{_string(f"<arg_key>{name}</arg_key>")} "\\n"? "<arg_value>"'
+        if isinstance(each, Mapping) and each.get("type") == "string":
+            limited = writer.limited(each)
+            value = "until_close" if limited is None else f"{limited} close"
+        else:
+            value = f"{writer.json(each)} close"
+        parts.append(f'({begin} {value} "\\n"?)' + ("" if required else "?"))
+    return Grammar(writer.lark(" ".join(['"\\n"?', *parts])), {"close": "</arg_value>"})
 
 
 def python_arguments(schema: Schema) -> Grammar:

@@ -20,7 +20,9 @@ __all__ = [
     "Calls",
     "Form",
     "bare_objects",
+    "deepseek_calls",
     "gemma_call",
+    "glm_call",
     "mistral_call",
     "named_call",
     "objects",
@@ -274,6 +276,38 @@ def mistral_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     yield from named_call(calls, name)
 
 
+_SEPARATOR: Final = "<｜tool▁sep｜>"
+_CALL_BEGIN: Final = "<｜tool▁call▁begin｜>"
+_CALL_END: Final = "<｜tool▁call▁end｜>"
+
+
+def deepseek_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """The word "function", a name, and an object in a fence; or a name and an object: DeepSeek."""
+    source = calls.source
+    yield from source.space()
+    more = mark == _CALL_BEGIN or bool((yield from source.one_of((_CALL_BEGIN,))))
+    if not more:
+        raise Malformed
+    while more:
+        name = yield from source.word(_NAME)
+        yield from source.expect(_SEPARATOR)
+        yield from source.space()
+        fenced = (yield from source.peek()) != "{"
+        if fenced:
+            name = yield from source.word(_NAME)
+            yield from source.space()
+            if (yield from source.one_of(("```",))):
+                yield from source.one_of(("json",))
+        yield from named_call(calls, name)
+        yield from source.space()
+        if fenced and (yield from source.one_of(("```",))):
+            yield from source.space()
+        yield from source.one_of((_CALL_END,))
+        yield from source.space()
+        more = bool((yield from source.one_of((_CALL_BEGIN,))))
+    yield from _end(form, calls)
+
+
 def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     """`call:name{key:value}`, with quotation marks of its own: Gemma 4."""
     source = calls.source
@@ -360,10 +394,42 @@ def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
         key = yield from _tag_name(source)
         opening = _argument(calls, name, key, opening)
-        yield from _parameter(calls, name, key)
+        yield from source.one_of(("\n",))
+        yield from _parameter(calls, name, key, _PARAMETER_END, line_end="\n")
         yield from source.space()
     _close(calls, name, opening)
     yield from _end(form, calls)
+
+
+_KEY: Final = ("<arg_key>", "</arg_key>")
+_VALUE: Final = ("<arg_value>", "</arg_value>")
+
+
+def glm_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+    """A name, and tags for each parameter's name and value: GLM 4.5 to 4.7."""
+    source = calls.source
+    yield from source.space()
+    if (yield from source.peek()) == "{":
+        yield from objects(form, calls, mark)
+        return
+    start = source.at
+    while (char := (yield from source.peek())) and char not in "<\n":
+        source.at += 1
+    name = source.text[start : source.at].rstrip()
+    yield from source.space()
+    if not name or (yield from source.peek()) != "<":
+        raise Malformed
+    opening = ""
+    while (yield from source.expect(_KEY[0], form.end)) == _KEY[0]:
+        key = (yield from source.until(_KEY[1])).strip()
+        if not key:
+            raise Malformed
+        yield from source.space()
+        yield from source.expect(_VALUE[0])
+        opening = _argument(calls, name, key, opening)
+        yield from _parameter(calls, name, key, _VALUE[1])
+        yield from source.space()
+    _close(calls, name, opening)
 
 
 def _tag_name(source: Incoming) -> Steps[str]:
@@ -378,23 +444,22 @@ def _tag_name(source: Incoming) -> Steps[str]:
     return name
 
 
-def _parameter(calls: Calls, function: str, key: str) -> Steps[None]:
-    """A value up to its closing tag; the line ends next to the tags are theirs."""
+def _parameter(calls: Calls, function: str, key: str, end: str, line_end: str = "") -> Steps[None]:
+    """A value up to its closing tag; a `line_end` ahead of that is the tag's."""
     source = calls.source
-    yield from source.one_of(("\n",))
     if calls.tools.parameter(function, key).get("type") != "string":
-        text = (yield from source.until(_PARAMETER_END)).removesuffix("\n")
+        text = (yield from source.until(end)).removesuffix(line_end)
         calls.arguments(_typed(text, calls.tools.kinds(function, key)))
         return
     calls.arguments('"')
-    line_end = mark = ""
+    held = mark = ""
     while not mark:
-        text, mark = yield from source.some((_PARAMETER_END,))
+        text, mark = yield from source.some((end,))
         if not text and not mark:
             raise Malformed
-        text = line_end + text
-        line_end = "\n" if text.endswith("\n") else ""
-        calls.arguments(quoted(text.removesuffix("\n")))
+        text = held + text
+        held = line_end if line_end and text.endswith(line_end) else ""
+        calls.arguments(quoted(text.removesuffix(line_end)))
     calls.arguments('"')
 
 

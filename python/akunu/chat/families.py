@@ -9,11 +9,13 @@ import secrets
 import string
 from typing import Final
 
-from akunu.chat.arguments import gemma_arguments, python_arguments, tagged_arguments
+from akunu.chat.arguments import gemma_arguments, glm_arguments, python_arguments, tagged_arguments
 from akunu.chat.calls import (
     Form,
     bare_objects,
+    deepseek_calls,
     gemma_call,
+    glm_call,
     mistral_call,
     objects,
     python_calls,
@@ -118,6 +120,33 @@ FAMILIES: Final = (
             arguments=tagged_arguments,
         ),
         tokens=_TOOL_CALL,
+    ),
+    Family(
+        name="deepseek",
+        signs=("<｜tool▁call▁begin｜>",),
+        form=Form(
+            read=deepseek_calls,
+            marks=("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"),
+            end="<｜tool▁calls▁end｜>",
+            pattern="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n"
+            "```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        ),
+        tokens=(
+            "<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>",
+            "<｜tool▁calls▁end｜>",
+        ),
+    ),
+    Family(
+        name="glm",
+        signs=("<arg_key>",),
+        form=Form(
+            read=glm_call,
+            marks=("<tool_call>",),
+            end="</tool_call>",
+            pattern="<tool_call>{name}{arguments}</tool_call>",
+            arguments=glm_arguments,
+        ),
+        tokens=(*_TOOL_CALL, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
     ),
     Family(
         name="hermes on one line",

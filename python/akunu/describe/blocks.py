@@ -280,14 +280,7 @@ class Merge:
 
 
 Mixer: TypeAlias = (
-    Attention
-    | CrossAttention
-    | FeedForward
-    | Experts
-    | Recurrence
-    | DeltaNet
-    | LatentAttention
-    | Merge
+    Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet | LatentAttention | Merge
 )
 
 

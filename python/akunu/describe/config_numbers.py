@@ -280,9 +280,7 @@ def latent_sizes(numbers: Numbers) -> LatentSizes:
     return LatentSizes(q_rank, latent, key - rope, rope, value)
 
 
-def decoder_sizes(
-    numbers: Numbers, *, shared_by_count: bool = False, latent: bool = False
-) -> DecoderSizes:
+def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False, latent: bool = False) -> DecoderSizes:
     """The sizes, consistent with each other.
 
     `shared_by_count` is as in `Architecture`; `latent`: its attention is latent attention.

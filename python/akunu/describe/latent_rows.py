@@ -35,12 +35,20 @@ def _of_heads(source: str, name: str, rows: str, cols: str) -> TensorRule:
 # Of what has a size of 0 there is no tensor: queries are projected at once, or in two steps.
 _LATENT_ATTENTION: Final = (
     *NORMS,
-    matrix(BLK + "attn_q.weight", HF + "self_attn.q_proj.weight", "latent_q", "latent_queries", "latent_q_whole"),
+    matrix(
+        BLK + "attn_q.weight", HF + "self_attn.q_proj.weight", "latent_q", "latent_queries", "latent_q_whole"
+    ),
     matrix(BLK + "attn_q_a.weight", HF + "self_attn.q_a_proj.weight", "latent_q_a", "latent_q_rank", "dim"),
     vector(
         BLK + "attn_q_a_norm.weight", HF + "self_attn.q_a_layernorm.weight", "latent_q_norm", "latent_q_rank"
     ),
-    matrix(BLK + "attn_q_b.weight", HF + "self_attn.q_b_proj.weight", "latent_q", "latent_queries", "latent_q_rank"),
+    matrix(
+        BLK + "attn_q_b.weight",
+        HF + "self_attn.q_b_proj.weight",
+        "latent_q",
+        "latent_queries",
+        "latent_q_rank",
+    ),
     matrix(
         BLK + "attn_kv_a_mqa.weight",
         HF + "self_attn.kv_a_proj_with_mqa.weight",

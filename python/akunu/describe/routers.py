@@ -24,6 +24,7 @@ _HF_GATINGS: Final[Mapping[str, tuple[Gating, ...]]] = {
 }
 """By `scoring_func`."""
 
+
 def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
     """The keys of experts that a GGUF file of the architecture may have, of a model of these numbers."""
     if arch.router is None:

@@ -30,5 +30,6 @@ _SPEECH = (unfold, cross_attention, attention_weights)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
 BUILDERS: dict[str, Callable[..., None]] = {
-    f.__name__: f for f in (*_MATMULS, *_ROWS, *_RECURRENT, *_EXPERTS, *_LATENT, *_ENCODER, *_SPEECH, *_TOKENS)
+    f.__name__: f
+    for f in (*_MATMULS, *_ROWS, *_RECURRENT, *_EXPERTS, *_LATENT, *_ENCODER, *_SPEECH, *_TOKENS)
 }

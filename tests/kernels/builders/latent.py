@@ -103,7 +103,9 @@ def latent_attention(
             where = rows_of(p, f"before{text}_rows", slots, range(at))
             q = normal(rng, at, heads, nope + rope)
             shape = (heads, nope, rope, latent)
-            _write(p, cache, kv, shape, x[:at], q, table[:at], norm, f"before{text}", where, 0, style, (0.0, 0))
+            _write(
+                p, cache, kv, shape, x[:at], q, table[:at], norm, f"before{text}", where, 0, style, (0.0, 0)
+            )
         last.append((x[at:], table[at:]))
     step = min(2, *(at for _, at in spans), 2)
     x, table = (np.concatenate([part[i] for part in last]) for i in range(2))
