@@ -54,11 +54,14 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     config = spec.config
     arch = next((causal for causal, both in SEEING_ALL.items() if both == config.arch), config.arch)
     sparse = bool(config.mixers(Experts))
+    shares = any(mixer.shared_dim for mixer in config.mixers(Experts))
     rows = [
         (name, row)
         for name, row in HF_MODELS.items()
         if row.arch == arch and row.model_class and ("n_experts" in row.defaults) is sparse
     ]
+    shared = [pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares]
+    rows = shared or rows
     if not rows:
         raise UnsupportedError(
             f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "

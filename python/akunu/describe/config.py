@@ -460,7 +460,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors, factors = take_factors(by_name(gguf.tensors))
 
-    sizes = decoder_sizes(meta)
+    sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count)
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     value_dim = meta.integer("value_dim", default=head_dim)
     if value_dim != head_dim:

@@ -110,7 +110,7 @@ def resolve_hf(
     )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
-    sizes = decoder_sizes(numbers)
+    sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count)
     kinds = arch.kinds_of(numbers, sizes.n_layers)
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)

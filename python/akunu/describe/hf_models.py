@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from akunu.describe.hf_dense_models import DENSE_MODELS
+from akunu.describe.hf_expert_models import EXPERT_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
 
@@ -298,6 +299,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe_text": dataclasses.replace(
             _QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM", whole="qwen3_5_moe"
         ),
+        **EXPERT_MODELS,
         **DENSE_MODELS,
     }
 )

@@ -221,6 +221,9 @@ class Architecture:
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
         The norms of q and k are over all heads together.
+    shared_by_count
+        The expert that all rows share is as large as so many of the others, whatever size a file gives it:
+        llama.cpp's converter writes another number there.
     """
 
     name: str
@@ -250,6 +253,7 @@ class Architecture:
     rope_switch: bool = False
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
+    shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None
