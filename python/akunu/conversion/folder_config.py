@@ -60,7 +60,9 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
         for name, row in HF_MODELS.items()
         if row.arch == arch and row.model_class and ("n_experts" in row.defaults) is sparse
     ]
-    shared = [pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares]
+    shared = [
+        pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares
+    ]
     rows = shared or rows
     if not rows:
         raise UnsupportedError(

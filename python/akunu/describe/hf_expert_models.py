@@ -69,7 +69,11 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=defaults_of(norm_eps=1e-5, rope_alpha=1, n_experts=1, experts_used=1, shared_experts=1),
             model_class="HunYuanMoEV1ForCausalLM",
             keys=MappingProxyType(
-                {"n_experts": "num_experts", "experts_used": "moe_topk", "shared_experts": "num_shared_expert"}
+                {
+                    "n_experts": "num_experts",
+                    "experts_used": "moe_topk",
+                    "shared_experts": "num_shared_expert",
+                }
             ),
             biases="flag",
         ),
