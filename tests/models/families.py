@@ -255,12 +255,12 @@ _ROWS = (
     Family(
         "deepseek_v2_groups", 51, "deepseek2", "DeepseekV2",
         {
-            **_LATENT, "q_lora_rank": 64, "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2,
-            "routed_scaling_factor": 1.6, "attention_bias": False,
+            **_LATENT, "q_lora_rank": 64, "topk_method": "group_limited_greedy", "n_group": 4,
+            "topk_group": 2, "routed_scaling_factor": 1.6, "attention_bias": False,
         },
         {
-            **_LATENT_KEYS, "attention.q_lora_rank": 64, "expert_group_count": 4, "expert_group_used_count": 2,
-            "expert_weights_scale": 1.6,
+            **_LATENT_KEYS, "attention.q_lora_rank": 64, "expert_group_count": 4,
+            "expert_group_used_count": 2, "expert_weights_scale": 1.6,
         },
     ),
     Family(

@@ -62,7 +62,8 @@ __all__ = [
 ]
 
 _ZERO_IF_NULL: Final = (
-    "sliding_window", "attn_logit_softcapping", "final_logit_softcapping", "q_lora_rank", "n_group", "topk_group",
+    "sliding_window", "attn_logit_softcapping", "final_logit_softcapping", "q_lora_rank", "n_group",
+    "topk_group",
 )  # fmt: skip
 """Keys whose null means that there is no such thing, not that it is as usual."""
 

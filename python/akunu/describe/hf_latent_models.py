@@ -23,9 +23,10 @@ _IMAGES: Final = MappingProxyType(
 _DEEPSEEK_V3 = HfModel(
     "deepseek2",
     defaults=defaults_of(
-        dim=7168, n_layers=61, n_heads=128, ffn_dim=18432, context_length=4096, latent=512, latent_q_rank=1536,
-        latent_nope=128, latent_rope=64, latent_value=128, n_experts=256, experts_used=8, expert_dim=2048,
-        shared_experts=1, expert_scale=2.5, expert_groups=8, expert_groups_used=4, dense_lead=3,
+        dim=7168, n_layers=61, n_heads=128, ffn_dim=18432, context_length=4096, latent=512,
+        latent_q_rank=1536, latent_nope=128, latent_rope=64, latent_value=128, n_experts=256, experts_used=8,
+        expert_dim=2048, shared_experts=1, expert_scale=2.5, expert_groups=8, expert_groups_used=4,
+        dense_lead=3,
     ),
     model_class="DeepseekV3ForCausalLM",
     biases="flag",

@@ -94,6 +94,8 @@ class TensorRule:
         The count's axis is not one of its own: so many times, the parts follow each other along the rows.
     turned
         Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
+    depthwise
+        Taps of a convolution of each channel by itself, which in a folder are [channels, 1, taps].
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -108,6 +110,15 @@ class TensorRule:
     flat: bool = False
     folder_only: bool = False
     turned: Turned = "never"
+    depthwise: bool = False
+
+    def is_in(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a layer of these sizes may have the tensor: of a size of 0 there is none.
+
+        An expert that all rows share may have such a size, for example.
+        """
+        extents = [symbol for _, symbol in self.parts] + ([self.cols] if self.cols else [])
+        return all(sizes[symbol] != 0 for symbol in extents)
 
 
 @dataclass(frozen=True)

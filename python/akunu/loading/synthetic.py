@@ -111,7 +111,9 @@ class SyntheticModel:
         if self.shape.llama3_rope:
             found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
         for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
-            found += [self._tensor(rule, layer) for rule in kind.tensors if self._wanted(rule)]
+            sizes = self._sizes.layer_symbols(layer) | self._delta_sizes
+            present = [rule for rule in kind.tensors if self._wanted(rule) and rule.is_in(sizes)]
+            found += [self._tensor(rule, layer) for rule in present]
         return found
 
     @cached_property
@@ -140,14 +142,15 @@ class SyntheticModel:
 
     @cached_property
     def _sizes(self) -> DecoderSizes:
-        return decoder_sizes(self._numbers)
+        arch = ARCHITECTURES[self.shape.arch]
+        return decoder_sizes(self._numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
 
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":
             return not self.shape.tied
         if not rule.source:  # of checkpoints alone
             return False
-        return not (rule.optional and rule.parts[0][0].endswith("_bias"))
+        return not (rule.folder_only or (rule.optional and rule.parts[0][0].endswith("_bias")))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape
@@ -173,6 +176,7 @@ class SyntheticModel:
             cols=cols,
             gqa=shape.n_heads // shape.n_kv_heads,
             tied=shape.tied,
+            n_experts=self._sizes.experts.count if self._sizes.experts else 0,
         )
         return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.blocks import Attention
+from akunu.describe.blocks import Attention, LatentAttention
 from akunu.describe.config import ModelConfig
 from akunu.loading.finding import FoundModel
 from akunu.server.catalog import ModelSpec
@@ -68,6 +68,7 @@ def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[s
     from akunu import _core
 
     values = sum(2 * each.n_kv_heads * each.head_dim for each in config.mixers(Attention))
+    values += sum(each.latent + each.rope_dim for each in config.mixers(LatentAttention))
     size = max(1.0, values * _BYTES[arguments.get("kv_dtype") or "f16"])
     devices = {device["id"]: device for device in _core.devices()}
     device = devices.get(arguments.get("device") or "auto", next(iter(devices.values())))

@@ -93,7 +93,7 @@ def latent_attention(
     norm = 1 + normal(rng, latent, sigma=0.2)
     inv_freq = (10000.0 ** -(np.arange(rope // 2) / (rope // 2))).astype(np.float32)
     kept, last = [], []
-    for text, ((n, at), length) in enumerate(zip(spans, lengths, strict=True)):
+    for text, ((_, at), length) in enumerate(zip(spans, lengths, strict=True)):
         angles = ref.rope_angles(0, length, inv_freq)
         table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
         x = normal(rng, length, key)
@@ -149,8 +149,8 @@ def latent_attention(
     else:
         params["formats"] = FORMAT["f32"]
         p.run(
-            "attention", p.input("asked", asked), cache.kv, p.output("out_f32", len(x), heads * latent), where,
-            cache.pages, None, kv_dtype=kv, **params,
+            "attention", p.input("asked", asked), cache.kv, p.output("out_f32", len(x), heads * latent),
+            where, cache.pages, None, kv_dtype=kv, **params,
         )  # fmt: skip
     p.bytes = sum(lengths) * key * kv_bytes(kv) + 4 * len(x) * heads * (key + latent)
     p.flops = 2.0 * heads * (key + latent) * sum(at + 1 for at in places)
