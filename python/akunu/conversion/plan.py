@@ -94,8 +94,8 @@ def refuse_latents(spec: ModelSpec) -> None:
     if spec.config.mixers(LatentAttention):
         raise UnsupportedError(
             f"a {spec.config.arch} model cannot be converted between a folder and a GGUF file: its latent "
-            "attention's weights stand in another way there; load the model as it is, or make a GGUF file with "
-            "llama.cpp's converter"
+            "attention's weights stand in another way there; load the model as it is, or make a GGUF file "
+            "with llama.cpp's converter"
         )
 
 

@@ -65,7 +65,7 @@ def _experts(
 def _latent(
     q_rank: int, key: int, value: int, experts: int, used: int, dim: int, shared: int
 ) -> Mapping[str, int | float]:
-    """Latents of 512 elements and rotated keys of 64; `key` and `value` are a head's; a leading dense layer."""
+    """Latents of 512 elements, rotated keys of 64, a leading dense layer; `key` and `value` are a head's."""
     attention = {"q_lora_rank": q_rank, "kv_lora_rank": 512, "value_length": 512, "key_length_mla": key}
     numbers = {f"attention.{name}": n for name, n in (attention | {"value_length_mla": value}).items()}
     numbers |= {"rope.dimension_count": 64, "expert_shared_count": shared, "leading_dense_block_count": 1}
@@ -116,10 +116,10 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
     "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
                           1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
-    "deepseek-v2-lite": Shape("deepseek2", "16B-A2.4B", 27, 2048, 16, 1, 576, 10944, 102400, 163840, 1e4, 1e-6,
-                          tied=False, extra=_latent(0, 192, 128, 64, 6, 1408, 2)),
-    "glm-4.7-flash-6-layers": Shape("deepseek2", "30B-A3B, 6 layers", 6, 2048, 20, 1, 576, 10240, 154880, 202752,
-                          1e6, tied=False, extra=_latent(768, 256, 256, 64, 4, 1536, 1)),
+    "deepseek-v2-lite": Shape("deepseek2", "16B-A2.4B", 27, 2048, 16, 1, 576, 10944, 102400, 163840,
+                          1e4, 1e-6, tied=False, extra=_latent(0, 192, 128, 64, 6, 1408, 2)),
+    "glm-4.7-flash-6-layers": Shape("deepseek2", "30B-A3B, 6 layers", 6, 2048, 20, 1, 576, 10240, 154880,
+                          202752, 1e6, tied=False, extra=_latent(768, 256, 256, 64, 4, 1536, 1)),
     "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
                           extra=_GEMMA2),
     "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,
