@@ -11,7 +11,7 @@ from kernels.builders import BUILDERS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "EXPERT", "SINK")
+KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "EXPERT", "LATENT", "SINK")
 CODE = """
 from kernels import cases
 from kernels.devices import Target, lab
@@ -37,7 +37,8 @@ MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
 ATTENTION = ("rope_kv", "attention")
 SOUNDS = ("cross_attention", "attention_weights")
 EXPERTS = ("experts_gate_up", "experts_down")
-ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, "sample"})  # a new op is one of these
+LATENT = ("latent_attention", "head_matmul")
+ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, *LATENT, "sample"})  # a new op is one of these
 
 
 def check(run: Run, wanted: str, least: int, **environment: str) -> None:
@@ -61,6 +62,16 @@ def test_experts(run: Run) -> None:
         run,
         f"case.builder in {EXPERTS} and case.get('dtype') in ('f16', 'mxfp4') and case.get('rows') > 60",
         3,
+    )
+
+
+def test_latent_attention(run: Run) -> None:
+    """Heads that share one row of each position, however many and however long."""
+    check(run, "case.builder == 'latent_attention' and case.get('position') <= 300", 20)
+    check(
+        run,
+        f"case.builder == 'head_matmul' and case.get('dtype') in {TYPES} and case.get('rows') <= 70",
+        15,
     )
 
 
