@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from akunu.api.chat_options import ChatOptions, prepare
+from akunu.api.chat_options import ChatOptions, ChatPrompt, prepare
 from akunu.api.options import GenerationOptions
 from akunu.api.reading import Reading
 from akunu.api.results import Completion
@@ -17,6 +17,9 @@ from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, c
 from akunu.api.tokenizing import Tokenizing
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat import ChatTemplate
+
+if TYPE_CHECKING:
+    from akunu.api.seeing import PlacedRows, Sight
 
 __all__ = ["Chatting", "Messages"]
 
@@ -31,10 +34,15 @@ class Chatting(Tokenizing):
 
     _template_metadata: Mapping[str, object]
     _template: ChatTemplate | None
+    _sight: Sight | None
 
     @abstractmethod
     def _start(
-        self, prompt: Sequence[int], options: GenerationOptions, reading: Reading | None = None
+        self,
+        prompt: Sequence[int],
+        options: GenerationOptions,
+        reading: Reading | None = None,
+        rows: PlacedRows = (),
     ) -> Stream: ...
 
     @abstractmethod
@@ -66,7 +74,9 @@ class Chatting(Tokenizing):
         messages
             The whole conversation, each with `role` ("system", "user", "assistant", …) and `content`; the
             chat template of the model file formats it. A content is a text, or a list of parts such as
-            `{"type": "text", "text": "…"}`. What looks like a control token in it is not one.
+            `{"type": "text", "text": "…"}` and, for models that read images (`reads_images`),
+            `{"type": "image", "image": …}` with a path, the bytes of a file, a Pillow image or an array. What
+            looks like a control token in it is not one.
         n
             As in `generate`.
         **options
@@ -84,7 +94,9 @@ class Chatting(Tokenizing):
             If the model file has no chat template (see `chat_template`), or it refuses the messages.
         InvalidArgumentError
             For messages that are not of this form, and for an argument that is unknown, out of range, or
-            that the template has no way to honour.
+            that the template has no way to honour; for an image where the model reads text only.
+        ImageError
+            If an image cannot be opened, or the model cannot be shown it.
         ContextLengthError, BusyError, KeyboardInterrupt
             As in `generate`.
 
@@ -118,12 +130,20 @@ class Chatting(Tokenizing):
         Stream
             As from `stream`; `Stream.deltas` tells content from reasoning and calls of tools.
         """
-        return self._start(*prepare(self.chat_template, messages, options, self.context))
+        return self._start(*self._prepared(messages, options))
 
     def _answers(self, messages: Messages, n: int, options: ChatOptions) -> list[Stream]:
         """`n` answers to the same messages."""
-        ids, generation, reading = prepare(self.chat_template, messages, options, self.context)
-        return [self._start(ids, one, reading) for one in self._seeded(n, generation)]
+        ids, generation, reading, rows = self._prepared(messages, options)
+        return [self._start(ids, one, reading, rows) for one in self._seeded(n, generation)]
+
+    def _prepared(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
+        return prepare(self.chat_template, messages, options, self.context, self._sight)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether messages may have images: the model has a tower that encodes them."""
+        return self._sight is not None
 
     @overload
     async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...
