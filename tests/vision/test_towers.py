@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from akunu.vision.tower import Tower
 from akunu.vision.towers import TowerFiles, find_tower, with_images
 
 from . import seeing
+
+DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Case:
     def engine(self, **options: object) -> _core.Engine:
         opened = open_model(self.folder)
         spec = with_images(opened.spec(sees=True), self.files.spec)
-        return _core.Engine(opened.files, spec, context=128, **options)  # type: ignore[arg-type]
+        return _core.Engine(opened.files, spec, device=DEVICE, context=128, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", params=list(seeing.ALL))
@@ -65,7 +68,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = seeing.write_folder(model, tmp_path_factory.mktemp("folder") / model.name)
     files = find_tower(open_model(folder), folder)
     assert files is not None
-    tower = Tower(files)
+    tower = Tower(files, device=DEVICE)
     yield Case(model, seeing.golden(model), files, tower, folder)
     tower.close()
 
@@ -239,7 +242,7 @@ def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
         engine.step([(slot, 9, False, 1, [])])
     engine.close()
     text = open_model(case.folder)
-    plain = _core.Engine(text.files, text.spec(sees=True), context=128)
+    plain = _core.Engine(text.files, text.spec(sees=True), device=DEVICE, context=128)
     with pytest.raises(UnsupportedError, match="takes tokens alone"):
         plain.begin(ids, contents=hashes, inputs=[(3, whole, 0, 6)])
     plain.close()
@@ -247,7 +250,8 @@ def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
 
 def test_images_are_encoded_once_and_forgotten_by_age(case: Case) -> None:
     patches = case.patches
-    tower = Tower(case.files, kept_bytes=int(sum(rows.nbytes for rows in case.golden.rows) - 4))
+    all_bytes = sum(rows.nbytes for rows in case.golden.rows)
+    tower = Tower(case.files, device=DEVICE, kept_bytes=int(all_bytes - 4))
     first = tower.encode(patches[0])
     assert tower.encode(Patches(patches[0].pixels.copy(), patches[0].grid, patches[0].key)) is first
     tower.encode(patches[1])
@@ -266,7 +270,7 @@ def test_another_tower_knows_the_same_image_by_another_key(case: Case, tmp_path:
     folder = seeing.write_folder(case.model, tmp_path / "other", change)
     files = find_tower(open_model(folder), folder)
     assert files is not None
-    tower = Tower(files)
+    tower = Tower(files, device=DEVICE)
     assert tower.encode(case.patches[0]).key != case.tower.encode(case.patches[0]).key
     tower.close()
 
@@ -288,7 +292,7 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     assert files.spec.turning == case.files.spec.turning
     assert files.spec.processor == {"image_mean": [0.5] * 3, "image_std": [0.25, 0.5, 0.5]}
     assert files.spec.sizes == case.files.spec.sizes
-    tower = Tower(files)
+    tower = Tower(files, device=DEVICE)
     for patches, rows in zip(case.patches, case.golden.rows, strict=True):
         assert np.abs(tower.encode(patches).rows.numpy() - rows).max() < 2e-3 * rows.std()
     tower.close()
