@@ -140,8 +140,8 @@ struct AudioConfig {
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand
 // in a decoder's text.
 struct ImageConfig {
-    std::uint32_t values = 0;   // of a patch
-    std::uint32_t frames = 1;   // of a film that the product is with; all of a picture's are equal
+    std::uint32_t values = 0;  // of a patch
+    std::uint32_t frames = 1;  // of a film that the product is with; all of a picture's are equal
     std::uint32_t channels = 3;
     std::uint32_t patches = 1;  // of a row
     std::uint32_t dim = 0;      // of the decoder
