@@ -80,6 +80,7 @@ class FakeModel:
 
     name, device, memory_left, context, path = "fake", "cpu", None, 64, Path("fake.gguf")
     config = SimpleNamespace(context_length=256)
+    reads_images = False
 
     def __init__(self, answer: Callable[[str], Sequence[str]] | None = None, delay: float = 0.0) -> None:
         self._answer = answer or (lambda text: [f"<{word}>" for word in text.split()])
@@ -123,6 +124,11 @@ class FakeModel:
     @chat_template.setter
     def chat_template(self, template: FakeTemplate) -> None:
         self.template = template
+
+    def count_tokens(
+        self, messages: Sequence[Mapping[str, str]], *, template_variables: Mapping[str, Any] | None = None
+    ) -> int:
+        return len(self.chat_template.encode(messages, variables=template_variables))
 
     def tokenize(self, text: str, *, add_special: bool = True) -> list[int]:
         return list(range(len(text.split()) + add_special))

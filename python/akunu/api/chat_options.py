@@ -62,8 +62,7 @@ class ChatOptions(GenerationOptions, total=False):
         is a text of the assistant's; False: that message is closed, and another one begins.
     image_tokens : int | None
         Most tokens that each image of the messages takes, where the model can be shown an image in more or
-        fewer of them. None: the model's own number, or else as many as the image is large, but at most a
-        quarter of the context.
+        fewer of them. None: the model's own number, or else as many as the image is large, but at most 1024.
     chat_template_kwargs : Mapping[str, Any] | None
         vLLM's and llama.cpp's name of `template_variables`.
     """

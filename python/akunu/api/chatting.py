@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
 
 from akunu.api.chat_options import ChatOptions, ChatPrompt, prepare
 from akunu.api.options import GenerationOptions
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from akunu.api.seeing import PlacedRows, Sight
 
 __all__ = ["Chatting", "Messages"]
+
+_ENDLESS: Final = (1 << 31) - 1
 
 Messages = Sequence[Mapping[str, Any]]
 """Messages of a conversation."""
@@ -139,6 +141,25 @@ class Chatting(Tokenizing):
 
     def _prepared(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
         return prepare(self.chat_template, messages, options, self.context, self._sight)
+
+    @_spelled_out
+    def count_tokens(self, messages: Messages, **options: Unpack[ChatOptions]) -> int:
+        """Count the tokens of a conversation's prompt, with those of its images.
+
+        Nothing is run, and the prompt may be longer than the context.
+
+        Parameters
+        ----------
+        messages
+            As in `chat`, whose errors it raises.
+        **options
+            See `akunu.ChatOptions`; tools, images and template variables count.
+
+        Examples
+        --------
+        >>> model.count_tokens([{"role": "user", "content": "Hello!"}])  # doctest: +SKIP
+        """
+        return len(prepare(self.chat_template, messages, options, _ENDLESS, self._sight).ids)
 
     @property
     def reads_images(self) -> bool:

@@ -27,8 +27,9 @@ KEPT_BYTES: Final = 128 << 20
 MOST_IMAGES: Final = 256
 """Of one conversation."""
 _TOKENS: Final = Limit(int, 1, 1 << 20)
-_SHARE: Final = 4
-"""What an image takes of the context at most, where nothing else is asked for: a quarter."""
+USUAL_TOKENS: Final = 1024
+"""Most of an image where nothing else is asked for and the family has no number of its own: about a million
+pixels. The processors' own limits, of 16 million, would fill a context and take minutes on a CPU."""
 _FEWEST: Final = 64
 
 PlacedRows = Sequence[tuple[int, Run]]
@@ -90,7 +91,7 @@ class Sight:
             )
         most = None if tokens is None else _TOKENS.check("image_tokens", tokens)
         if most is None and self._processor.budgets is None:
-            most = max(self._context // _SHARE, _FEWEST)
+            most = max(min(USUAL_TOKENS, self._context // 2), _FEWEST)
         images = [self._parts(each, most) for each in given]
         total = sum(part.count for parts in images for part in parts if isinstance(part, Run))
         if total >= self._context:
