@@ -191,7 +191,7 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     opened, context = found.files, asked.context
     apply_overrides(opened, asked.rope_scaling, asked.override_kv)
     tower = _tower(found, asked)
-    sees = tower is not None
+    sees = tower is not None or asked.mmproj is False  # then it is known that it is left out
     spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees)
     trained = spec.config.context_length
     if context is not None and context > trained:

@@ -111,9 +111,11 @@ def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
             continue
         elif is_speech(entry):
             name = entry.stem.removeprefix("ggml-")
-        elif entry.suffix.lower() != ".gguf" or ("-of-" in name and "-00001-of-" not in name):
-            continue
-        elif is_projector(name):  # of the model beside it
+        elif (
+            entry.suffix.lower() != ".gguf"
+            or ("-of-" in name and "-00001-of-" not in name)
+            or is_projector(name)
+        ):
             continue
         else:
             name = entry.stem

@@ -114,8 +114,8 @@ _FILE = PathName(exists=True)
     "--image-host",
     multiple=True,
     metavar="NAME",
-    help="Fetch images that requests name by addresses of this host: example.org, *.example.org, or * for all "
-    "public ones. Repeatable. [default: none; images come in the requests]",
+    help="Fetch images that requests name by addresses of this host: example.org, *.example.org, or * for "
+    "all public ones. Repeatable. [default: none; images come in the requests]",
 )
 @click.option(
     "--image-folder",
