@@ -304,7 +304,7 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     with pytest.raises(ModelFileError, match="have 64: it is another model's"):
         find_tower(Text(case.model, **{f"{case.model.arch}.embedding_length": 64}), model)
     assert find_tower(Text(case.model, **{"general.architecture": "llama"}), model) is None
-    with pytest.raises(UnsupportedError, match="expected that of a tower of images for models of the arch"):
+    with pytest.raises(UnsupportedError, match="expected that of a tower for models of the arch"):
         find_tower(Text(case.model, **{"general.architecture": "llama"}), model, path)
 
 

@@ -6,10 +6,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from akunu.api.options import GenerationOptions, own_names
 from akunu.api.reading import Reading
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
@@ -19,9 +20,6 @@ from akunu.chat.tools import Tools
 from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 from akunu.tokenizer import check_fits
-
-if TYPE_CHECKING:
-    from akunu.api.seeing import PlacedRows, Sight
 
 __all__ = ["ChatOptions", "ChatPrompt", "prepare"]
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, overload
+from typing import Any, Final, Literal, Unpack, overload
 
 from akunu.api.chat_options import ChatOptions, ChatPrompt, prepare
 from akunu.api.options import GenerationOptions
 from akunu.api.reading import Reading
 from akunu.api.results import Completion
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.session import Session
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Tokenizing
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat import ChatTemplate
-
-if TYPE_CHECKING:
-    from akunu.api.seeing import PlacedRows, Sight
 
 __all__ = ["Chatting", "Messages"]
 
@@ -132,14 +130,15 @@ class Chatting(Tokenizing):
         Stream
             As from `stream`; `Stream.deltas` tells content from reasoning and calls of tools.
         """
-        return self._start(*self._prepared(messages, options))
+        return self._start(*self.prepare_chat(messages, options))
 
     def _answers(self, messages: Messages, n: int, options: ChatOptions) -> list[Stream]:
         """`n` answers to the same messages."""
-        ids, generation, reading, rows = self._prepared(messages, options)
+        ids, generation, reading, rows = self.prepare_chat(messages, options)
         return [self._start(ids, one, reading, rows) for one in self._seeded(n, generation)]
 
-    def _prepared(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
+    def prepare_chat(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
+        """Make the prompt of a chat, with the arguments of its generation; for what builds on a model."""
         return prepare(self.chat_template, messages, options, self.context, self._sight)
 
     @_spelled_out

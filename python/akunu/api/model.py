@@ -25,6 +25,7 @@ from akunu.api.measuring import Measuring
 from akunu.api.options import GenerationOptions, resolve, salt
 from akunu.api.reading import Reading
 from akunu.api.results import BatchError, Completion
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
@@ -41,11 +42,10 @@ from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.writer import Writer
 from akunu.tokenizer import Tokenizer
+from akunu.vision.tower import Tower
 
 if TYPE_CHECKING:
-    from akunu.api.seeing import PlacedRows
     from akunu.structured.compiler import Compiler
-    from akunu.vision.tower import Tower
 
 __all__ = ["Model"]
 
@@ -91,8 +91,6 @@ class Model(Chatting, Measuring):
         self._template: ChatTemplate | None = None
         self._sight = None
         if tower is not None:
-            from akunu.api.seeing import Sight
-
             self._sight = Sight(tower, self.tokenizer, engine.context)
         writer = None
         if draft is not None:

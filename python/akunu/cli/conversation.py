@@ -95,12 +95,14 @@ class Conversation:
             text, images = named_in(text)
             for path in images:
                 note(f"[image: {path}]")
-        if text.startswith("/") and not text.startswith("//") and "\n" not in text:
-            self._images += images
-            return self._command(text)
         self._images += images
+        one_line = "\n" not in text  # several: a text that was pasted
+        if one_line and text.startswith("/") and not text.startswith("//"):
+            return self._command(text)
+        if one_line and text.startswith("//"):
+            text = text.removeprefix("/")
         if text:  # a path alone is for the next message
-            self.answer(content_of(text.removeprefix("/") if text.startswith("//") else text, self._images))
+            self.answer(content_of(text, self._images))
         return True
 
     def answer(self, content: Content) -> None:

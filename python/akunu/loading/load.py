@@ -142,7 +142,13 @@ def load(
     found = (
         path
         if isinstance(path, FoundModel)
-        else FoundModel(path, token=token, progress=progress, speech=asked.task == "transcribe")
+        else FoundModel(
+            path,
+            token=token,
+            progress=progress,
+            speech=asked.task == "transcribe",
+            tower=asked.mmproj is None and asked.task is None,
+        )
     )
     if is_speech(found.path):
         return _open_speech(found, asked, progress)

@@ -276,7 +276,7 @@ def _image(source: Any, at: str) -> dict[str, Any]:
     if kind == "url":
         return image_part(source.get("url"), at)
     raise ApiError(
-        400, f"{at}.source: found the type {kind!r}, expected base64 with data, or url",
+        400, f"{at}.source: found the type {kind!r}, expected an image as base64 with data, or url",
         param=f"{at}.source", code="unsupported_value",
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from akunu.api.chat_options import ChatOptions, prepare
+from akunu.api.chat_options import ChatOptions
 from akunu.api.model import Model
 from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
@@ -126,7 +126,7 @@ def prompt_ids(model: Model, turn: Turn, settings: Settings) -> list[int]:
     known = {name: value for name, value in turn.options.items() if name != IGNORE_EOS}
     options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
     messages = settled(prepared(turn.messages), model, settings, turn.warnings)
-    return prepare(template, messages, options, model.context)[0]
+    return model.prepare_chat(messages, options).ids
 
 
 async def answers(

@@ -326,7 +326,7 @@ def _in_background(values: dict[str, Any]) -> None:
     _settings(values)  # what is wrong is said here
     for model in _models(values):
         if model.preload:
-            find_model(model.path)  # fetched here, where its progress can be seen
+            find_model(model.path, tower=model.mmproj is None)  # fetched here, where its progress can be seen
     log = log_file(values["port"])
     server = start_in_background([word for word in typed_words() if word != "--background"], log)
     note(f"[{', '.join(server.models)} at {server.url}; its log is {log}; akunu stop {server.port} ends it]")
