@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -122,22 +123,11 @@ def test_an_image_is_known_by_its_beginning(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_real_model_is_shown_a_photo(
-    tmp_path: Path, photo: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, photo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     folder = write_talking(seeing.ALL["qwen3_vl"], tmp_path / "seer")
-    options = [
-        "-m",
-        str(folder),
-        "--device",
-        "cpu",
-        "--temp",
-        "0",
-        "--max-tokens",
-        "6",
-        "--no-history",
-        "-c",
-        "256",
-    ]
+    options = ["-m", str(folder), "--device", "cpu", "--temp", "0", "--max-tokens", "6", "-c", "256"]
     assert main(["run", *options, "What is this?", str(photo)]) == 0
     answer = capsys.readouterr().out
     assert main(["run", *options, "What is this?"]) == 0

@@ -122,6 +122,7 @@ class CountRequest(Fields, kw_only=True):
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Labels: they say who asks, not for what.
     user_profile_id: str | None = None
     workspace_id: str | None = None
@@ -170,6 +171,7 @@ class CountRequest(Fields, kw_only=True):
             "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             "thinking": modes[self.thinking.type] if self.thinking else None,
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,

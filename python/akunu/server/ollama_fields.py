@@ -204,12 +204,17 @@ class OllamaChatRequest(Asking, kw_only=True):
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
 
     def turn(self) -> Turn:
         """What is asked of the model."""
         tools, _ = client_tools(self.tools, "function", ChatTool, lambda tool: function_fields(tool.function))
         options = self.generation() | self.thinking() | {"tools": tools}
-        options |= {"lenient_tool_calls": self.lenient_tool_calls, "generic_tools": self.generic_tools}
+        options |= {
+            "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
+        }
         return Turn(_plain(self.messages or []), options)
 
 

@@ -86,6 +86,7 @@ class ChatRequest(ThinkingFields):
     thinking_budget: int | None = None
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Known, and refused.
     add_special_tokens: Any = None
     audio: Any = None
@@ -140,6 +141,7 @@ class ChatRequest(ThinkingFields):
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             **thinking_options(self, self.thinking_budget),
             "template_variables": self.chat_template_kwargs,
             # vLLM's way of saying so; without a prompt for an answer, an answer goes on with what is there

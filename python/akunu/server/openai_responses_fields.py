@@ -171,6 +171,7 @@ class ResponsesRequest(SamplingFields):
     thinking_budget: int | None = None
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -250,6 +251,7 @@ class ResponsesRequest(SamplingFields):
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }

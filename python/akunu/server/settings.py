@@ -91,7 +91,7 @@ class Settings:
     trusted_proxies: tuple[str, ...] = ()
     max_connections: int = 1024
     head_seconds: float = 10.0
-    max_body: int = 8 << 20
+    max_body: int = 32 << 20
     max_bodies: int = 256 << 20
     max_upload: int = 25 << 20
     max_queue: int = 64

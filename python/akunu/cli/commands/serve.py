@@ -163,7 +163,7 @@ _FILE = PathName(exists=True)
 )
 @click.option(
     "--max-body",
-    default=8,
+    default=32,
     show_default=True,
     type=Integer(1),
     metavar="MIB",
