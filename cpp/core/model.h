@@ -125,6 +125,13 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
+// A head that drafts, see plan/drafter.h: blocks that go on from the model's last states, and have a cache of their own.
+struct DrafterConfig {
+    std::string prefix;  // of the names of its tensors that are no block's
+    std::vector<BlockConfig> blocks;
+    bool normed_state = true;  // what it goes on from when it drafts once more is behind its last norm
+};
+
 struct ModelConfig {
     std::uint32_t dim = 0, vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;
@@ -137,6 +144,7 @@ struct ModelConfig {
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<EncoderConfig> encoder;    // it makes vectors of texts
     std::optional<AudioConfig> audio;        // it hears; with neither, it samples tokens
+    std::optional<DrafterConfig> drafter;    // of models that sample tokens
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.
     std::uint32_t sound_positions() const {

@@ -11,6 +11,7 @@
 
 #include "plan/audio_stem.h"
 #include "plan/block.h"
+#include "plan/drafter.h"
 #include "plan/pooling.h"
 
 namespace akunu {
@@ -32,7 +33,7 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // For each block, where keys and values are of this type. The window of one whose keys and values others read is
+    // For each block, and each of a head that drafts, where keys and values are of this type. The window of one whose keys and values others read is
     // the widest of theirs.
     std::vector<Kept> keeps(const Device& device, DType dtype) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
@@ -44,6 +45,13 @@ class Model {
 
     DispatchTable body(const PlanContext& context, Phase phase) const;
     DispatchTable tail(const PlanContext& context, const TailKey& key) const;
+    // Of a head that drafts. What it keeps of a step's rows, once it is known what was drawn after them: the step's last
+    // segment.
+    DispatchTable keep_for_drafts(const PlanContext& context, Phase phase) const;
+    // A row for each text, from the model's state before the token that was drawn last (`first`), or from its own; and
+    // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
+    DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
+    DispatchTable draft_tail(const PlanContext& context, const TailKey& key) const;
     // Of encoders: a vector of each text, of up to `texts`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.
@@ -58,6 +66,9 @@ class Model {
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
+    Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
+    // The commands that draw tokens by logits, and accept them.
+    void draw(Emitter& e, const TailKey& key) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;
@@ -65,6 +76,7 @@ class Model {
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
+    std::unique_ptr<Drafter> drafter_;
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
 };

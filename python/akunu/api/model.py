@@ -36,10 +36,11 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.head_writer import HeadWriter, share_of_head
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -86,8 +87,10 @@ class Model(Chatting, Measuring):
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
-        writer = None
-        if draft is not None:
+        writer: DraftWriter | None = None
+        if config.drafter is not None:
+            writer = HeadWriter(engine, share_of_head(config))
+        elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
             writer = Writer(draft, config.vocab_size, smaller / larger)
