@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu import _core
 from akunu.describe.config import ModelSpec, resolve
 from akunu.describe.hf_config import resolve_hf
 from akunu.scheduling.head_writer import HeadWriter
+from api.fakes import decide_drafts
+from api.test_drafts import everything
 
 from . import families, qwen35, tiny
 from .test_hybrid import draw, read
@@ -280,7 +283,8 @@ def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, 
 def test_without_being_asked_for_the_head_is_left_out(folder: Path) -> None:
     file = _core.GgufFile(str(qwen35.write_gguf(ROW, folder / "left.gguf", drafts="in")))
     with pytest.warns(RuntimeWarning, match="15 for multi-token prediction"):
-        spec = resolve(file, context=CONTEXT)
+        resolve(file, context=CONTEXT, drafts=None)
+    spec = resolve(file, context=CONTEXT)
     assert spec.config.drafter is None
     engine = _core.Engine(file, spec, **SETTINGS)
     with pytest.raises(ValueError, match="this model has no head that drafts"):
@@ -364,3 +368,67 @@ def test_drafts_end_where_the_room_does(opened: Open) -> None:
     read(engine, slot, prompt_of(60))
     step(engine, slot, [], 3)
     assert len(engine.draft([(slot, 8)])[0][0]) == 3
+
+
+# -- as users load it ----------------------------------------------------------------------------------------
+
+
+OPTIONS: dict[str, Any] = {"max_tokens": 40, "temperature": 0.8, "top_k": 30, "seed": 5}
+
+
+def ids_of(model: akunu.Model, **options: Any) -> list[list[int]]:
+    prompts = [prompt_of(n, seed) for seed, n in enumerate((20, 33, 9))]
+    return [completion.ids for completion in model.generate_batch(prompts, **OPTIONS | options)]
+
+
+def load(path: Path, **options: Any) -> akunu.Model:
+    return akunu.load(path, context=256, kv_dtype="f32", threads=2, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> Path:
+    return qwen35.write_gguf(ROW, folder / "plain.gguf")
+
+
+@pytest.mark.parametrize("draft", [None, "mtp"])
+def test_a_model_drafts_by_its_head(
+    draft: str | None, plain: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with load(plain) as model:
+        expected = ids_of(model)
+    decide_drafts(monkeypatch, everything)
+    with load(qwen35.write_gguf(ROW, folder / "loaded.gguf", drafts="in"), draft=draft) as model:
+        assert ids_of(model) == expected
+        assert model.stats().written_tokens > 20
+        assert ids_of(model, speculative=False) == expected
+
+
+def test_a_head_of_a_file_of_its_own_drafts(
+    plain: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with load(plain) as model:
+        expected = ids_of(model)
+    decide_drafts(monkeypatch, everything)
+    head = qwen35.write_gguf(ROW, folder / "mtp-alone.gguf", drafts="alone")
+    with load(plain, draft=head) as model:
+        assert ids_of(model) == expected
+        found = model.stats().written_tokens
+    with load(folder / "loaded.gguf") as model:
+        ids_of(model)
+        assert found == model.stats().written_tokens > 20
+
+
+def test_a_head_is_not_loaded_where_it_is_not_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide_drafts(monkeypatch, everything)
+    path = qwen35.write_gguf(ROW, folder / "unwanted.gguf", drafts="in")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = load(path, draft=False)
+    with model:
+        ids_of(model)
+        assert model.stats().written_tokens == 0
+
+
+def test_a_head_that_is_not_there_is_named(plain: Path) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=r"^draft: plain.gguf has no head that drafts"):
+        load(plain, draft="mtp")

@@ -138,7 +138,7 @@ def _float_dtype(source: Source, ref: TensorRef) -> str:
 
 
 def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
-    spec = model.spec()
+    spec = model.spec(drafts=None)
     vectors = spec.config.encoder is not None
     row = None if spec.config.arch in ENCODERS else folder_model_type(spec)[1]
     added = row.norm_add if row else 0.0

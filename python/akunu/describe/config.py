@@ -52,7 +52,7 @@ from akunu.describe.config_numbers import (
 from akunu.describe.expert_rules import stored_rules
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
-from akunu.describe.prediction import PREDICTION, PredictionLayer, prediction_layer
+from akunu.describe.prediction import PREDICTION, PredictionLayer, noticed, prediction_layer
 from akunu.describe.quantized import take_factors, with_factors
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
@@ -423,7 +423,7 @@ def _logit_scale(decoder: Architecture | None, numbers: Numbers) -> float:
 
 
 def resolve(
-    gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = (), drafts: bool = False
+    gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = (), drafts: bool | None = False
 ) -> ModelSpec:
     """Check a model file and describe it.
 
@@ -437,7 +437,7 @@ def resolve(
     ignored
         Patterns of names of tensors that are none of the decoder's.
     drafts
-        With the head that drafts, where the file has one; else it is left out.
+        With the head that drafts, where the file has one; else it is left out, with a warning where None.
 
     Returns
     -------
@@ -477,7 +477,7 @@ def resolve(
     for n in range(n_layers, meta.n_layers):
         left_out |= {f"blk.{n}.*": PREDICTION}
     layer = prediction_layer(arch, kinds, lambda rule, n: rule.source_of(n) in tensors) if drafts else None
-    warn_of_left_out(tensors, layer.left_out(left_out) if layer else left_out, arch.name)
+    warn_of_left_out(tensors, noticed(left_out, layer, drafts), arch.name)
     refs = map_tensors(
         arch.tensors,
         tensors,

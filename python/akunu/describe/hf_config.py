@@ -35,6 +35,7 @@ from akunu.describe.prediction import (
     PREDICTION,
     PredictionLayer,
     moved_names,
+    noticed,
     prediction_layer,
     with_names,
 )
@@ -84,7 +85,7 @@ def resolve_hf(
     *,
     context: int | None = None,
     ignored: Sequence[str] = (),
-    drafts: bool = False,
+    drafts: bool | None = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -130,7 +131,7 @@ def resolve_hf(
         left_out |= {f"*layers.{n}.*": PREDICTION}
     symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
     layer, moved = _prediction(arch, kinds, found) if drafts else (None, {})
-    warn_of_left_out(found, layer.left_out(left_out) if layer else left_out, model_type)
+    warn_of_left_out(found, noticed(left_out, layer, drafts), model_type)
     ignored, layers, named = (*left_out, *ignored), kinds, found
     if layer is not None:
         layers, symbols = [*kinds, *layer.kinds], [*symbols, symbols[layer.like]]

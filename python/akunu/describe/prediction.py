@@ -11,7 +11,7 @@ from akunu.describe.blocks import Block, DraftHead, Mixer
 from akunu.describe.tensor_map import TensorRef
 from akunu.describe.tensor_rules import Architecture, LayerKind, MixerKind, Prediction, TensorRule
 
-__all__ = ["PREDICTION", "PredictionLayer", "moved_names", "prediction_layer", "with_names"]
+__all__ = ["PREDICTION", "PredictionLayer", "moved_names", "noticed", "prediction_layer", "with_names"]
 
 PREDICTION: Final = "multi-token prediction"
 """What its tensors are for, where they are left out."""
@@ -51,10 +51,6 @@ class PredictionLayer:
         blocks = [Block(self.prefix, self.number, makers[mixer](self.like)) for mixer in self.kind.mixers]
         return DraftHead(self.prefix, tuple(blocks), self.normed_state)
 
-    def left_out(self, patterns: Mapping[str, str]) -> dict[str, str]:
-        """Of the tensors that are left out, those that it has no use for."""
-        return {pattern: what for pattern, what in patterns.items() if what != PREDICTION}
-
 
 def prediction_layer(
     arch: Architecture, kinds: Sequence[LayerKind], has: Callable[[TensorRule, int], bool]
@@ -70,6 +66,14 @@ def prediction_layer(
     tensors = (*kinds[like].tensors, *arch.prediction.tensors)
     kind = dataclasses.replace(kinds[like], tensors=tensors)
     return PredictionLayer(len(kinds), like, kind, arch.prediction.normed_state)
+
+
+def noticed(
+    left_out: Mapping[str, str], layer: PredictionLayer | None, drafts: bool | None
+) -> dict[str, str]:
+    """Of the patterns of what is left out, those that are warned of; what `drafts` is see `resolve`."""
+    wanted = layer is not None or drafts is False
+    return {pattern: what for pattern, what in left_out.items() if not (wanted and what == PREDICTION)}
 
 
 def moved_names(prediction: Prediction, names: Sequence[str], prefix: str, number: int) -> dict[str, str]:

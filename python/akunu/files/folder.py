@@ -208,7 +208,7 @@ class ModelFolder:
             **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
 
-    def spec(self, context: int | None = None, *, drafts: bool = False) -> ModelSpec:
+    def spec(self, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
         """The model's numbers and the place of its tensors: see `akunu.describe.hf_config.resolve_hf`."""
         from akunu.describe.hf_config import resolve_hf
 

@@ -61,10 +61,10 @@ class ModelFiles(Protocol):
             The files have no such keys.
         """
 
-    def spec(self, context: int | None = None, *, drafts: bool = False) -> ModelSpec:
+    def spec(self, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
         """The model's numbers and the place of its tensors, for an engine of so many positions.
 
-        `drafts`: with the head that drafts, if it has one.
+        `drafts`: with the head that drafts, if it has one; None: without it, which is warned of.
         """
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
@@ -130,7 +130,7 @@ class GgufModel:
         """Its tensors."""
         return self.files.tensors
 
-    def spec(self, context: int | None = None, *, drafts: bool = False) -> ModelSpec:
+    def spec(self, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
             spec = gguf_spec(_Source(self.metadata, self.files), context, drafts=drafts)
@@ -158,7 +158,7 @@ class GgufModel:
             return Tokenizer.from_metadata(metadata)
 
 
-def gguf_spec(gguf: GgufSource, context: int | None = None, *, drafts: bool = False) -> ModelSpec:
+def gguf_spec(gguf: GgufSource, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
     """The model of a GGUF file: see `akunu.describe.config.resolve`."""
     if gguf_makes_vectors(gguf.metadata) or any(
         tensor.name == "cls.output.weight" for tensor in gguf.tensors
