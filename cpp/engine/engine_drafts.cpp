@@ -20,6 +20,7 @@ void Engine::allocate_drafts() {
     rows.max_rows = draws.max_rows = rows.max_logits = draws.max_logits = parallel();
     rows.rows = shared(sizeof(Row));
     rows.logit_rows = shared(sizeof(u32));
+    if (config_.has_axes()) rows.positions = shared(kPositionAxes * sizeof(u32));
     draws.rows = shared(sizeof(Row));
     draws.logit_rows = shared(sizeof(u32));
     draws.slots = shared(sizeof(SlotState));
@@ -53,6 +54,7 @@ void Engine::place_drafts(std::span<const Wish> wishes, std::uint32_t n) {
         const Sequence& s = sequences_[wishes[i].slot];
         drafting_->rows.rows.host<Row>()[i] = {wishes[i].slot, s.length - 1 + n};
         drafting_->draws.rows.host<Row>()[i] = {wishes[i].slot, s.length + n};
+        place_axes(drafting_->rows, static_cast<std::uint32_t>(i), s, s.length - 1 + n);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "plan/audio_stem.h"
 #include "plan/block.h"
 #include "plan/drafter.h"
+#include "plan/image_stem.h"
 #include "plan/pooling.h"
 
 namespace akunu {
@@ -69,6 +70,8 @@ class Model {
     Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
     // The commands that draw tokens by logits, and accept them.
     void draw(Emitter& e, const TailKey& key) const;
+    // A part of the rows that an encoder made: the embedding, or what is added to the stream.
+    void insert_rows(Emitter& e, std::uint32_t part) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;
@@ -77,8 +80,10 @@ class Model {
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
     std::unique_ptr<Drafter> drafter_;
+    std::unique_ptr<ImageStem> patches_;    // of encoders of images
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
+    std::vector<DeviceBuffer> axes_;  // of those sets that have some
 };
 
 }  // namespace akunu

@@ -166,6 +166,9 @@ class ModelConfig:
         What a model that makes vectors of texts has besides; None for one that samples tokens.
     drafter
         A head that drafts, where the model has one and it was asked for.
+    encoded_parts
+        Vectors of a row that an encoder of images may put in the place of a token: its embedding, and what is
+        added behind the first layers; 0: there is no such encoder.
     """
 
     arch: str
@@ -186,6 +189,7 @@ class ModelConfig:
     kinds: int = 0
     encoder: EncoderConfig | None = None
     drafter: DraftHead | None = None
+    encoded_parts: int = 0
 
     def numbers(self) -> dict[str, object]:
         """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""

@@ -86,6 +86,7 @@ def resolve_hf(
     context: int | None = None,
     ignored: Sequence[str] = (),
     drafts: bool | None = False,
+    sees: bool = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -97,6 +98,8 @@ def resolve_hf(
         Those of the SafeTensors files.
     context, ignored, drafts
         As in `akunu.describe.config.resolve`.
+    sees
+        Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
 
     Returns
     -------
@@ -131,7 +134,9 @@ def resolve_hf(
         left_out |= {f"*layers.{n}.*": PREDICTION}
     symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
     layer, moved = _prediction(arch, kinds, found) if drafts else (None, {})
-    warn_of_left_out(found, noticed(left_out, layer, drafts), model_type)
+    missed = noticed(left_out, layer, drafts)
+    missed = {pattern: what for pattern, what in missed.items() if not (sees and what == "images")}
+    warn_of_left_out(found, missed, model_type)
     ignored, layers, named = (*left_out, *ignored), kinds, found
     if layer is not None:
         layers, symbols = [*kinds, *layer.kinds], [*symbols, symbols[layer.like]]

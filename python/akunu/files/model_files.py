@@ -61,10 +61,13 @@ class ModelFiles(Protocol):
             The files have no such keys.
         """
 
-    def spec(self, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
+    def spec(
+        self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
+    ) -> ModelSpec:
         """The model's numbers and the place of its tensors, for an engine of so many positions.
 
-        `drafts`: with the head that drafts, if it has one; None: without it, which is warned of.
+        Where it `sees`, its tower is loaded beside it, and nothing is said of the tower's tensors. `drafts`:
+        with the head that drafts, if it has one; None: without it, which is warned of.
         """
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
@@ -130,11 +133,13 @@ class GgufModel:
         """Its tensors."""
         return self.files.tensors
 
-    def spec(self, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
+    def spec(
+        self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
+    ) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
             spec = gguf_spec(_Source(self.metadata, self.files), context, drafts=drafts)
-        if not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
+        if not sees and not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
             self._noticed = True
             warnings.warn(
                 f"{self._path.name} has a tower for pictures or sounds, which is left out: it reads text",
