@@ -413,7 +413,7 @@ def test_a_head_of_a_file_of_its_own_drafts(
     with load(plain, draft=head) as model:
         assert ids_of(model) == expected
         found = model.stats().written_tokens
-    with load(folder / "loaded.gguf") as model:
+    with load(qwen35.write_gguf(ROW, folder / "joined.gguf", drafts="in")) as model:
         ids_of(model)
         assert found == model.stats().written_tokens > 20
 
