@@ -137,7 +137,8 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
-// A head that drafts, see plan/drafter.h: blocks that go on from the model's last states, and have a cache of their own.
+// A head that drafts, see plan/drafter.h: blocks that go on from the model's last states, and have a cache of their
+// own.
 struct DrafterConfig {
     std::string prefix;  // of the names of its tensors that are no block's
     std::vector<BlockConfig> blocks;

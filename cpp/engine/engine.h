@@ -202,8 +202,8 @@ class Engine : public LoadedModel {
 
     // Whether the model has a head that drafts.
     bool drafts() const { return config_.drafter.has_value(); }
-    // Drafts of that head for texts whose last token was drawn by the last step: as many as are wanted, or fewer where a
-    // text ends, was in no such step, or was not reserved for them.
+    // Drafts of that head for texts whose last token was drawn by the last step: as many as are wanted, or fewer where
+    // a text ends, was in no such step, or was not reserved for them.
     std::vector<std::vector<std::uint32_t>> draft(std::span<const Wish> wishes, const Poll& poll);
 
     // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
@@ -379,8 +379,8 @@ class Engine : public LoadedModel {
 
     class FreshPage;
 
-    // What the rows of drafts are, as programs see it: the step's buffers but for these. A text's row is at the position
-    // before its last token, whose state it goes on from, and draws as a row of that token would.
+    // What the rows of drafts are, as programs see it: the step's buffers but for these. A text's row is at the
+    // position before its last token, whose state it goes on from, and draws as a row of that token would.
     struct Drafting {
         StepBuffers rows, draws;
         std::map<std::pair<Phase, bool>, std::unique_ptr<Program>> bodies;

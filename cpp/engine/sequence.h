@@ -39,8 +39,8 @@ struct Sequence {
     // Of the step that runs: the rows of logits that are the text's.
     std::uint32_t first_logits = 0, n_logits = 0;
 
-    // Of the last replay: the row whose position is the last one in the cache, where its token was drawn from; drafts go
-    // on from its state.
+    // Of the last replay: the row whose position is the last one in the cache, where its token was drawn from; drafts
+    // go on from its state.
     std::uint32_t last_row = kNoRow;
 
     bool pending() const { return known > length && known > prompt; }

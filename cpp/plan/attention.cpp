@@ -143,7 +143,8 @@ class AttentionBlock final : public Block {
         e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
     }
 
-    // Norms over the whole rows of q, unless it has no heads, and of k; those over each head are done where it is rotated.
+    // Norms over the whole rows of q, unless it has no heads, and of k; those over each head are done where it is
+    // rotated.
     void norm_rows(Emitter& e, std::uint32_t n_heads) const {
         if (!qk_norm_ || !attention_.norms_whole_rows) return;
         const Projections p = projections(e);

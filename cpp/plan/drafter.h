@@ -1,5 +1,5 @@
-// Drafter: a head of the model's own that drafts (multi-token prediction, DeepSeek-V3 and Qwen 3.5). Its row at position p
-// pairs the model's last state there with the token that follows:
+// Drafter: a head of the model's own that drafts (multi-token prediction, DeepSeek-V3 and Qwen 3.5). Its row at
+// position p pairs the model's last state there with the token that follows:
 //   x = E·norm(embedding(token at p + 1)) + S·norm(state at p)
 // goes through blocks with a cache of their own, and the model's output matrix makes of it what may follow that token.
 // What its blocks made of the row is the state for one draft more.

@@ -110,11 +110,12 @@ Emitter Model::emitter(const PlanContext& context, const std::string& name, Phas
 }
 
 DispatchTable Model::body(const PlanContext& context, Phase phase) const {
-    Emitter e = emitter(context, phase == Phase::kDecode    ? "decode"
-                                 : phase == Phase::kBatch   ? "batch"
-                                 : phase == Phase::kAligned ? "aligned"
-                                 : phase == Phase::kEncoded ? "encoded"
-                                                            : "prefill",
+    Emitter e = emitter(context,
+                        phase == Phase::kDecode    ? "decode"
+                        : phase == Phase::kBatch   ? "batch"
+                        : phase == Phase::kAligned ? "aligned"
+                        : phase == Phase::kEncoded ? "encoded"
+                                                   : "prefill",
                         phase);
     embed(e);
     if (phase == Phase::kEncoded) insert_rows(e, 0);
