@@ -71,6 +71,13 @@ def writing_options(function: F) -> F:
             "head, if the model has one]",
         ),
         click.option(
+            "--mmproj",
+            type=FULL,
+            metavar="FILE",
+            help='The tower of a GGUF model that reads images, or "none". [default: the mmproj file beside '
+            "the model]",
+        ),
+        click.option(
             "--cache-dir",
             type=PathName(file_okay=False),
             metavar="FOLDER",
@@ -93,6 +100,9 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
     found = {} if draft is None else {"draft": False if draft == "none" else draft}
+    mmproj = values.pop("mmproj", None)
+    if mmproj is not None:
+        found["mmproj"] = False if mmproj == "none" else mmproj
     if folder is None:
         refuse_unused(["cache_size"], "--cache-dir")
         return found
