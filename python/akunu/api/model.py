@@ -37,10 +37,11 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.head_writer import HeadWriter, share_of_head
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
 
@@ -92,8 +93,10 @@ class Model(Chatting, Measuring):
         self._sight = None
         if tower is not None:
             self._sight = Sight(tower, self.tokenizer, engine.context)
-        writer = None
-        if draft is not None:
+        writer: DraftWriter | None = None
+        if config.drafter is not None:
+            writer = HeadWriter(engine, share_of_head(config))
+        elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
             writer = Writer(draft, config.vocab_size, smaller / larger)
