@@ -13,8 +13,8 @@ import click
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
+from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
-from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.history import History, history_options
 from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
 from akunu.cli.presets import preset_option
@@ -57,7 +57,7 @@ _COMMON = (
 @model_options
 @template_options
 @generation_options
-@form_options
+@constraint_options
 @history_options
 @preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
@@ -93,7 +93,7 @@ def command(
       akunu run -m model.gguf "Who wrote this letter, and when?" letter.txt --schema letter.json
     """
     message = _message(question, files)
-    arguments = generation_arguments(values) | form_arguments(values)
+    arguments = generation_arguments(values) | constraint_arguments(values)
     log = History(continued=continued, wanted=history)
     if log.model is not None and not given(["model"]):
         values["model"] = log.model
