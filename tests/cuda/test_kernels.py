@@ -38,7 +38,9 @@ ATTENTION = ("rope_kv", "attention")
 SOUNDS = ("cross_attention", "attention_weights")
 EXPERTS = ("experts_gate_up", "experts_down")
 LATENT = ("latent_attention", "head_matmul")
-ROWS = sorted({*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, *LATENT, "sample"})  # a new op is one of these
+ROWS = sorted(
+    {*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, *LATENT, "sample"}
+)  # a new op is one of these
 
 
 def check(run: Run, wanted: str, least: int, **environment: str) -> None:

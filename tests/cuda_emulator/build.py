@@ -27,7 +27,11 @@ READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text
 
 def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
     """All ops, cache types, groups and sizes of heads, and some readers."""
-    groups, kinds, numbers = [0, 1, 2, 4, 8, 16], [8, 16, 32, 64, 128], [READERS.index(name) for name in readers]
+    groups, kinds, numbers = (
+        [0, 1, 2, 4, 8, 16],
+        [8, 16, 32, 64, 128],
+        [READERS.index(name) for name in readers],
+    )
     lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
