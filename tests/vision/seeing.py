@@ -269,8 +269,8 @@ def text_metadata(model: Seeing) -> dict[str, object]:
     }
 
 
-def write_mmproj(model: Seeing, path: Path) -> Path:
-    """Write the tower alone, as llama.cpp's converter does."""
+def write_mmproj(model: Seeing, path: Path, name_of: Callable[[str], str] = str) -> Path:
+    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names."""
     writer = gguf.GGUFWriter(str(path), "clip")
     writer.add_string("clip.projector_type", model.projector)
     writer.add_string("general.name", model.name)
@@ -282,7 +282,7 @@ def write_mmproj(model: Seeing, path: Path) -> Path:
         else:
             writer.add_uint32(key, value)
     for name, array in _clip_tensors(model).items():
-        writer.add_tensor(name, np.ascontiguousarray(array))
+        writer.add_tensor(name_of(name), np.ascontiguousarray(array))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -309,7 +309,8 @@ def _clip_keys(model: Seeing) -> dict[str, Any]:
         "image_mean": [0.5, 0.5, 0.5],
         "image_std": [0.25, 0.5, 0.5],
     }
-    found["projector.scale_factor" if "scale_factor" in model.model else "spatial_merge_size"] = model.merge
+    scaled = model.name in ("gemma3", "idefics3")
+    found["projector.scale_factor" if scaled else "spatial_merge_size"] = model.merge
     if deep is not None:
         found["is_deepstack_layers"] = [n in deep for n in range(vision["depth"])]
     keys = {f"clip.vision.{key}": value for key, value in found.items()}
@@ -372,6 +373,8 @@ def _clip_tensors(model: Seeing) -> dict[str, Array]:
             continue
         own = next((own.removeprefix(tower) for tower in _TOWERS if own.startswith(tower)), own)
         own = own.removeprefix("encoder.").removeprefix("transformer.")
+        if own.startswith("head."):  # of SigLIP's own task
+            continue
         if own == "multi_modal_projector.mm_input_projection_weight":
             found["mm.input_projection.weight"] = array
         elif own == "patch_embed.proj.weight":

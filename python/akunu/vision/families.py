@@ -428,7 +428,7 @@ _QWEN3_VL: Final = Family(
     spread="corners",
     turns="interleaved",
 )
-_SIGLIP: Final = "vision_tower.vision_model."
+_SIGLIP: Final = "vision_tower."
 _SIGLIP_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
@@ -545,11 +545,15 @@ def _grid(numbers: Numbers) -> int:
 
 
 def _gemma3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
-    model = Numbers(config, {"mm_tokens_per_image": 256}, "config.json")
-    side, grid = int(model.integer("mm_tokens_per_image") ** 0.5), _grid(numbers)
-    if side == 0 or grid % side:
-        raise ModelFileError(f"mm_tokens_per_image: {side} rows and columns are no part of {grid} patches")
-    return _clip_sizes(numbers, merge=grid // side, out=numbers.integer("out"), grid=grid)
+    grid = _grid(numbers)
+    if numbers.raw("scale_factor") is not None:
+        merge = numbers.integer("scale_factor", 64)
+    else:
+        tokens = Numbers(config, {"mm_tokens_per_image": 256}, "config.json").integer("mm_tokens_per_image")
+        merge = grid // max(1, int(tokens**0.5))
+    if merge == 0 or grid % merge:
+        raise ModelFileError(f"{grid} rows and columns of patches cannot be merged by {merge}")
+    return _clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=grid)
 
 
 def _idefics3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
@@ -582,7 +586,7 @@ _ROWS: Final = (
         ("gemma3",),
         ("gemma3",),
         ("gemma3",),
-        "vision_tower.vision_model.post_layernorm.weight",
+        "vision_tower.post_layernorm.weight",
         (
             *_siglip_rules(_SIGLIP),
             TensorRule(
@@ -600,7 +604,7 @@ _ROWS: Final = (
         ),
         _gemma3_sizes,
         defaults=_SIGLIP_DEFAULTS,
-        gguf_keys=_CLIP_KEYS,
+        gguf_keys={**_CLIP_KEYS, "scale_factor": "projector.scale_factor"},
         spread="parts",
         mean=True,
         hf_norms_less_one=("merger.merged_norm",),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TowerFiles", "TowerSpec", "find_tower", "with_images"]
 
+_NESTED: Final = "vision_tower.vision_model."
 _PREFIXES: Final = ("model.visual.", "visual.", "model.", "", "vision_tower.")
 
 
@@ -124,8 +125,14 @@ def _from_folder(
     family: Family, config: Mapping[str, Any], files: TensorFiles, path: Path
 ) -> TowerFiles | None:
     tensors = by_name(files.tensors)
+    # Transformers had a module more there before its fifth version, and published files have it.
+    nested = any(_NESTED in name for name in tensors)
+
+    def named(rule: str) -> str:
+        return rule.replace("vision_tower.", _NESTED, 1) if nested else rule
+
     # A checkpoint may say that it sees, and have no tower.
-    prefix = next((prefix for prefix in _PREFIXES if prefix + family.probe in tensors), None)
+    prefix = next((prefix for prefix in _PREFIXES if prefix + named(family.probe) in tensors), None)
     if prefix is None:
         return None
     processor = read_optional(path / "preprocessor_config.json")
@@ -136,7 +143,7 @@ def _from_folder(
     sections = _sections(text if isinstance(text, Mapping) else config)
     given = {"out": text.get("hidden_size") if isinstance(text, Mapping) else None, **config["vision_config"]}
     sizes = family.sizes(Numbers(given, family.defaults, "vision_config"), config)
-    rules = [replace(rule, source=prefix + rule.hf) for rule in family.rules if rule.hf]
+    rules = [replace(rule, source=prefix + named(rule.hf)) for rule in family.rules if rule.hf]
     spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections), gguf=False)
     return TowerFiles(spec, files, path.name)
 
