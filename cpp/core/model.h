@@ -138,6 +138,14 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
+// A head that drafts, see plan/drafter.h: blocks that go on from the model's last states, and have a cache of their
+// own.
+struct DrafterConfig {
+    std::string prefix;  // of the names of its tensors that are no block's
+    std::vector<BlockConfig> blocks;
+    bool normed_state = true;  // what it goes on from when it drafts once more is behind its last norm
+};
+
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand
 // in a decoder's text.
 struct ImageConfig {
@@ -166,6 +174,7 @@ struct ModelConfig {
     std::uint32_t encoded_parts = 0;
     // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.
     std::uint32_t whole_image_rows = 0;
+    std::optional<DrafterConfig> drafter;  // of models that sample tokens
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.
     std::uint32_t sound_positions() const {

@@ -55,7 +55,7 @@ class Generation:
     visible
         Ids of control tokens that are to be seen in the text.
     constraint
-        Of the form that the text is to have.
+        The constraint of the output; None: there is none.
     inputs
         Makes what the prompt has besides tokens, when the text begins.
     """

@@ -10,7 +10,7 @@ from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
     from akunu._core import Lookup
-    from akunu.scheduling.writer import Writer
+    from akunu.scheduling.writer import DraftWriter
 
 __all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
 
@@ -29,7 +29,12 @@ NO_DRAFTS: Final = Drafts([])
 
 
 def choose_drafts(
-    writing: SequenceOf[Sequence], rows: int, most: int, context: int, costs: StepCosts, writer: Writer | None
+    writing: SequenceOf[Sequence],
+    rows: int,
+    most: int,
+    context: int,
+    costs: StepCosts,
+    writer: DraftWriter | None,
 ) -> dict[Sequence, Drafts]:
     """Drafts that make the step of these texts faster than one without.
 
@@ -76,7 +81,7 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]
     return [texts[n] for n in near if writing[n].salt == writing[i].salt]
 
 
-def _or_written(sequence: Sequence, found: Proposal, context: int, writer: Writer) -> Proposal:
+def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:
     """What was looked up, or what the smaller model would write if that is likelier."""
     trust = sequence.writer_trust.value
     room = min(sequence.room_for_drafts(context), writer.room(sequence), WRITER_MOST)
