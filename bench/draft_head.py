@@ -18,7 +18,7 @@ from akunu.describe.config import ModelConfig, ModelSpec, resolve
 from akunu.describe.tensor_map import TensorRef
 from akunu.loading.synthetic import SyntheticModel
 from akunu.scheduling import Sequence
-from akunu.scheduling.head_writer import HeadWriter, share_of_head
+from akunu.scheduling.head_writer import HeadWriter
 
 __all__ = ["KnowingHead", "open_with_head"]
 
@@ -61,7 +61,7 @@ class KnowingHead(HeadWriter):
     """A head each of whose drafts holds with the chance `accepted`, when those before it do."""
 
     def __init__(self, engine: _core.Engine, config: ModelConfig, accepted: float) -> None:
-        super().__init__(engine, share_of_head(config))
+        super().__init__(engine, config)
         self._vocab, self._accepted, self._rng = config.vocab_size, accepted, random.Random(1)
         self.text: list[int] = []
 

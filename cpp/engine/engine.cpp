@@ -33,7 +33,7 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     tail({});
     if (drafts()) {
         for (const bool first : {true, false}) draft_body(Phase::kDecode, first);
-        draft_tail({});
+        draft_tail({}, common_tokens() != 0);
     }
     if (!config_.sound_positions())
         prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next

@@ -204,7 +204,9 @@ class Engine : public LoadedModel {
     bool drafts() const { return config_.drafter.has_value(); }
     // Drafts of that head for texts whose last token was drawn by the last step: as many as are wanted, or fewer where
     // a text ends, was in no such step, or was not reserved for them.
-    std::vector<std::vector<std::uint32_t>> draft(std::span<const Wish> wishes, const Poll& poll);
+    // Of the `common` tokens alone: those with ids below common_tokens(), which is 0 where there is no such choice.
+    std::vector<std::vector<std::uint32_t>> draft(std::span<const Wish> wishes, const Poll& poll, bool common = false);
+    std::uint32_t common_tokens() const { return model_->common_tokens(); }
 
     // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
     bool run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll);
@@ -297,7 +299,7 @@ class Engine : public LoadedModel {
     // Of the head that drafts; null where there is none.
     const Program* keeping(Phase phase);
     const Program& draft_body(Phase phase, bool first);
-    const Program& draft_tail(const TailKey& key);
+    const Program& draft_tail(const TailKey& key, bool common);
     void allocate_drafts();
     // So many rows of `drafting_`, the first draft of each being the n-th of its text's.
     void place_drafts(std::span<const Wish> wishes, std::uint32_t n);
@@ -384,7 +386,8 @@ class Engine : public LoadedModel {
     struct Drafting {
         StepBuffers rows, draws;
         std::map<std::pair<Phase, bool>, std::unique_ptr<Program>> bodies;
-        std::map<TailKey, std::unique_ptr<Program>> tails;
+        std::map<std::pair<TailKey, bool>, std::unique_ptr<Program>> tails;
+        StepBuffers common;  // as `draws`, with logits of which those of the other tokens are -infinity
         std::map<Phase, std::unique_ptr<Program>> keeping;  // of the step's own rows
     };
     std::unique_ptr<Drafting> drafting_;

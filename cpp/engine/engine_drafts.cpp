@@ -5,6 +5,7 @@
 // texts that share a page may not; the last position of such a page may then be another text's. That makes a draft less
 // likely to hold, and changes nothing else.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/error.h"
@@ -43,9 +44,18 @@ const Program& Engine::draft_body(Phase phase, bool first) {
     return *p;
 }
 
-const Program& Engine::draft_tail(const TailKey& key) {
-    auto& p = drafting_->tails[key];
-    if (!p) p = device_->compile(model_->draft_tail({*device_, config_, activations_, drafting_->draws}, key));
+const Program& Engine::draft_tail(const TailKey& key, bool common) {
+    auto& p = drafting_->tails[{key, common}];
+    if (p) return *p;
+    StepBuffers& buffers = common ? drafting_->common : drafting_->draws;
+    if (common && !buffers.logits) {
+        buffers = drafting_->draws;
+        const std::uint64_t floats = std::uint64_t{parallel()} * config_.vocab_size;
+        buffers.logits = own(floats * sizeof(float), &MemoryUse::scratch, MemoryKind::kDevice);
+        const std::vector<float> none(floats, -std::numeric_limits<float>::infinity());
+        device_->upload(buffers.logits, std::as_bytes(std::span(none)));
+    }
+    p = device_->compile(model_->draft_tail({*device_, config_, activations_, buffers}, key, common));
     return *p;
 }
 
@@ -58,8 +68,9 @@ void Engine::place_drafts(std::span<const Wish> wishes, std::uint32_t n) {
     }
 }
 
-std::vector<std::vector<std::uint32_t>> Engine::draft(std::span<const Wish> wishes, const Poll& poll) {
+std::vector<std::vector<std::uint32_t>> Engine::draft(std::span<const Wish> wishes, const Poll& poll, bool common) {
     if (!drafts()) throw InvalidArgumentError("this model has no head that drafts");
+    common = common && common_tokens() != 0;
     check_weights();
     std::vector<Wish> wanted;
     for (Wish wish : wishes) {
@@ -95,7 +106,7 @@ std::vector<std::vector<std::uint32_t>> Engine::draft(std::span<const Wish> wish
         for (const Wish& w : texts) keys = std::max(keys, sequences_[w.slot].length + done);
         const std::uint32_t steps = done == 0 ? 1 : texts.back().tokens - done;
         key.one_row = rows == 1;
-        const Program* const segments[] = {&draft_body(phase_for(rows), done == 0), &draft_tail(key)};
+        const Program* const segments[] = {&draft_body(phase_for(rows), done == 0), &draft_tail(key, common)};
         const ReplayArgs args{.rows = rows, .logits = rows, .steps = steps, .keys = keys, .texts = rows};
         if (device_->replay(segments, args, control, stop, {}) != steps) break;
         done += steps;

@@ -16,6 +16,10 @@ Drafter::Drafter(const ModelConfig& config, Loader& loader, const Target& target
     embedding_part_ = loader.columns(own.prefix + "joined", dim, 2 * dim, 0, dim);
     state_part_ = loader.columns(own.prefix + "joined", dim, 2 * dim, dim, dim);
     output_norm_ = loader.optional_norm(own.prefix + "output_norm", dim);
+    if (config.vocab_size >= 2 * kCommonTokens) {
+        const char* output = loader.has("output") ? "output" : "token_embedding";
+        common_ = loader.first_rows(output, config.vocab_size, dim, kCommonTokens);
+    }
     for (const BlockConfig& block : own.blocks) {
         const BlockPlace place{config, config.blocks.size() + blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
@@ -75,12 +79,14 @@ void Drafter::emit(Emitter& e, Phase phase, bool first) const {
     for (const auto& block : blocks_) block->emit(e, phase);
 }
 
-void Drafter::logits(Emitter& e) const {
+void Drafter::logits(Emitter& e, bool common) const {
     e.stream = kStream;
     const Act& input = e.activations.act("input");
     const Norm& norm = output_norm_ ? output_norm_ : target_.output_norm;
-    e.norm("draft_output_norm", -1, e.hidden(), norm, input, e.input_format(target_.output));
-    e.matmul("draft_output", -1, input, target_.output, e.step.logits, {.softcap = config_.final_softcap});
+    const Weight& output = common ? common_ : target_.output;
+    e.norm("draft_output_norm", -1, e.hidden(), norm, input, e.input_format(output));
+    e.matmul("draft_output", -1, input, output, e.step.logits,
+             {.softcap = config_.final_softcap, .y_stride = config_.vocab_size});
 }
 
 }  // namespace akunu

@@ -16,6 +16,11 @@
 
 namespace akunu {
 
+// Of a large vocabulary, the tokens that a head may draft alone: byte-pair merges come by how frequent they are, so the
+// first ids are those of most tokens of most texts, and an output matrix of all of them would take longer than the
+// head.
+constexpr std::uint32_t kCommonTokens = 32768;
+
 class Drafter {
   public:
     // What it shares with the model, which outlives it.
@@ -31,8 +36,10 @@ class Drafter {
     void keep(Emitter& e) const;
     // `first`: the state of row i is that of row `logit_rows[i]` of the model's step; else that of its own row i.
     void emit(Emitter& e, Phase phase, bool first) const;
-    // Of all rows.
-    void logits(Emitter& e) const;
+    // How many ids the common tokens have; 0 where the vocabulary is not much larger.
+    std::uint32_t common_tokens() const { return static_cast<std::uint32_t>(common_.rows); }
+    // Of all rows; of the `common` tokens alone: what `logits` has of the others stays as it is.
+    void logits(Emitter& e, bool common) const;
 
   private:
     // The residual stream becomes x; the states are in "draft_state".
@@ -42,6 +49,7 @@ class Drafter {
     const Target target_;
     Norm embedding_norm_, state_norm_, output_norm_;
     Weight embedding_part_, state_part_;  // E and S
+    Weight common_;                       // the output matrix' first rows
     std::vector<std::unique_ptr<Block>> blocks_;
 };
 

@@ -99,6 +99,18 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
+Weight Loader::first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n) {
+    HostTensor t = tensor(name, rows, cols);
+    const auto part = [&](std::span<const std::byte> plane) { return plane.first(plane.size() / rows * n); };
+    t.rows = n;
+    t.bytes = part(t.bytes);
+    t.scales = part(t.scales);
+    t.biases = part(t.biases);
+    const Weight w = prepared(t);
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
 Weight Loader::columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
                        std::uint64_t n) {
     const HostTensor t = tensor(name, rows, cols);

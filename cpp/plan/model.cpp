@@ -250,9 +250,9 @@ DispatchTable Model::draft(const PlanContext& context, Phase phase, bool first) 
     return e.take();
 }
 
-DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key) const {
+DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key, bool common) const {
     Emitter e(context, "draft_tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
-    drafter_->logits(e);
+    drafter_->logits(e, common);
     draw(e, key);
     return e.take();
 }

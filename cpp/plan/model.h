@@ -52,7 +52,8 @@ class Model {
     // A row for each text, from the model's state before the token that was drawn last (`first`), or from its own; and
     // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
-    DispatchTable draft_tail(const PlanContext& context, const TailKey& key) const;
+    DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
+    std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
     // Of encoders: a vector of each text, of up to `texts`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -338,7 +339,7 @@ class HeadMixes(Mixes):
     """Mixes whose drafts are those of the model's own head, besides those by lookup."""
 
     def writer(self, engine: _core.Engine) -> HeadWriter:
-        return HeadWriter(engine, 0.1)
+        return HeadWriter(engine, self._resolve(self._file, context=CONTEXT).config)
 
 
 def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,6 +347,45 @@ def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatc
     mixes = HeadMixes(path, folder / "pages", functools.partial(resolve, drafts=True))
     counts = [mixes.run(seed, monkeypatch) for seed in range(6)]
     assert sum(stats.written_tokens for stats in counts) > 50
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "top_k": 40, "repeat_penalty": 1.2}])
+def test_drafts_of_common_tokens_are_those_of_all_where_these_are_common(
+    settings: dict[str, Any], folder: Path
+) -> None:
+    row = dataclasses.replace(ROW, vocab_size=1 << 16, num_hidden_layers=4)
+    path = folder / "large.gguf"
+    engine = open_gguf(path if path.exists() else qwen35.write_gguf(row, path, drafts="in"))
+    common = engine.common_tokens
+    assert common == 1 << 15
+    slot, ids = engine.open(), np.random.default_rng(1).integers(3, row.vocab_size, 40).astype(np.uint32)
+    bias = [(row.vocab_size - 1, 1.0), (5, 0.5)]
+    at = engine.begin(ids, slot=slot, seed=3, logit_bias=bias if settings else None, **settings)
+    while at < 39:
+        assert engine.reserve(slot, 39 - at)
+        (chunk,), _ = engine.step([(slot, 39 - at, False, 0, [])])
+        at = chunk.length
+    both = []
+    for _ in range(30):
+        step(engine, slot, [], 2)
+        assert engine.reserve(slot, 1, 1, 2)
+        ((one, *_),), _ = engine.draft([(slot, 2)])
+        ((other, *_),), _ = engine.draft([(slot, 2)], common=True)
+        both.append((one, other))
+    assert all(other < common for _, other in both)
+    assert 3 < sum(one < common for one, _ in both) < 27
+    assert settings or all(one == other for one, other in both if one < common)
+
+
+def test_a_head_drafts_of_common_tokens_where_a_text_has_few_others() -> None:
+    config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8)
+    head = HeadWriter(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
+
+    def seconds(*tokens: int) -> float:
+        head.choose([SimpleNamespace(tokens=list(tokens))], 1.0)  # type: ignore[list-item]
+        return head.seconds(1, 1.0)
+
+    assert seconds() == seconds(5, 7, 9, 1000) < seconds(1 << 16, 1 << 15) / 2
 
 
 def test_there_are_no_drafts_where_the_state_is_gone(opened: Open) -> None:

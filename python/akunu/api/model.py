@@ -37,7 +37,7 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
-from akunu.scheduling.head_writer import HeadWriter, share_of_head
+from akunu.scheduling.head_writer import HeadWriter
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
@@ -95,7 +95,7 @@ class Model(Chatting, Measuring):
             self._sight = Sight(tower, self.tokenizer, engine.context)
         writer: DraftWriter | None = None
         if config.drafter is not None:
-            writer = HeadWriter(engine, share_of_head(config))
+            writer = HeadWriter(engine, config)
         elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)

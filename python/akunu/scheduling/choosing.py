@@ -60,6 +60,7 @@ def choose_drafts(
         found = [s.propose(_neighbours(i, guessing, texts), context) for i, s in enumerate(guessing)]
         speed, lengths = costs.worth(rows, found, most)
         if writer is not None and costs.known:
+            writer.choose(guessing, costs.of(1))
             seconds = writer.seconds(len(guessing), costs.of(1))
             mixed = [_or_written(s, p, context, writer) for s, p in zip(guessing, found, strict=True)]
             faster, others = costs.worth(rows, mixed, most, seconds)

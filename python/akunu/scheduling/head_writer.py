@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence as AnySequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from akunu.scheduling.drafts import KNOTS, WRITER_MOST, StepCosts
 
@@ -19,34 +19,58 @@ if TYPE_CHECKING:
 
 __all__ = ["HeadWriter", "share_of_head"]
 
+LATEST: Final = 64
+"""Tokens of a text that tell which it has."""
+HELD: Final = 0.7
+"""How likely a draft holds, where that decides between drafts of all tokens and of common ones."""
 
-def share_of_head(config: ModelConfig) -> float:
-    """About how much of a step's time a draft takes: a layer, and the output matrix."""
+
+def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
+    """About how much of a step's time a draft takes: a layer, and so many rows of the output matrix."""
     layer, output = 12 * config.dim**2, config.vocab_size * config.dim
-    return (layer + output) / (config.n_layers * layer + output)
+    own = layer + (config.vocab_size if rows is None else rows) * config.dim
+    return own / (config.n_layers * layer + output)
 
 
 class HeadWriter:
     """Drafts of a head.
 
+    Where the vocabulary is large, most of its time goes into the output matrix. It may draft of the common
+    tokens alone, the first ids, and does where the texts have few others.
+
     Parameters
     ----------
     engine
         The model's own.
-    share
-        Of its time for a step, that a draft is expected to take until it was measured.
+    config
+        The model's.
     """
 
-    def __init__(self, engine: Engine, share: float) -> None:
+    def __init__(self, engine: Engine, config: ModelConfig) -> None:
         self._engine = engine
-        self._share = share
-        self._costs = StepCosts()
+        self._tokens = engine.common_tokens
+        self._shares = {False: share_of_head(config), True: share_of_head(config, self._tokens)}
+        self._costs = {False: StepCosts(), True: StepCosts()}
+        self._common = self._tokens > 0
         self.interrupt: BaseException | None = None
         """What the handler of a signal raised in the latest `write`."""
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
-        return self._costs.of(min(texts, KNOTS[-1])) if self._costs.known else self._share * step
+        return self._seconds(texts, step, common=self._common)
+
+    def _seconds(self, texts: int, step: float, *, common: bool) -> float:
+        costs = self._costs[common]
+        return costs.of(min(texts, KNOTS[-1])) if costs.known else self._shares[common] * step
+
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """Decide of which tokens the next drafts are, by what these texts have said."""
+        if not self._tokens:
+            return
+        said = [token for text in texts for token in text.tokens[-LATEST:]]
+        share = sum(token < self._tokens for token in said) / len(said) if said else 1.0
+        common, whole = (self._seconds(len(texts), step, common=which) for which in (True, False))
+        self._common = (1 + HELD * share) * (step + whole) > (1 + HELD) * (step + common)
 
     def room(self, sequence: Sequence) -> int:
         """Tokens that it can write for a text, at most."""
@@ -72,11 +96,11 @@ class HeadWriter:
         """
         began = time.perf_counter()
         slots = [(sequence.slot, n) for sequence, n in wanted if sequence.slot is not None]
-        drafts, self.interrupt = self._engine.draft(slots)
+        drafts, self.interrupt = self._engine.draft(slots, self._common)
         if self.interrupt is not None:
             raise self.interrupt
         if longest := max(map(len, drafts), default=0):
-            self._costs.measured(len(slots), (time.perf_counter() - began) / longest)
+            self._costs[self._common].measured(len(slots), (time.perf_counter() - began) / longest)
         return drafts
 
     def leave(self, sequence: Sequence) -> None:

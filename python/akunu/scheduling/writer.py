@@ -34,6 +34,9 @@ class DraftWriter(Protocol):
     def interrupt(self) -> BaseException | None:
         """What the handler of a signal raised in the latest `write`."""
 
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """Decide how it writes for these texts next; `step` is as for `seconds`."""
+
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
 
@@ -96,6 +99,9 @@ class Writer:
         self._refused: set[Sequence] = set()
         self.interrupt: BaseException | None = None
         """What the handler of a signal raised in the latest `write`."""
+
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """There is one way to write."""
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""
