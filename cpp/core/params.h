@@ -210,6 +210,7 @@ struct AttentionParams {
     u32 formats;
     u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
     u32 fixed_keys;     // n > 0: every row sees the first n keys of its slot, wherever it is
+    u32 row_ends;       // 1: row r also sees the keys before ends[r], which are those of this step; ends never fall
     // n > 0: a value is the first n elements of its key, and pages have one row for each position, for all heads.
     u32 latent;
 };

@@ -106,6 +106,7 @@ class CrossAttentionBlock final : public Block {
              .formats = e.input_format(output_),
              .bidirectional = 0,
              .fixed_keys = positions(),
+             .row_ends = 0,
              .latent = 0});
     }
 

@@ -147,6 +147,7 @@ class LatentAttentionBlock final : public Block {
                      .formats = kActF32,
                      .bidirectional = 0,
                      .fixed_keys = 0,
+                     .row_ends = 0,
                      .latent = c_.latent});
     }
 

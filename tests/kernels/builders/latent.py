@@ -134,6 +134,7 @@ def latent_attention(
         formats=format_bits(formats),
         bidirectional=0,
         fixed_keys=0,
+        row_ends=0,
         latent=latent,
         **cache.params(),
     )
