@@ -32,8 +32,10 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     }
     tail({});
     if (drafts()) {
-        for (const bool first : {true, false}) draft_body(Phase::kDecode, first);
-        draft_tail({}, common_tokens() != 0);
+        for (const Phase phase : {Phase::kDecode, Phase::kBatch}) {
+            for (const bool first : {true, false}) draft_body(phase, first);
+            draft_tail({.one_row = phase == Phase::kDecode}, common_tokens() != 0);
+        }
     }
     if (!config_.sound_positions())
         prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next

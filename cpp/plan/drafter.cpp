@@ -55,38 +55,38 @@ void Drafter::enter(Emitter& e) const {
     e.matmul("draft_state_part", -1, state, state_part_, x, {.accumulate = true});
 }
 
-void Drafter::keep(Emitter& e) const {
+void Drafter::read_model(Emitter& e, bool gathered) const {
     const Act& state = e.activations.act("draft_state");
-    e.norm("draft_state", -1, e.hidden(), target_.output_norm, {state.f32, {}}, kActF32);
+    e.norm("draft_state", -1, e.hidden(), target_.output_norm, {state.f32, {}}, kActF32, gathered);
     e.norm("draft_state_norm", -1, state.f32, state_norm_, state, e.input_format(state_part_));
+}
+
+void Drafter::keep(Emitter& e) const {
+    read_model(e, false);
     e.stream = kStream;
     enter(e);
     blocks_.front()->emit_keys(e);
 }
 
 void Drafter::emit(Emitter& e, Phase phase, bool first) const {
-    const Act& state = e.activations.act("draft_state");
-    const bool normed = config_.drafter->normed_state && output_norm_;
-    Binding from = state.f32;
-    if (first) {
-        e.norm("draft_state", -1, e.hidden(), target_.output_norm, {state.f32, {}}, kActF32, true);
-    }
+    if (first) read_model(e, true);
     e.stream = kStream;
-    if (!first && normed) e.norm("draft_state", -1, e.hidden(), output_norm_, {state.f32, {}}, kActF32);
-    if (!first && !normed) from = e.hidden();
-    e.norm("draft_state_norm", -1, from, state_norm_, state, e.input_format(state_part_));
     enter(e);
     for (const auto& block : blocks_) block->emit(e, phase);
 }
 
 void Drafter::logits(Emitter& e, bool common) const {
     e.stream = kStream;
-    const Act& input = e.activations.act("input");
+    const Act &input = e.activations.act("input"), &state = e.activations.act("draft_state");
+    const bool normed = config_.drafter->normed_state && output_norm_;
     const Norm& norm = output_norm_ ? output_norm_ : target_.output_norm;
     const Weight& output = common ? common_ : target_.output;
     e.norm("draft_output_norm", -1, e.hidden(), norm, input, e.input_format(output));
     e.matmul("draft_output", -1, input, output, e.step.logits,
              {.softcap = config_.final_softcap, .y_stride = config_.vocab_size});
+    // The state that one draft more goes on from.
+    if (normed) e.norm("draft_state", -1, e.hidden(), output_norm_, {state.f32, {}}, kActF32);
+    e.norm("draft_state_norm", -1, normed ? state.f32 : e.hidden(), state_norm_, state, e.input_format(state_part_));
 }
 
 }  // namespace akunu

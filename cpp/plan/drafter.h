@@ -34,7 +34,8 @@ class Drafter {
     void reserve(const Device& device, Activations& a, std::uint32_t context) const;
 
     void keep(Emitter& e) const;
-    // `first`: the state of row i is that of row `logit_rows[i]` of the model's step; else that of its own row i.
+    // `first`: the state of row i is that of row `logit_rows[i]` of the model's step; else what `logits` left of its
+    // own.
     void emit(Emitter& e, Phase phase, bool first) const;
     // How many ids the common tokens have; 0 where the vocabulary is not much larger.
     std::uint32_t common_tokens() const { return static_cast<std::uint32_t>(common_.rows); }
@@ -42,7 +43,9 @@ class Drafter {
     void logits(Emitter& e, bool common) const;
 
   private:
-    // The residual stream becomes x; the states are in "draft_state".
+    // "draft_state" becomes S's input, of the model's last states: of all rows, or of those with logits.
+    void read_model(Emitter& e, bool gathered) const;
+    // The residual stream becomes x.
     void enter(Emitter& e) const;
 
     const ModelConfig& config_;

@@ -282,6 +282,18 @@ def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, 
         assert drafts == alone.logits([*text[1:], *drafts[:-1]]).argmax(1)[-3:].tolist()
 
 
+@pytest.mark.parametrize("device", ["plan:M4 Max", "plan:H100"])
+@pytest.mark.parametrize("normed_state", [True, False])
+def test_gpus_have_kernels_for_all_that_drafts(device: str, normed_state: bool, folder: Path) -> None:
+    file = _core.GgufFile(str(qwen35.write_gguf(ROW, folder / "planned.gguf", drafts="in")))
+    spec = resolve(file, context=CONTEXT, drafts=True)
+    assert spec.config.drafter is not None
+    drafter = dataclasses.replace(spec.config.drafter, normed_state=normed_state)
+    spec = dataclasses.replace(spec, config=dataclasses.replace(spec.config, drafter=drafter))
+    engine = _core.Engine(file, spec, device=device, context=CONTEXT)
+    assert "draft_state" in [command["label"] for command in engine.plan("decode", 1, 5)]
+
+
 def test_without_being_asked_for_the_head_is_left_out(folder: Path) -> None:
     file = _core.GgufFile(str(qwen35.write_gguf(ROW, folder / "left.gguf", drafts="in")))
     with pytest.warns(RuntimeWarning, match="15 for multi-token prediction"):
