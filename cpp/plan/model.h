@@ -57,10 +57,13 @@ class Model {
 
   private:
     void embed(Emitter& e) const;
+    void layer_inputs(Emitter& e) const;
     void rope_tables(Emitter& e) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;
+    Weight input_table_, input_projection_;  // of layer inputs
+    Vector input_norm_;
     Norm embedding_norm_, output_norm_;
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text

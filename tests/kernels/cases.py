@@ -90,6 +90,10 @@ def _embed() -> Iterator[Case]:
         yield case("embed", dtype=dtype, rows=1, dim=dim, vocab=37, prepared=False)
     yield case("embed", dtype="f16", rows=33, dim=100, vocab=50, prepared=False, scale=8.0)
     yield case("embed", dtype="q8_0", rows=2, dim=32, vocab=1)
+    for dtype, dim in (("q6_k", 512), ("q8_0", 96), ("bf16", 100), ("f32", 33)):
+        yield case(
+            "embed", dtype=dtype, rows=3, dim=dim, vocab=37, prepared=False, scale=8.0, accumulate=True
+        )
 
 
 def _elementwise() -> Iterator[Case]:
@@ -106,6 +110,7 @@ def _elementwise() -> Iterator[Case]:
     yield case("norm", rows=2, dim=2048, formats=BOTH, sigma=1e6)
     for rows, dim in [(1, 100), (3, 64), (17, 2304)]:
         yield case("norm_add", rows=rows, dim=dim)
+        yield case("norm_add", rows=rows, dim=dim, sum_scale=0.0625)
     for rows, dim in [(1, 32), (3, 96), (33, 2048)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("quantize", rows=rows, dim=dim, formats=formats)
@@ -116,6 +121,8 @@ def _elementwise() -> Iterator[Case]:
         for rows, n in [(1, 32), (3, 160), (17, 1024)]:
             yield case("gate_act", rows=rows, n=n, activation=activation, formats=BOTH)
         yield case("gate_act", rows=2, n=173, activation=activation, formats=("f32",))
+        yield case("gate_act", rows=3, n=64, activation=activation, formats=BOTH, up_stride=200)
+        yield case("gate_act", rows=2, n=33, activation=activation, formats=("f32",), up_stride=99)
         # Where exp overflows and underflows.
         yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
 

@@ -24,6 +24,7 @@ from akunu.describe.expert_rules import (
     expert_rules,
     shared_rules,
 )
+from akunu.describe.gemma4 import GEMMA4_ROWS
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
     DELTA_MIXERS,
@@ -320,6 +321,6 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *DENSE_ROWS)}
+    {row.name: row for row in (*_ROWS, *GEMMA4_ROWS, *DENSE_ROWS)}
 )
 """The rows, by name."""

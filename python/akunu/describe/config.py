@@ -26,6 +26,8 @@ from akunu.describe.blocks import (
     ExpertRouter,
     Experts,
     FeedForward,
+    LayerInput,
+    LayerInputs,
     Mixer,
     RopeSet,
     layer_blocks,
@@ -52,7 +54,7 @@ from akunu.describe.expert_rules import stored_rules
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.quantized import take_factors, with_factors
-from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
+from akunu.describe.rotary import DIVISORS, UNROTATED, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
     LayerTensors,
@@ -61,6 +63,7 @@ from akunu.describe.tensor_map import (
     by_name,
     check_shape,
     map_tensors,
+    rows_of,
     warn_of_left_out,
 )
 from akunu.describe.tensor_rules import (
@@ -88,6 +91,7 @@ __all__ = [
     "model_config",
     "resolve",
     "rotated_layers",
+    "rows_of_table",
     "vocabulary_size",
 ]
 
@@ -159,6 +163,8 @@ class ModelConfig:
         Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
+    layer_inputs
+        Embeddings of a token for layers, besides the first one; None: there are none.
     positions, kinds
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
@@ -179,6 +185,7 @@ class ModelConfig:
     logit_scale: float = 1.0
     branch_norm_eps: float | None = None
     layer_norm: bool = False
+    layer_inputs: LayerInputs | None = None
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
@@ -317,13 +324,15 @@ def model_config(
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
+    layer_input_rows: int = 0,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
     `rotary` has a set of frequencies, float64 [rotated elements of a head / 2], and the factor on their cos
     and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
     `decoder` is the row of a model that samples tokens; `rotated` says whose heads are rotated, where not all
-    layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0.
+    layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0. The table of layer
+    inputs has `layer_input_rows`.
     """
     frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
     for values in frequencies:
@@ -339,15 +348,18 @@ def model_config(
             dataclasses.replace(rope, temperature=weight, temperature_length=length) for rope in tuple(sets)
         ]
 
+    def attention_block(layer: int) -> int:
+        return sum(len(kind.mixers) for kind in kinds[:layer]) + kinds[layer].mixers.index("attention")
+
     def attention(n: int) -> Attention:
-        window = layer_window[n]
+        window, owner = layer_window[n], sizes.kv_owner(n)
         rope = int(n_sets > 1 and window > 0) if rotary else None
         if rotated and not rotated[n]:
             rope = None
         return Attention(
             n_heads=sizes.n_heads[n],
             n_kv_heads=sizes.n_kv_heads[n],
-            head_dim=sizes.head_dim,
+            head_dim=sizes.layer_head_dim(n),
             scale=attn_scale,
             window=window,
             rope=rope,
@@ -356,6 +368,8 @@ def model_config(
             bidirectional=bidirectional,
             norms_whole_rows=norms_whole_rows,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
+            norm_values=decoder is not None and decoder.norm_values,
+            kv_owner=None if owner is None else attention_block(owner),
         )
 
     def feed_forward(n: int) -> FeedForward:
@@ -364,13 +378,14 @@ def model_config(
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
         own, how = sizes.experts, gate or Gate()
+        shared = kinds[n].length("shared_gate")
         return Experts(
             own.count,
             own.used,
             own.dim,
             activation,
             router,
-            shared_dim=own.shared_dim if kinds[n].has("shared_gate") else 0,
+            shared_dim=sizes.layer_symbols(n)[shared] if shared else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -380,7 +395,9 @@ def model_config(
         "attention": attention,
         "feed_forward": feed_forward,
         "experts": experts,
+        "layer_input": lambda n: LayerInput(n, activation),
     }
+    inputs = sizes.layer_input_dim
     if delta_net is not None:
         shared = delta_net
         makers["delta_net"] = lambda n: shared
@@ -396,6 +413,7 @@ def model_config(
         residual_scale=_scale(decoder, numbers, "residual_scale"),
         logit_scale=_logit_scale(decoder, numbers),
         layer_norm=decoder is not None and decoder.layer_norm,
+        layer_inputs=LayerInputs(inputs, sizes.n_layers, layer_input_rows) if inputs else None,
         rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
     )
@@ -455,18 +473,20 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
-    scales = arch.scales + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
-    known = (*known, *(suffix for field in scales for suffix in CONFIG_KEYS[field].suffixes))
+    fields = arch.scales + arch.fields + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
+    known = (*known, *(suffix for field in fields for suffix in CONFIG_KEYS[field].suffixes))
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors, factors = take_factors(by_name(gguf.tensors))
 
     sizes = decoder_sizes(meta)
+    sizes = dataclasses.replace(sizes, windowed=meta.windowed_layers()[: sizes.n_layers])
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
-    value_dim = meta.integer("value_dim", default=head_dim)
-    if value_dim != head_dim:
-        raise UnsupportedError(
-            f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
-        )
+    for field, keys in (("value_dim", head_dim), ("local_value_dim", sizes.local_head_dim)):
+        value_dim = meta.integer(field, default=keys)
+        if value_dim != keys:
+            raise UnsupportedError(
+                f"{meta.name(field)}: found {value_dim}, but only the key's {keys} is supported"
+            )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
     check_heads(kinds, sizes, meta)
@@ -476,10 +496,12 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     for n in range(n_layers, meta.n_layers):
         left_out |= {f"blk.{n}.*": left_out.get("blk.*.nextn.*", "")}
     warn_of_left_out(tensors, left_out, arch.name)
+    input_rules = arch.layer_inputs if sizes.layer_input_dim else ()
+    input_rows = rows_of_table(tensors, [rule.source for rule in input_rules])
     refs = map_tensors(
-        arch.tensors,
+        (*arch.tensors, *input_rules),
         tensors,
-        sizes.symbols(vocab_size),
+        sizes.symbols(vocab_size, input_rows),
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
@@ -489,14 +511,17 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         ],
         owner=arch.name,
         known=ROPE_TENSORS,
-        ignored=(*arch.ignored, *left_out, *ignored),
+        ignored=(
+            *arch.ignored,
+            *left_out,
+            *(r.source.replace("{n}", str(n)) for n, kind in enumerate(kinds) for r in kind.unused),
+            *ignored,
+        ),
     )
     refs = with_factors(refs, factors)
 
     window = meta.integer("window")
-    layer_window = tuple(
-        window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
-    )
+    layer_window = tuple(window if local else 0 for local in sizes.windowed)
     wide = n_layers in arch.wide_scale_layers
     rotated = rotated_layers(arch, layer_window)
     if arch.rope_switch and meta.suffixed("rope.scaling.finetuned") is False:
@@ -515,6 +540,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
             context,
             windowed=any(layer_window),
             plain_local=arch.plain_local_rope,
+            local_head_dim=sizes.local_head_dim,
         ),
         activation=arch.activation,
         layer_window=layer_window,
@@ -527,8 +553,15 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         rotated=rotated,
         temperature=_temperature(arch, meta),
         delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
+        layer_input_rows=input_rows,
     )
     return ModelSpec(config, refs)
+
+
+def rows_of_table(tensors: Mapping[str, TensorInfo], names: Iterable[str]) -> int:
+    """How many tokens the table of layer inputs has, which is the first of these tensors."""
+    table = next((tensors[name] for name in names if name in tensors), None)
+    return rows_of(table) if table is not None else 0
 
 
 def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
@@ -618,6 +651,10 @@ class GgufNumbers(Numbers):
                 f"{key}: found {shown(flags)}, expected a flag for each of {self.n_layers} layers"
             )
         return tuple(map(bool, flags))
+
+    def windowed_layers(self) -> tuple[bool, ...]:
+        row = ARCHITECTURES.get(self.owner)
+        return tuple(local_layers_of(self, self.n_layers, row.window_period if row else 0))
 
     def refuse_unknown_features(self, *known: str, prefixes: Sequence[str] = ()) -> None:
         """Raise for a key that changes the computation in a way that is not implemented.
@@ -710,25 +747,33 @@ def gguf_rotary(
     *,
     windowed: bool,
     plain_local: bool = False,
+    local_head_dim: int = 0,
 ) -> list[tuple[npt.NDArray[np.float64], float]]:
     """What `model_config` takes as `rotary`; `windowed`: some layers have a window, and are not scaled where
-    `plain_local`.
+    `plain_local`. Their heads may have another size.
     """
-    rope_dim = meta.integer("rope_dim", default=head_dim)
-    if rope_dim % 2 or rope_dim > head_dim:
-        raise ModelFileError(
-            f"{meta.name('rope_dim')}: found {rope_dim}, expected an even number "
-            f"up to the head size {head_dim}"
-        )
+    rope_dim = _rope_dim(meta, "rope_dim", head_dim)
+    local_dim = rope_dim
+    if local_head_dim not in (0, head_dim):
+        local_dim = _rope_dim(meta, "local_rope_dim", local_head_dim)
     sets = [_rotary(gguf, meta, tensors, rope_dim, context)]
     # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
     # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
     if meta.has("local_rope_theta") and windowed:
-        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
+        local = inverse_frequencies(meta.real("local_rope_theta"), local_dim)
         sets.append((local, 1.0 if plain_local else meta.real("rope_attn_factor")))
     elif plain_local and windowed:
-        sets.append((inverse_frequencies(meta.real("rope_theta"), rope_dim), 1.0))
+        sets.append((inverse_frequencies(meta.real("rope_theta"), local_dim), 1.0))
     return sets
+
+
+def _rope_dim(meta: GgufNumbers, field: str, head_dim: int) -> int:
+    rope_dim = meta.integer(field, default=head_dim)
+    if rope_dim % 2 or rope_dim > head_dim:
+        raise ModelFileError(
+            f"{meta.name(field)}: found {rope_dim}, expected an even number up to the head size {head_dim}"
+        )
+    return rope_dim
 
 
 def _rotary(
@@ -789,4 +834,5 @@ def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.fl
     values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
     if values.shape != (n,) or not all(map(is_divisor, values.tolist())):
         raise ModelFileError(f"tensor {tensor.name}: expected {n} {DIVISORS}")
+    values[values >= UNROTATED] = np.inf
     return values

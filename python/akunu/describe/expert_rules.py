@@ -217,7 +217,9 @@ _GGUF_FORMS: Final[Sequence[_Form]] = (
 _HF_FORMS: Final[Sequence[_Form]] = (
     _fused(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
     _fused(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
+    _fused(hf=(_H + "experts.gate_up_proj", _H + "experts.down_proj")),
     _apart(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
+    _apart(hf=_H + "experts.switch_glu.{part}_proj.weight"),
     _apart(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
     (
         _by_key_head(

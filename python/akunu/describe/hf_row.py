@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -60,6 +60,9 @@ class HfModel:
     renormalise
         Whether the weights of the chosen experts are divided by their sum where `norm_topk_prob` is absent;
         None: as the architecture says, whatever that key is.
+    spelled
+        What the class makes of a configuration where it says less, or in a way of its own; called with it and
+        `defaults`.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     """
@@ -82,6 +85,7 @@ class HfModel:
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
     turned_experts: bool = False
+    spelled: Callable[[Mapping[str, object], Mapping[str, float]], Mapping[str, object]] | None = None
 
     def bias_key(self, name: str) -> tuple[str, bool]:
         """The key that says whether there is the bias of this canonical name, and its default; or ""."""

@@ -84,6 +84,8 @@ def hf_router(arch: Architecture, numbers: Numbers, renormalise: bool | None) ->
 def _with_numbers(router: ExpertRouter, numbers: Numbers) -> ExpertRouter:
     """The same with the scale and the groups that both kinds of files have."""
     router = dataclasses.replace(router, scale=numbers.real("expert_scale"))
+    if router.own_norm:
+        router = dataclasses.replace(router, input_scale=numbers.integer("dim") ** -0.5)
     groups = numbers.integer("expert_groups")
     if groups <= 1:
         return router

@@ -34,7 +34,9 @@ Pooling = Literal["mean", "cls", "last"]
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
-MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
+MixerKind = Literal[
+    "attention", "cross_attention", "feed_forward", "experts", "layer_input", "recurrence", "delta_net"
+]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
@@ -58,6 +60,7 @@ class LayerNumbers(Protocol):
     def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
 
     def recurrent_layers(self) -> tuple[bool, ...]: ...
+    def windowed_layers(self) -> tuple[bool, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -114,12 +117,15 @@ class Router:
         The weights of the chosen experts are divided by their sum.
     sum_eps, sum_min
         This sum is increased by the one, and is at least the other.
+    own_norm
+        What it reads comes from a norm of its own, divided by the root of its length.
     """
 
     gating: Gating = "softmax"
     renormalise: bool = True
     sum_eps: float = 0.0
     sum_min: float = 0.0
+    own_norm: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,14 +147,21 @@ class LayerKind:
         Every tensor that such a layer may have.
     mixers
         What its blocks compute, in their order.
+    unused
+        Tensors that files may have for such a layer, and that nothing reads.
     """
 
     tensors: tuple[TensorRule, ...]
     mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+    unused: tuple[TensorRule, ...] = ()
+
+    def length(self, name: str) -> str:
+        """The symbol of a canonical tensor's length; "" where such a layer does not have it."""
+        return next((size for rule in self.tensors for part, size in rule.parts if part == name), "")
 
     def has(self, name: str) -> bool:
         """Whether such a layer may have a canonical tensor of this name."""
-        return any(name == part for rule in self.tensors for part, _ in rule.parts)
+        return bool(self.length(name))
 
 
 @dataclass(frozen=True)
@@ -218,6 +231,12 @@ class Architecture:
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
         The norms of q and k are over all heads together.
+    norm_values
+        Heads of v are normed, too, without a weight.
+    layer_inputs
+        The tensors outside of layers that a model has whose layers have inputs of their own.
+    fields
+        Those of `CONFIG_KEYS` whose keys are refused in files of other architectures.
     """
 
     name: str
@@ -247,6 +266,9 @@ class Architecture:
     rope_switch: bool = False
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
+    norm_values: bool = False
+    layer_inputs: tuple[TensorRule, ...] = ()
+    fields: tuple[str, ...] = ()
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None
@@ -256,7 +278,13 @@ class Architecture:
     def rules(self) -> tuple[TensorRule, ...]:
         """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
         return tuple(
-            dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
+            dict.fromkeys(
+                (
+                    *self.tensors,
+                    *self.layer_inputs,
+                    *(r for kind in self.layers.values() for r in kind.tensors),
+                )
+            )
         )
 
     @property
