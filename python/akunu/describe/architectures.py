@@ -18,6 +18,7 @@ from typing import Final
 
 from akunu.describe.config_keys import SOFT_CAPS
 from akunu.describe.dense_rows import DENSE_ROWS
+from akunu.describe.expert_rows import EXPERT_ROWS
 from akunu.describe.expert_rules import (
     BIASED_EXPERTS,
     OLLAMA_BIASED_EXPERTS,
@@ -321,6 +322,6 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *GEMMA4_ROWS, *DENSE_ROWS)}
+    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *GEMMA4_ROWS, *DENSE_ROWS)}
 )
 """The rows, by name."""

@@ -11,6 +11,7 @@ from akunu.describe.tensor_rules import LayerNumbers, TensorRule
 __all__ = [
     "BIASED_EXPERTS",
     "DELTA_NET",
+    "GRANITE_EXPERTS",
     "OLLAMA_BIASED_EXPERTS",
     "expert_layers",
     "expert_rules",
@@ -57,6 +58,9 @@ def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: 
     return TensorRule(source, hf, ((name, rows),), cols, optional)
 
 
+_SHARED = (("gate", "shared_dim", "dim"), ("up", "shared_dim", "dim"), ("down", "dim", "shared_dim"))
+
+
 def expert_rules(
     place: str = "mlp.",
     router: str = "gate",
@@ -89,15 +93,31 @@ def shared_rules(place: str = "mlp.shared_experts.", gate: str = "") -> tuple[Te
         _matrix(
             f"{_B}ffn_{part}_shexp.weight", f"{_H}{place}{part}_proj.weight", f"shared_{part}", rows, cols
         )
-        for part, rows, cols in (
-            ("gate", "shared_dim", "dim"),
-            ("up", "shared_dim", "dim"),
-            ("down", "dim", "shared_dim"),
-        )
+        for part, rows, cols in _SHARED
     )
     if not gate:
         return found
     return (_matrix(_B + "ffn_gate_inp_shexp.weight", _H + gate, "shared_router", "one", "dim"), *found)
+
+
+_GRANITE_PLACE = _H + "block_sparse_moe."
+GRANITE_EXPERTS: Final = (
+    _matrix(_B + "ffn_gate_inp.weight", _GRANITE_PLACE + "router.layer.weight", "router", "n_experts", "dim"),
+    *_apart(_GGUF_EXPERTS),
+    *_fused(hf=(_GRANITE_PLACE + "input_linear.weight", _GRANITE_PLACE + "output_linear.weight")),
+    *(
+        _matrix(f"{_B}ffn_{part}_shexp.weight", "", f"shared_{part}", rows, cols)
+        for part, rows, cols in _SHARED
+    ),
+    TensorRule(
+        "",
+        _H + "shared_mlp.input_linear.weight",
+        (("shared_gate", "shared_dim"), ("shared_up", "shared_dim")),
+        "dim",
+    ),
+    _matrix("", _H + "shared_mlp.output_linear.weight", "shared_down", "dim", "shared_dim"),
+)
+"""Router and experts of Granite, whose gate and up are one tensor in a checkpoint."""
 
 
 # In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.

@@ -83,6 +83,7 @@ def resolve_hf(
     *,
     context: int | None = None,
     ignored: Sequence[str] = (),
+    sees: bool = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -94,6 +95,8 @@ def resolve_hf(
         Those of the SafeTensors files.
     context, ignored
         As in `akunu.describe.config.resolve`.
+    sees
+        Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
 
     Returns
     -------
@@ -116,7 +119,7 @@ def resolve_hf(
     )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
-    sizes = decoder_sizes(numbers)
+    sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     sizes = dataclasses.replace(sizes, windowed=tuple(window > 0 for window in layer_window))
     kinds = arch.kinds_of(numbers, sizes.n_layers)
@@ -128,7 +131,8 @@ def resolve_hf(
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
         left_out |= {f"*layers.{n}.*": "multi-token prediction"}
-    warn_of_left_out(found, left_out, model_type)
+    missed = {pattern: what for pattern, what in left_out.items() if not (sees and what == "images")}
+    warn_of_left_out(found, missed, model_type)
     symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
     ignored = (*left_out, *ignored)
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)

@@ -15,6 +15,7 @@ from typing import Final
 
 from akunu.describe.gemma4 import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
+from akunu.describe.hf_expert_models import EXPERT_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
 
@@ -291,6 +292,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe": _QWEN35_MOE,
         "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
         **GEMMA4_MODELS,
+        **EXPERT_MODELS,
         **DENSE_MODELS,
     }
 )

@@ -29,6 +29,7 @@ __all__ = [
     "GATE_UP",
     "GLOBAL",
     "HF",
+    "LATE_QK_NORM",
     "NORMS",
     "OUTPUT_BIAS",
     "PLAIN_LAYER",
@@ -122,6 +123,11 @@ DOWN = (matrix(BLK + "ffn_down.weight", HF + "mlp.down_proj.weight", "ffn_down",
 QK_NORM = (
     vector(BLK + "attn_q_norm.weight", HF + "self_attn.q_norm.weight", "attn_q_norm", "head_dim"),
     vector(BLK + "attn_k_norm.weight", HF + "self_attn.k_norm.weight", "attn_k_norm", "head_dim"),
+)
+# The same by the names of Hunyuan's classes, of rotated heads.
+LATE_QK_NORM = (
+    vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
+    vector(BLK + "attn_k_norm.weight", HF + "self_attn.key_layernorm.weight", "attn_k_norm", "head_dim"),
 )
 
 

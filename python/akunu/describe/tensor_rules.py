@@ -237,6 +237,9 @@ class Architecture:
         The tensors outside of layers that a model has whose layers have inputs of their own.
     fields
         Those of `CONFIG_KEYS` whose keys are refused in files of other architectures.
+    shared_by_count
+        The expert that all rows share is as large as so many of the others, whatever size a file gives it:
+        llama.cpp's converter writes another number there.
     """
 
     name: str
@@ -269,6 +272,7 @@ class Architecture:
     norm_values: bool = False
     layer_inputs: tuple[TensorRule, ...] = ()
     fields: tuple[str, ...] = ()
+    shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None
