@@ -28,12 +28,16 @@ MAX_LOGIT_BIAS: int
 """Most entries of a text's `logit_bias`."""
 
 class TensorEntry:
-    """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols)."""
+    """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols).
+
+    `paired`: of Ollama's MXFP4, whose bytes hold neighbours.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
+    paired: bool
     file: int
     offset: int
 

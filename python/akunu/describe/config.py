@@ -261,8 +261,8 @@ class ModelConfig:
 
     @property
     def activation(self) -> Activation:
-        """The activation of the feed-forwards."""
-        found: Activation = self._shared(FeedForward, "activation")
+        """The activation of the feed-forwards, or of the experts where there are no others."""
+        found: Activation = self._shared(FeedForward if self.mixers(FeedForward) else Experts, "activation")
         return found
 
     @property
