@@ -44,9 +44,9 @@ class Case:
     def runs_on(self, device: str) -> bool:
         """Whether the device knows it.
 
-        A GPU's heads have 512 elements at most, and 16 of CUDA's share a KV head. Gate and up of planar types are two commands there, and
-        Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are. Types with
-        codebooks run on the CPU.
+        A GPU's heads have 512 elements at most, and 16 of CUDA's share a KV head. Gate and up of planar types
+        are two commands there, and Metal's planar types are the affine ones alone. CUDA's matmuls store sums
+        as they are. Types with codebooks run on the CPU.
         """
         dtype = stored = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention":
