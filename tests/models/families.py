@@ -221,9 +221,12 @@ _ROWS = (
         "gemma4_experts", 63, "gemma4", "Gemma4",
         {
             **_GEMMA4, **_KEYS_ARE_VALUES, "enable_moe_block": True, "num_experts": 8, "top_k_experts": 3,
-            "moe_intermediate_size": 64,
+            "moe_intermediate_size": 64, "num_hidden_layers": 3, "layer_types": _GEMMA4["layer_types"][:3],
         },
-        {**_GEMMA4_KEYS, **_GLOBAL_HEADS, **_EXPERT_KEYS},
+        {
+            **_GEMMA4_KEYS, **_EXPERT_KEYS, "attention.sliding_window_pattern": [True, True, False],
+            "attention.head_count_kv": [2, 2, 1],
+        },
     ),
     Family(  # with heads of the sizes that all have
         "gemma4_heads", 64, "gemma4", "Gemma4",
@@ -320,6 +323,8 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
                 return middle + spread * x
         if "norm" in name:
             # Attention scores that are neither flat nor one-hot.
+            if family.arch == "gemma4" and ("q_norm" in name or "k_norm" in name):  # nothing scales them
+                return shape[0] ** -0.25 * (1.4 + 0.2 * x)
             gain = 1.4 if "q_norm" in name or "k_norm" in name else 1.0
             plain = not family.zero_centred or "linear_attn" in name
             return (gain if plain else gain - 1) + 0.2 * x
