@@ -132,7 +132,7 @@ def test_what_is_drawn_by_chance_has_arguments_that_fit() -> None:
 def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_form(
     options: dict[str, Any], loose: bool
 ) -> None:
-    _, _, reading = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options}, 4096)
+    _, _, reading, _ = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options}, 4096)
     assert (reading.late is not None, reading.loose > 0) == (loose, loose)
 
 

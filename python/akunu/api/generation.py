@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +57,7 @@ class Generation:
     constraint
         Of the form that the text is to have.
     inputs
-        What the prompt has besides tokens.
+        Makes what the prompt has besides tokens, when the text begins.
     """
 
     def __init__(
@@ -68,10 +68,11 @@ class Generation:
         request: Request,
         visible: frozenset[int] = frozenset(),
         constraint: Constraint | None = None,
-        inputs: Inputs | None = None,
+        inputs: Callable[[], Inputs] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
+        self._inputs = inputs
         self._stop_ids, visible = _stop_ids(tokenizer, request, visible)
         self._stopped: str | None = None
         """The text of the token that ended it, if it is one of those."""
@@ -89,7 +90,6 @@ class Generation:
             request.speculative,
             constraint=constraint,
             salt=request.cache_salt,
-            inputs=inputs,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact
@@ -124,6 +124,8 @@ class Generation:
 
     def pieces(self) -> Generator[Piece, None, None]:
         """Run, and yield the text as it becomes certain. No piece ends in half a character."""
+        if self._inputs is not None:
+            self._sequence.take_inputs(self._inputs())
         self._scheduler.submit(self._sequence)
         try:
             try:

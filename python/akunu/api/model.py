@@ -25,6 +25,7 @@ from akunu.api.measuring import Measuring
 from akunu.api.options import GenerationOptions, resolve, salt
 from akunu.api.reading import Reading
 from akunu.api.results import BatchError, Completion
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
@@ -41,6 +42,7 @@ from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.writer import Writer
 from akunu.tokenizer import Tokenizer
+from akunu.vision.tower import Tower
 
 if TYPE_CHECKING:
     from akunu.structured.compiler import Compiler
@@ -79,6 +81,7 @@ class Model(Chatting, Measuring):
         path: Path,
         page_files: PageFiles | None = None,
         draft: Engine | None = None,
+        tower: Tower | None = None,
     ) -> None:
         super().__init__(engine, tokenizer, config, metadata, path)
         self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
@@ -86,6 +89,9 @@ class Model(Chatting, Measuring):
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
+        self._sight = None
+        if tower is not None:
+            self._sight = Sight(tower, self.tokenizer, engine.context)
         writer = None
         if draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
@@ -392,7 +398,13 @@ class Model(Chatting, Measuring):
         seed = resolve(options, self.sampling, self.config.vocab_size).seed
         return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
 
-    def _start(self, prompt: Prompt, options: GenerationOptions, reading: Reading | None = None) -> Stream:
+    def _start(
+        self,
+        prompt: Prompt,
+        options: GenerationOptions,
+        reading: Reading | None = None,
+        rows: PlacedRows = (),
+    ) -> Stream:
         self._check_open()
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
@@ -402,7 +414,8 @@ class Model(Chatting, Measuring):
         if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:
             constraint = self._forms.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
-        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
+        inputs = partial(self._sight.inputs, len(ids), rows) if self._sight and rows else None
+        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint, inputs)
         stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream
@@ -416,10 +429,12 @@ class Model(Chatting, Measuring):
 
     @property
     def memory(self) -> Memory:
-        """Bytes that the model uses, by purpose, and the one that drafts for it."""
+        """Bytes that the model uses, by purpose, its tower and the one that drafts for it."""
         self._check_open()
-        own = Memory(**self._engine.memory)
-        return own if self._draft is None else own + Memory(**self._draft.memory)
+        found = Memory(**self._engine.memory)
+        if self._draft is not None:
+            found += Memory(**self._draft.memory)
+        return found if self._sight is None else found + Memory(**self._sight.tower.memory)
 
     def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
@@ -502,6 +517,8 @@ class Model(Chatting, Measuring):
         self._closed = True
         if not self._forked():  # there, the memory goes with the last reference
             self._scheduler.close()
+            if self._sight is not None:
+                self._sight.close()
 
     @contextmanager
     def _turn(self, tokens: int) -> Iterator[None]:

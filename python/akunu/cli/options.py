@@ -70,6 +70,13 @@ def writing_options(function: F) -> F:
             "the speed, not the output.",
         ),
         click.option(
+            "--mmproj",
+            type=FULL,
+            metavar="FILE",
+            help='The tower of a GGUF model that reads images, or "none". [default: the mmproj file beside '
+            "the model]",
+        ),
+        click.option(
             "--cache-dir",
             type=PathName(file_okay=False),
             metavar="FOLDER",
@@ -91,7 +98,10 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `writing_options` out of a command's values: arguments of `akunu.load`."""
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
+    mmproj = values.pop("mmproj", None)
     found = {} if draft is None else {"draft": draft}
+    if mmproj is not None:
+        found["mmproj"] = False if mmproj == "none" else mmproj
     if folder is None:
         refuse_unused(["cache_size"], "--cache-dir")
         return found

@@ -58,6 +58,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         A smaller model with the same vocabulary, named like `path`. It writes a few tokens ahead, which the
         model verifies in one step, where that is faster; the text does not depend on it. Models that make
         vectors have no use for it.
+    mmproj
+        The file with the tower of a GGUF model that reads images. None: the one beside the model, by its name
+        (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads
+        text only and takes less memory.
     cache_dir
         A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
         text of an earlier process runs only what is new. It is made if need be, and may be that of other
@@ -88,6 +92,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     kv_memory: int | None = None
     quantize: str | None = None
     draft: str | os.PathLike[str] | None = None
+    mmproj: str | os.PathLike[str] | Literal[False] | None = None
     cache_dir: str | os.PathLike[str] | None = None
     cache_size: int = 16 << 30
     task: Literal["embed", "rerank", "transcribe"] | None = None
@@ -117,6 +122,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             found["cache_dir"] = as_path("cache_dir", self.cache_dir)
         if self.draft is not None:
             as_model_name("draft", self.draft)
+        if self.mmproj is not None and self.mmproj is not False:
+            found["mmproj"] = as_path("mmproj", self.mmproj)
         found |= {
             "rope_scaling": rope_scaling(self.rope_scaling),
             "override_kv": key_overrides(self.override_kv),
