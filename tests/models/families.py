@@ -222,6 +222,7 @@ _ROWS = (
         {
             **_GEMMA4, **_KEYS_ARE_VALUES, "enable_moe_block": True, "num_experts": 8, "top_k_experts": 3,
             "moe_intermediate_size": 64, "num_hidden_layers": 3, "layer_types": _GEMMA4["layer_types"][:3],
+            "tie_word_embeddings": False,
         },
         {
             **_GEMMA4_KEYS, **_EXPERT_KEYS, "attention.sliding_window_pattern": [True, True, False],

@@ -16,6 +16,7 @@ from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.blocks import Attention, Experts, FeedForward, LayerInput
 from akunu.describe.config import ModelConfig, resolve
 from akunu.describe.hf_config import resolve_hf
+from akunu.loading.synthetic import SyntheticModel
 
 from . import configs, families, tiny
 from .test_engine import greedy, nmse
@@ -103,6 +104,30 @@ def test_each_layer_has_the_sizes_of_its_kind(folder: Path) -> None:
     full, local = config.rope_sets
     assert (full.dim, local.dim) == (64, 32)
     assert (full.inv_freq[:8] > 0).all() and not full.inv_freq[8:].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "per_token", "windows"),
+    [
+        ("e2b", 6, 6.3),
+        ("e4b", 16, 21.0),
+        ("12b", 16, 335.5),
+        ("26b-a4b", 20, 209.7),
+        ("31b", 80, 838.9),
+    ],
+)
+def test_published_sizes_take_the_memory_that_they_should(
+    name: str, per_token: int, windows: float
+) -> None:
+    """KiB for each token, and MB of windows, where keys and values are F16."""
+    model = SyntheticModel(f"gemma4-{name}:q4_0")
+    config = resolve(model).config
+    owners = [a for a in config.mixers(Attention) if a.kv_owner is None]
+    sizes = [4 * a.n_kv_heads * a.head_dim for a in owners]
+    full = sum(size for a, size in zip(owners, sizes, strict=True) if not a.window)
+    local = sum(size * a.window for a, size in zip(owners, sizes, strict=True))
+    assert full == per_token * 1024
+    assert round(local / 1e6, 1) == windows
 
 
 def test_layers_that_share_keys_keep_none(folder: Path) -> None:
