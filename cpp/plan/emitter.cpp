@@ -166,7 +166,7 @@ void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Ve
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
-    const Binding& hidden = activations.f32("hidden");
+    const Binding& hidden = this->hidden();
     const Act& input = activations.act("input");
     if (norm) {
         this->norm(std::move(name), layer, hidden, norm, input, formats);
@@ -283,7 +283,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                               const OutputNorms& norms) {
-    const Binding& hidden = activations.f32("hidden");
+    const Binding& hidden = this->hidden();
     if (!norms.branch) {
         if (norms.scale != 1) {
             throw InvalidArgumentError("the " + name + " of layer " + std::to_string(layer) +

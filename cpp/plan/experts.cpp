@@ -68,7 +68,7 @@ class ExpertsBlock final : public Block {
             const Act& out = e.activations.act("shared");
             e.gated("shared", place_.layer, config_.activation, own, plain_, out, e.input_format(plain_down_));
         }
-        const Binding& sum = e.activations.f32(norms_.branch ? "branch" : "hidden");
+        const Binding& sum = norms_.branch ? e.activations.f32("branch") : e.hidden();
         down(e, routed_, "experts", config_.used, sum, !norms_.branch);
         if (post_experts_) {
             e.rms_norm("experts_post_norm", place_.layer, sum, post_experts_, {sum, {}},
@@ -77,8 +77,7 @@ class ExpertsBlock final : public Block {
         if (shared_) down(e, shared_, "shared", 1, sum, true);
         if (plain_down_) add_plain(e, sum);
         if (norms_.branch) {
-            const Binding& hidden = e.activations.f32("hidden");
-            e.add_normed("ffn_post_norm", place_.layer, sum, norms_.branch, hidden, norms_.scale);
+            e.add_normed("ffn_post_norm", place_.layer, sum, norms_.branch, e.hidden(), norms_.scale);
         }
     }
 

@@ -116,9 +116,7 @@ def test_each_layer_has_the_sizes_of_its_kind(folder: Path) -> None:
         ("31b", 80, 838.9),
     ],
 )
-def test_published_sizes_take_the_memory_that_they_should(
-    name: str, per_token: int, windows: float
-) -> None:
+def test_published_sizes_take_the_memory_that_they_should(name: str, per_token: int, windows: float) -> None:
     """KiB for each token, and MB of windows, where keys and values are F16."""
     model = SyntheticModel(f"gemma4-{name}:q4_0")
     config = resolve(model).config

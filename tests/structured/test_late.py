@@ -31,7 +31,7 @@ MESSAGES = [{"role": "user", "content": "What is the weather in Paris?"}]
 
 
 def late(opened: bool = False) -> Late:
-    return ember()._forms.late(late_arguments(Tools(TOOLS), REASONING, opened), None)
+    return ember()._compiler.late(late_arguments(Tools(TOOLS), REASONING, opened), None)
 
 
 def told(state: Late, text: str) -> Late:
@@ -138,5 +138,5 @@ def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_form(
 
 def test_a_schema_of_which_no_form_can_be_made_leaves_the_text_free() -> None:
     tools = [{"name": "odd", "parameters": {"type": "object", "minProperties": 3}}]
-    state = ember()._forms.late(late_arguments(Tools(tools), REASONING, False), None)
+    state = ember()._compiler.late(late_arguments(Tools(tools), REASONING, False), None)
     assert told(state, '{"name": "odd", "arguments":').mask() is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,40 @@ def test_a_session_keeps_its_images(model: Model) -> None:
     second = session.chat("And now?")
     whole = [user(image(RED), text("What?")), first.message, {"role": "user", "content": "And now?"}]
     assert second.ids == model.chat(whole, **OPTIONS).ids
+
+
+def test_a_saved_session_has_its_images(model: Model, tmp_path: Path) -> None:
+    file = tmp_path / "stripes.png"
+    Image.fromarray(STRIPES).save(file)
+    for source in (RED, Image.fromarray(RED), file.read_bytes(), file, str(file)):
+        session = model.session(**OPTIONS)
+        session.chat(user(image(source), text("What?")))
+        session.save(tmp_path / "session.json")
+        again = akunu.Session.load(model, tmp_path / "session.json", **OPTIONS)
+        assert again.chat("And?").ids == session.chat("And?").ids
+
+
+def test_pages_on_disk_are_those_of_the_same_image(folder: Path, tmp_path: Path) -> None:
+    def asked(picture: object) -> Any:
+        with akunu.load(folder, device="cpu", context=256, cache_dir=tmp_path, progress=False) as model:
+            return model.chat([user(image(picture), text("What is that? " * 5))], **OPTIONS)
+
+    first, other, again = asked(RED), asked(BLUE), asked(RED)
+    assert other.ids != first.ids
+    assert again.ids == first.ids
+    assert other.stats.cached_tokens < 32 <= again.stats.cached_tokens
+
+
+def test_the_first_token_waits_for_the_tower(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert model._sight is not None
+    encode = model._sight.tower._encode
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.2)
+        return encode(*given)
+
+    monkeypatch.setattr(model._sight.tower, "_encode", slowly)
+    assert model.chat([user(image(BLUE))], **OPTIONS).stats.time_to_first_token >= 0.2
 
 
 def test_what_is_wrong_with_an_image_is_said_of_its_place(model: Model) -> None:

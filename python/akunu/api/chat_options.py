@@ -153,7 +153,7 @@ def prepare(
     check_fits(template.tokenizer, [segment.text for segment in segments], context)
     if choice != "auto":
         _check_choice(choice, tools)
-    # Where the answer has a form of its own, an object is what was asked for.
+    # Where the answer has a structure of its own, an object is what was asked for.
     loose = tools and lenient and choice == "auto" and not any(rest.get(name) for name in ARGUMENTS)
     family = template.family_for(tools, generic=generic)
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
@@ -164,7 +164,7 @@ def prepare(
         )
     tag = calls or rest.get("structural_tag")
     if choice == "auto" and (thinks or family.opening or tools):
-        # The answer's form holds where its content begins, or the answer is a call.
+        # The answer's constraint holds where its content begins, or the answer is a call.
         content = _content_tag(rest, family.opening)
         if content is not None:
             called = calls or (family.tool_tag(tools, parallel=False) if tools else None)
@@ -188,12 +188,12 @@ def prepare(
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
     """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
-    form = structure_of(options)
-    if form is None or form.kind not in ("schema", "json"):
+    structure = structure_of(options)
+    if structure is None or structure.kind not in ("schema", "json"):
         return None
-    del options[form.kind]
-    schema = {"type": "object"} if form.kind == "json" else json.loads(form.text)
-    return Tag(opening, schema, "", name=form.kind)
+    del options[structure.kind]
+    schema = {"type": "object"} if structure.kind == "json" else json.loads(structure.text)
+    return Tag(opening, schema, "", name=structure.kind)
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

@@ -7,6 +7,7 @@ and others together; this module decides where the text ends and which tokens th
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from dataclasses import asdict
@@ -55,7 +56,7 @@ class Generation:
     visible
         Ids of control tokens that are to be seen in the text.
     constraint
-        Of the form that the text is to have.
+        The constraint of the output; None: there is none.
     inputs
         Makes what the prompt has besides tokens, when the text begins.
     """
@@ -73,6 +74,7 @@ class Generation:
         self._scheduler = scheduler
         self._request = request
         self._inputs = inputs
+        self._input_seconds = 0.0
         self._stop_ids, visible = _stop_ids(tokenizer, request, visible)
         self._stopped: str | None = None
         """The text of the token that ended it, if it is one of those."""
@@ -125,7 +127,9 @@ class Generation:
     def pieces(self) -> Generator[Piece, None, None]:
         """Run, and yield the text as it becomes certain. No piece ends in half a character."""
         if self._inputs is not None:
+            start = time.perf_counter()
             self._sequence.take_inputs(self._inputs())
+            self._input_seconds = time.perf_counter() - start
         self._scheduler.submit(self._sequence)
         try:
             try:
@@ -153,7 +157,7 @@ class Generation:
                 prompt_tokens=len(sequence.prompt),
                 cached_tokens=sequence.cached_tokens,
                 generated_tokens=seen,
-                time_to_first_token=sequence.first_token_seconds,
+                time_to_first_token=self._input_seconds + sequence.first_token_seconds,
                 prefill_seconds=sequence.prefill_seconds,
                 decode_seconds=sequence.decode_seconds,
                 prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),

@@ -37,10 +37,11 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.head_writer import HeadWriter
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
 
@@ -92,8 +93,10 @@ class Model(Chatting, Measuring):
         self._sight = None
         if tower is not None:
             self._sight = Sight(tower, self.tokenizer, engine.context)
-        writer = None
-        if draft is not None:
+        writer: DraftWriter | None = None
+        if config.drafter is not None:
+            writer = HeadWriter(engine, config)
+        elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
             writer = Writer(draft, config.vocab_size, smaller / larger)
@@ -374,23 +377,23 @@ class Model(Chatting, Measuring):
                 stream.cancel()
 
     @cached_property
-    def _forms(self) -> Compiler:
+    def _compiler(self) -> Compiler:
         from akunu.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.config.vocab_size)
 
-    def prepare_forms(self) -> None:
-        """Do now what the first text that has a form (`schema`, …) would otherwise wait for.
+    def prepare_constraints(self) -> None:
+        """Do now what the first constrained output (`schema`, …) would otherwise wait for.
 
         It takes 0.3 to 0.5 s for a vocabulary of 150,000 tokens, in which no other thread of Python's runs.
 
         Raises
         ------
         TokenizerError, UnsupportedError
-            There is no vocabulary, or it has no token that ends a text: texts of this model have no form.
+            There is no vocabulary, or it has no token that ends an output: nothing can be constrained.
         """
         self._check_open()
-        self._forms.prepare()
+        self._compiler.prepare()
 
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
         """The options of each of `n` texts of one prompt."""
@@ -408,11 +411,11 @@ class Model(Chatting, Measuring):
         self._check_open()
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
-        constraint = None if request.structure is None else self._forms.constraint(request.structure)
+        constraint = None if request.structure is None else self._compiler.constraint(request.structure)
         if reading is not None and reading.budget is not None:
-            constraint = self._forms.thinking(reading.budget, constraint)
+            constraint = self._compiler.thinking(reading.budget, constraint)
         if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:
-            constraint = self._forms.late(reading.late, constraint)
+            constraint = self._compiler.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
         inputs = partial(self._sight.inputs, len(ids), rows) if self._sight and rows else None
         generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint, inputs)

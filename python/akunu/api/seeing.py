@@ -31,6 +31,8 @@ USUAL_TOKENS: Final = 1024
 """Most of an image where nothing else is asked for and the family has no number of its own: about a million
 pixels. The processors' own limits, of 16 million, would fill a context and take minutes on a CPU."""
 _FEWEST: Final = 64
+_AT_ONCE: Final = 2
+"""Images that are opened at a time: a large one takes half a gigabyte until it is small."""
 
 PlacedRows = Sequence[tuple[int, Run]]
 """Rows of images, each with the index of its first among a prompt's tokens."""
@@ -62,6 +64,7 @@ class Sight:
         self._ready: OrderedDict[_Key, list[Part]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        self._opening = threading.Semaphore(_AT_ONCE)
 
     def shown(self, messages: Sequence[Mapping[str, Any]], tokens: object = None) -> ShownImages | None:
         """What stands for the images of messages; None where they have none.
@@ -116,14 +119,16 @@ class Sight:
         source = given.source
         try:
             if not isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
-                return self._processor(open_picture(source), tokens)
+                with self._opening:
+                    return self._processor(open_picture(source), tokens)
             data = picture_bytes(source)
             key = _Key(blake2b(data, digest_size=20).digest(), tokens)
             with self._lock:
                 if (found := self._ready.get(key)) is not None:
                     self._ready.move_to_end(key)
                     return found
-            made = self._processor(open_picture(data), tokens)
+            with self._opening:
+                made = self._processor(open_picture(data), tokens)
         except (ImageError, InvalidArgumentError) as error:
             raise error.renamed(lambda name: given.path if name == "image" else name) from error
         with self._lock:

@@ -66,8 +66,9 @@ def writing_options(function: F) -> F:
             "--draft",
             type=MODEL,
             metavar="MODEL",
-            help="Draft model for speculative decoding: a smaller model with the same vocabulary. It changes "
-            "the speed, not the output.",
+            help="Draft model for speculative decoding: a smaller model with the same vocabulary; or mtp, "
+            "the model's own head for it, or none. It changes the speed, not the output. [default: that "
+            "head, if the model has one]",
         ),
         click.option(
             "--mmproj",
@@ -98,8 +99,8 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `writing_options` out of a command's values: arguments of `akunu.load`."""
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
+    found = {} if draft is None else {"draft": False if draft == "none" else draft}
     mmproj = values.pop("mmproj", None)
-    found = {} if draft is None else {"draft": draft}
     if mmproj is not None:
         found["mmproj"] = False if mmproj == "none" else mmproj
     if folder is None:

@@ -20,7 +20,7 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedE
 from akunu.base.progress import Progress, reporter
 from akunu.files.overrides import apply_overrides
 from akunu.loading.finding import FoundModel, find_model
-from akunu.loading.options import OF_SPEECH, OF_VECTORS, LoadOptions
+from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
 from akunu.loading.placement import on_first, present
 from akunu.speech.recognition import is_speech
 
@@ -76,7 +76,7 @@ def load(
     parallel: int = 8,
     kv_memory: int | None = None,
     quantize: str | None = None,
-    draft: str | os.PathLike[str] | None = None,
+    draft: str | os.PathLike[str] | bool | None = None,
     mmproj: str | os.PathLike[str] | Literal[False] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = 16 << 30,
@@ -154,14 +154,16 @@ def load(
         return _open_speech(found, asked, progress)
     if asked.task == "transcribe":
         raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
-    described = _described(found, asked)
-    smaller = None
-    if asked.draft is not None:  # before the larger one is loaded: what is wrong with it is known at once
-        from akunu.loading.draft_model import DraftModel
+    # Before the model is loaded: what is wrong with the one that drafts is known at once.
+    smaller, drafting, own_head = None, None, asked.draft in (None, OWN_HEAD)
+    if asked.draft_model is not None:
+        from akunu.loading.draft_model import DraftModel, joins_head
 
-        smaller = DraftModel.open(
-            find_model(asked.draft, token=token, progress=progress, argument="draft"), described.context
-        )
+        drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
+        own_head = joins_head(found.files, drafting)
+    described = _described(found, asked, own_head=own_head)
+    if drafting is not None and not own_head:
+        smaller = DraftModel.open(drafting, described.context)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(found.files.tokenizer, described.spec.config.vocab_size)
@@ -192,20 +194,27 @@ class _Described:
     tower: TowerFiles | None
 
 
-def _described(found: FoundModel, asked: LoadOptions) -> _Described:
-    """What the files describe, as a model for that task and with that context."""
+def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Described:
+    """What the files describe, as a model for that task and with that context.
+
+    `own_head`: with the head that drafts, if it has one.
+    """
     opened, context = found.files, asked.context
     apply_overrides(opened, asked.rope_scaling, asked.override_kv)
     tower = _tower(found, asked)
     sees = tower is not None or asked.mmproj is False  # then it is known that it is left out
-    spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees)
+    spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=own_head)
     trained = spec.config.context_length
     if context is not None and context > trained:
         raise InvalidArgumentError(
             f"context: {context} is more than the {trained} tokens {found.name} was trained for"
         )
     if context is None and trained < DEFAULT_CONTEXT:
-        spec = opened.spec(trained, sees=sees)
+        spec = opened.spec(trained, sees=sees, drafts=own_head)
+    if asked.draft == OWN_HEAD and spec.config.drafter is None:
+        raise InvalidArgumentError(
+            f"draft: {found.name} has no head that drafts; expected the name of a smaller model, or nothing"
+        )
     encoder = spec.config.encoder
     if asked.task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
         from akunu.encoders.loading import as_reranker

@@ -11,7 +11,7 @@ from msgspec import Meta
 from akunu.api.options import MAX_PRIORITY
 from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn, without_form
+from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 from akunu.server.images import Content, content_of, image_part, instead_of
@@ -176,12 +176,12 @@ class CountRequest(Fields, kw_only=True):
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,
         }
-        options, more = without_form(options, "output_config.format")
+        options, more = without_structure(options, "output_config.format")
         turn = Turn(messages, options, upper_limits=("thinking", "thinking_budget", "reasoning_effort"))
         return turn, [*warnings, *more]
 
     def options(self) -> dict[str, Any]:
-        """Arguments of the generation, but for the form of the answer."""
+        """Arguments of the generation, but for the structure of the answer."""
         return {}
 
 
@@ -208,7 +208,7 @@ class MessagesRequest(CountRequest, kw_only=True):
     inference_geo: Any = None
 
     def options(self) -> dict[str, Any]:
-        """Arguments of the generation, but for the form of the answer."""
+        """Arguments of the generation, but for the structure of the answer."""
         options = {
             "max_tokens": self.max_tokens,
             "stop": self.stop_sequences or None,

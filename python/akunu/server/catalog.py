@@ -29,7 +29,7 @@ class _Listed(LoadOptions, kw_only=True, frozen=True, forbid_unknown_fields=True
     aliases: tuple[str, ...] = ()
     """Other names; `*` and `?` stand for any characters, as in "claude-*"."""
     preload: bool = False
-    draft: str | None = None
+    draft: str | bool | None = None
     mmproj: str | Literal[False] | None = None
     cache_dir: Path | None = None
     chat_template: str | None = None
@@ -150,7 +150,7 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{file}: model {model.name}: {error}") from error
         for name in ("path", "draft", "mmproj"):  # a path in a file is relative to the file
-            if settings[name] and (path := file.parent / settings[name]).exists():
+            if isinstance(settings[name], str) and (path := file.parent / settings[name]).exists():
                 settings[name] = str(path)
         if model.cache_dir is not None:
             settings["cache_dir"] = file.parent / model.cache_dir

@@ -27,7 +27,7 @@ __all__ = [
     "prepared",
     "prompt_ids",
     "warned",
-    "without_form",
+    "without_structure",
 ]
 
 FinishReason = Literal["stop", "length", "tool_calls"]
@@ -72,8 +72,8 @@ class Step:
         return len(self.text.model.tokenize(thought, add_special=False))
 
 
-def without_form(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
-    """The options of a chat, and warnings: where a call is forced, there is no content to have a form."""
+def without_structure(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a chat and warnings: where a call is forced, there is no content to constrain."""
     forced = options.get("tool_choice") not in (None, "auto", "none") and options.get("tools")
     if not forced or not (options.get("schema") is not None or options.get("json")):
         return options, []

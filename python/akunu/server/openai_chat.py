@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from akunu.api.results import Completion
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
-from akunu.server.conversations import Turn, answers, warned, without_form
+from akunu.server.conversations import Turn, answers, warned, without_structure
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, read_fields
 from akunu.server.openai_choices import AnyChoice, ThinkingFields, chosen, thinking_options
@@ -149,7 +149,7 @@ class ChatRequest(ThinkingFields):
             if self.add_generation_prompt is False
             else self.continue_final_message,
         }
-        options, more = without_form(options, "response_format")
+        options, more = without_structure(options, "response_format")
         messages, left_out = plain_messages(self.messages)
         return Turn(messages, options, self.n or 1), [*warnings, *more, *left_out]
 

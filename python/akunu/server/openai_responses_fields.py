@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn, without_form
+from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 from akunu.server.images import Content, content_of, image_part, instead_of
@@ -255,7 +255,7 @@ class ResponsesRequest(SamplingFields):
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }
-        options, more = without_form(options, "text.format")
+        options, more = without_structure(options, "text.format")
         return Turn(messages, options), [*warnings, *more]
 
 

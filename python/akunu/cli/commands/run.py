@@ -13,8 +13,8 @@ import click
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
+from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
-from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.history import History, history_options
 from akunu.cli.images import content_of, image_tokens_option, is_image
 from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
@@ -59,7 +59,7 @@ _COMMON = (
 @template_options
 @image_tokens_option
 @generation_options
-@form_options
+@constraint_options
 @history_options
 @preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
@@ -99,7 +99,7 @@ def command(
     """
     images = [file for file in files if file != STDIN and is_image(file)]
     message = _message(question, [file for file in files if file not in images])
-    arguments = generation_arguments(values) | form_arguments(values)
+    arguments = generation_arguments(values) | constraint_arguments(values)
     if image_tokens is not None:
         arguments["image_tokens"] = image_tokens
     log = History(continued=continued, wanted=history)
