@@ -9,9 +9,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
+from akunu.describe.blocks import Attention, Experts, FeedForward
 from akunu.describe.expert_rules import expert_layers, expert_rules
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.layer_rules import (
@@ -29,6 +33,9 @@ from akunu.describe.layer_rules import (
     vector,
 )
 from akunu.describe.tensor_rules import Architecture, LayerKind, LayerNumbers, MixerKind, Router, TensorRule
+
+if TYPE_CHECKING:
+    from akunu.describe.config import ModelSpec
 
 __all__ = ["GEMMA4_MODELS", "GEMMA4_ROWS"]
 
@@ -174,6 +181,7 @@ GEMMA4_ROWS: Final = (
         window_period=6,
         soft_caps=("final_softcap",),
         required_keys=(
+            "attention.sliding_window_pattern",
             "attention.sliding_window",
             "attention.key_length_swa",
             "attention.value_length_swa",
@@ -238,6 +246,53 @@ def _full_sizes(own: Mapping[str, object], types: Sequence[str]) -> Mapping[str,
     return first
 
 
+def _said(spec: ModelSpec) -> Mapping[str, object]:
+    """The inverse of `_spelled`, as published configurations have it."""
+    config = spec.config
+    layers = config.mixers(Attention)
+    full = next(n for n, attention in enumerate(layers) if not attention.window)
+    local = next((attention for attention in layers if attention.window), layers[full])
+    widths = [forward.dim for forward in config.mixers(FeedForward)]
+    experts = config.mixers(Experts)
+    inputs = config.layer_inputs
+    frequencies = config.rope_sets[0].inv_freq
+    found: dict[str, object] = {
+        "layer_types": [_SLIDING if attention.window else _FULL for attention in layers],
+        "sliding_window": local.window,
+        "head_dim": local.head_dim,
+        "global_head_dim": layers[full].head_dim,
+        "num_key_value_heads": local.n_kv_heads,
+        "num_global_key_value_heads": layers[full].n_kv_heads,
+        "attention_k_eq_v": f"layers.{full}.attn_v" not in spec.tensors,
+        "num_kv_shared_layers": sum(attention.kv_owner is not None for attention in layers),
+        "intermediate_size": widths[0] if widths else experts[0].shared_dim,
+        "use_double_wide_mlp": len(set(widths)) > 1,
+        "hidden_size_per_layer_input": inputs.dim if inputs else 0,
+        "vocab_size_per_layer_input": inputs.vocab_size if inputs else config.vocab_size,
+        "enable_moe_block": bool(experts),
+        "rope_parameters": {
+            _FULL: {
+                "rope_type": "proportional",
+                "partial_rotary_factor": np.count_nonzero(frequencies) / len(frequencies),
+                "rope_theta": _theta(frequencies),
+            },
+            _SLIDING: {"rope_type": "default", "rope_theta": _theta(config.rope_sets[-1].inv_freq)},
+        },
+    }
+    if experts:
+        found |= {
+            "num_experts": experts[0].count,
+            "top_k_experts": experts[0].used,
+            "moe_intermediate_size": experts[0].dim,
+        }
+    return found
+
+
+def _theta(inv_freq: npt.NDArray[np.float32]) -> float:
+    """The theta whose second frequency is that of the set, of 6 digits at most."""
+    return float(f"{float(inv_freq[1]) ** -len(inv_freq):.6g}")
+
+
 _GEMMA4 = HfModel(
     "gemma4",
     windowed="layers",
@@ -263,6 +318,7 @@ _GEMMA4 = HfModel(
         }
     ),
     spelled=_spelled,
+    said=_said,
 )  # fmt: skip
 _UNIFIED = dataclasses.replace(
     _GEMMA4,

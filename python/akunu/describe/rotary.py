@@ -11,6 +11,7 @@ import numpy.typing as npt
 __all__ = [
     "DIVISORS",
     "UNROTATED",
+    "UNROTATED_DIVISOR",
     "inverse_frequencies",
     "is_divisor",
     "llama3",
@@ -23,7 +24,9 @@ __all__ = [
 Frequencies = npt.NDArray[np.float64]
 
 UNROTATED: Final = 1e29
-"""From this divisor on, a pair is not rotated; files have 1e30 for it."""
+"""From this divisor on, a pair is not rotated."""
+UNROTATED_DIVISOR: Final = 1e30
+"""What files have for such a pair."""
 
 DIVISORS: Final = "divisors from 0.001 to 1e6, or 1e30 for no rotation"
 """What `is_divisor` takes, for messages."""

@@ -328,8 +328,8 @@ class Architecture:
 
     @property
     def shares_expert(self) -> bool:
-        """Whether layers with experts have one that all rows share."""
-        return any(kind.has("shared_gate") for kind in self.layers.values())
+        """Whether layers with experts have one that all rows share, of a size of its own."""
+        return any(kind.length("shared_gate") == "shared_dim" for kind in self.layers.values())
 
     def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
         """Whose heads are rotated, of layers with these windows."""
