@@ -3,8 +3,8 @@
 // to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one; without such a gate it is a
 // plain feed-forward of the same x.
 //
-// Norms of their own may stand before the router, before the plain feed-forward, behind it and behind the experts, whose
-// sum is a branch then that has a norm, too:
+// Norms of their own may stand before the router, before the plain feed-forward, behind it and behind the experts,
+// whose sum is a branch then that has a norm, too:
 //   h += norm(norm(Σ w_e · expert_e(norm(h))) + norm(shared(norm(h)))), w from norm(h)·Wrᵀ
 #include "plan/block.h"
 
@@ -15,7 +15,10 @@ namespace {
 class ExpertsBlock final : public Block {
   public:
     ExpertsBlock(Loader& loader, const BlockPlace& place, const ExpertsConfig& config)
-        : place_(place), config_(config), norm_(loader.optional_norm(place.name("ffn_norm"), place.config.dim)) {
+        : place_(place),
+          config_(config),
+          norm_(loader.optional_norm(place.name(has_own_norm(loader, place) ? "experts_norm" : "ffn_norm"),
+                                     place.config.dim)) {
         routed_ = load(loader, "experts", config.count, config.dim);
         routed_.router = loader.wide(place.name("router"), config.count, place.config.dim);
         routed_.router_bias = loader.optional_vector(place.name("router_bias"), config.count);
@@ -101,6 +104,11 @@ class ExpertsBlock final : public Block {
         return x;
     }
 
+    // The experts have one; what stands beside them has that of a feed-forward then.
+    static bool has_own_norm(const Loader& loader, const BlockPlace& place) {
+        return loader.has(place.name("experts_norm"));
+    }
+
     Act normed(Emitter& e, const char* name, const Norm& norm, u32 formats) const {
         return e.block_input(name, place_.layer, norm, formats);
     }
@@ -121,7 +129,7 @@ class ExpertsBlock final : public Block {
         plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
         plain_.up = loader.matmul(place_.name("shared_up"), n, dim);
         plain_down_ = loader.matmul(place_.name("shared_down"), dim, n);
-        shared_norm_ = loader.optional_norm(place_.name("shared_norm"), dim);
+        if (has_own_norm(loader, place_)) shared_norm_ = loader.optional_norm(place_.name("ffn_norm"), dim);
         post_shared_ = loader.optional_vector(place_.name("post_shared_norm"), dim);
     }
 

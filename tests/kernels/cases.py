@@ -264,7 +264,7 @@ def _rope_kv() -> Iterator[Case]:
                 qk_norm=True,
             )
             yield case("rope_kv", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
-            yield case("rope_kv", rows=5, shape=(5, 2, 512), style=style, kv=kv, position=30, qk_norm=True)
+            yield case("rope_kv", rows=5, shape=(4, 2, 512), style=style, kv=kv, position=30, qk_norm=True)
             yield case("rope_kv", rows=3, shape=(2, 1, 320), style=style, kv=kv, position=1, rope_dim=64)
         yield case("rope_kv", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
         yield case("rope_kv", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Experts
+from akunu.describe.blocks import Attention, Experts
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS, HeadRule
@@ -59,7 +59,7 @@ def model_tensors(
 
 def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
     """The type that the mix has for a matrix of this name in GGUF."""
-    config = spec.config
+    config, first = spec.config, spec.config.mixers(Attention)[0]
     layer, stem = 0, name.removesuffix(".weight")
     if stem.startswith("blk."):
         _, number, stem = stem.split(".", 2)
@@ -70,7 +70,7 @@ def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighte
         layer=layer,
         n_layers=config.n_layers,
         cols=n_cols,
-        gqa=config.n_heads // config.n_kv_heads,
+        gqa=first.n_heads // first.n_kv_heads,
         tied="output" not in spec.tensors,
         weighted=weighted,
         n_experts=max((mixer.count for mixer in config.mixers(Experts)), default=0),

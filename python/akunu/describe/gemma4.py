@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
 from akunu.describe.blocks import Attention, Experts, FeedForward
-from akunu.describe.expert_rules import expert_layers, expert_rules
+from akunu.describe.expert_rules import expert_layers, experts_of_layer
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.layer_rules import (
     ATTN_NORM,
@@ -73,12 +73,12 @@ def _norm(source: str, hf: str, name: str) -> TensorRule:
 _WITH_EXPERTS = (
     ATTN_NORM,
     _POST_ATTN_NORM,
-    _beside(_FFN_NORM, "shared_norm"),
+    _FFN_NORM,
     _beside(GATE_UP[0], "shared_gate"),
     _beside(GATE_UP[1], "shared_up"),
     _beside(DOWN[0], "shared_down"),
     _norm("post_ffw_norm_1", "post_feedforward_layernorm_1", "post_shared_norm"),
-    _norm("pre_ffw_norm_2", "pre_feedforward_layernorm_2", "ffn_norm"),
+    _norm("pre_ffw_norm_2", "pre_feedforward_layernorm_2", "experts_norm"),
     _norm("post_ffw_norm_2", "post_feedforward_layernorm_2", "post_experts_norm"),
     _POST_FFN_NORM,
     vector(BLK + "ffn_gate_inp.scale", HF + "router.scale", "router_norm", "dim"),
@@ -90,7 +90,7 @@ _WITH_EXPERTS = (
         "n_experts",
         optional=True,
     ),
-    *expert_rules("", router="router.proj"),
+    *experts_of_layer("router.proj"),
     _SCALE,
 )
 _INPUT = (
@@ -189,7 +189,6 @@ GEMMA4_ROWS: Final = (
         ),
         norm_values=True,
         router=Router(own_norm=True),
-        pre_tokenizer="gemma4",
         left_out={"v.*": "images", "mm.*": "images", "a.*": "audio"},
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -316,15 +317,13 @@ class Architecture:
     @property
     def rules(self) -> tuple[TensorRule, ...]:
         """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
-        return tuple(
-            dict.fromkeys(
-                (
-                    *self.tensors,
-                    *self.layer_inputs,
-                    *(r for kind in self.layers.values() for r in kind.tensors),
-                )
-            )
+        rules = (
+            *self.tensors,
+            *self.layer_inputs,
+            *(r for kind in self.layers.values() for r in kind.tensors),
         )
+        # One that some kinds of layers may lack is there as one of theirs.
+        return tuple(dict((dataclasses.replace(rule, optional=True), rule) for rule in rules).values())
 
     @property
     def shares_expert(self) -> bool:
