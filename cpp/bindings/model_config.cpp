@@ -143,6 +143,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.whole_images = f.flag("whole_images");
     a.norms_whole_rows = f.flag("norms_whole_rows");
     a.norms_after_rope = f.flag("norms_after_rope");
+    a.norm_values = f.flag("norm_values");
     a.norm_eps = f.number("norm_eps", model.norm_eps);
     a.kv_owner = f.optional_integer("kv_owner");
     for (const auto& [name, set] : {std::pair("rope", a.rope), std::pair("q_rope", a.q_rope)}) {
@@ -195,7 +196,8 @@ RouterConfig to_router(const Fields& f) {
             .renormalise = f.flag("renormalise"),
             .sum_eps = f.number("sum_eps", 0),
             .sum_min = f.number("sum_min", 0),
-            .scale = f.number("scale", 1)};
+            .scale = f.number("scale", 1),
+            .input_scale = f.number("input_scale", 1)};
 }
 
 ExpertsConfig to_experts(const Fields& f) {
@@ -224,6 +226,14 @@ ExpertsConfig to_experts(const Fields& f) {
         f.check(r.groups_used <= 32, "router.groups_used", r.groups_used, "at most 32");
     }
     return e;
+}
+
+LayerInputConfig to_layer_input(const Fields& f, const ModelConfig& model) {
+    const LayerInputConfig config{f.integer("index"), f.one_of(kActivations, "activation")};
+    const std::uint32_t count = model.layer_inputs ? model.layer_inputs->count : 0;
+    f.check(config.index < count, "index", config.index,
+            "less than the model's layer_inputs.count, " + std::to_string(count));
+    return config;
 }
 
 RecurrenceConfig to_recurrence(const Fields& f) {
@@ -314,13 +324,14 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "cross_attention") return to_cross_attention(f);
     if (kind == "feed_forward") return to_feed_forward(f, model);
     if (kind == "experts") return to_experts(f);
+    if (kind == "layer_input") return to_layer_input(f, model);
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
     if (kind == "latent_attention") return to_latent_attention(f, model);
     if (kind == "merge") return to_merge(f, model);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
-                               "', expected one of attention, cross_attention, feed_forward, experts, recurrence, "
-                               "delta_net, latent_attention, merge");
+                               "', expected one of attention, cross_attention, feed_forward, experts, layer_input, "
+                               "recurrence, delta_net, latent_attention, merge");
 }
 
 BlockConfig to_block(const Fields& f, const ModelConfig& model) {
@@ -391,6 +402,14 @@ ModelConfig to_config(const py::object& object) {
     m.whole_image_rows = f.integer("whole_image_rows", 0);
     f.check(m.vocab_size > 0 || m.image, "vocab_size", m.vocab_size, "at least 1");
     f.each("rope_sets", [&](const Fields& set) { m.rope_sets.push_back(to_rope_set(set)); });
+    if (f.has("layer_inputs")) {
+        const Fields inputs(f.optional("layer_inputs"), "layer_inputs.");
+        m.layer_inputs = {inputs.integer("dim"), inputs.integer("count"), inputs.integer("vocab_size")};
+        const LayerInputsConfig& in = *m.layer_inputs;
+        inputs.check(in.dim > 0, "dim", in.dim, "at least 1");
+        inputs.check(in.count > 0, "count", in.count, "at least 1");
+        inputs.check(in.vocab_size > 0, "vocab_size", in.vocab_size, "at least 1");
+    }
     f.each("blocks", [&](const Fields& block) {
         m.blocks.push_back(to_block(block, m));
         // One encoder's output is what all of a decoder's blocks attend to.

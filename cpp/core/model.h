@@ -26,7 +26,8 @@ struct RopeSet {
     std::uint32_t dim() const { return 2 * static_cast<std::uint32_t>(inv_freq.size()); }
 };
 
-// Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there.
+// Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there, and so is
+// whether its values are its keys as they come from their matrix.
 struct AttentionConfig {
     std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
     std::uint32_t window = 0;             // 0: full attention
@@ -37,6 +38,7 @@ struct AttentionConfig {
     bool whole_images = false;      // a row of an image sees all rows of it
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
     bool norms_after_rope = false;  // they are of rotated heads
+    bool norm_values = false;       // heads of v are normed, too, without a weight
     float norm_eps = 1e-5f;         // of these norms
     // Index of the block whose keys and values it reads; it has none of its own then, and its sizes are that block's.
     std::optional<std::uint32_t> kv_owner;
@@ -86,6 +88,7 @@ struct RouterConfig {
     std::uint32_t groups = 0, groups_used = 0, group_top = 0;
     bool renormalise = false;
     float sum_eps = 0, sum_min = 0, scale = 1;
+    float input_scale = 1;  // of what a norm of its own makes, where it has one
 };
 
 // A feed-forward of experts, of which a router chooses some for each row. Beside them there may be one that all rows
@@ -97,6 +100,12 @@ struct ExpertsConfig {
     RouterConfig router;
     Activation activation = kActSilu;
     float limit = 0, sharpness = 1, up_offset = 0;  // see ExpertsGateUpParams
+};
+
+// What a layer makes of its part of the layer inputs, see plan/layer_input.cpp.
+struct LayerInputConfig {
+    std::uint32_t index = 0;  // of the part
+    Activation activation = kActGeluTanh;
 };
 
 // A gated recurrence, see plan/recurrence.cpp.
@@ -125,7 +134,8 @@ struct MergeConfig {
 };
 
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig, MergeConfig>;
+                                 LayerInputConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
+                                 MergeConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.
@@ -133,6 +143,14 @@ struct BlockConfig {
     std::string prefix;  // of its tensors' names: "layers.3."
     int layer = -1;      // on labels
     MixerConfig mixer;
+};
+
+// Embeddings of a token besides the one that the residual stream begins with: `count` parts of `dim` elements, each for a
+// layer. With h the scaled embedding of the stream, part i is
+//   (√dim·table[token][i] + norm(W_i·h / √(elements of h))) / √2
+struct LayerInputsConfig {
+    std::uint32_t dim = 0, count = 0;
+    std::uint32_t vocab_size = 0;  // tokens that the table has; others have the last one's
 };
 
 // A layer that a text's vector goes through: y = act(W·x + b), then a norm where the model has one.
@@ -183,6 +201,7 @@ struct ModelConfig {
     std::vector<RopeSet> rope_sets;
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
+    std::optional<LayerInputsConfig> layer_inputs;
     std::optional<EncoderConfig> encoder;    // it makes vectors of texts
     std::optional<AudioConfig> audio;        // it hears
     std::optional<ImageConfig> image;        // it sees; with none of these, it samples tokens

@@ -20,7 +20,8 @@ constexpr bool kOptional = true;
 
 constexpr FieldInfo kEmbedFields[] = {
     FIELD(EmbedParams, rows),  FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
-    FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale)};
+    FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale),
+    FIELD(EmbedParams, accumulate)};
 constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), FIELD(EmbedPositionParams, step),
                                               FIELD(EmbedPositionParams, dim), FIELD(EmbedPositionParams, positions),
                                               FIELD(EmbedPositionParams, kinds)};
@@ -35,7 +36,7 @@ constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIEL
                                            FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
                                            FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
-                                     FIELD(NormParams, formats), FIELD(NormParams, gather)};
+                                     FIELD(NormParams, formats), FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
                                           FIELD(LayerNormParams, eps),      FIELD(LayerNormParams, formats),
                                           FIELD(LayerNormParams, has_bias), FIELD(LayerNormParams, gather)};
@@ -56,7 +57,7 @@ constexpr FieldInfo kNormGateUpFields[] = {FIELD(NormGateUpParams, n), FIELD(Nor
                                            FIELD(NormGateUpParams, eps)};
 constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows), FIELD(GateActParams, n),
                                         FIELD(GateActParams, activation), FIELD(GateActParams, formats),
-                                        FIELD(GateActParams, gated)};
+                                        FIELD(GateActParams, gated), FIELD(GateActParams, up_stride)};
 constexpr FieldInfo kRopeKvFields[] = {
     FIELD(RopeKvParams, rows),       FIELD(RopeKvParams, step),      FIELD(RopeKvParams, n_heads),
     FIELD(RopeKvParams, n_kv_heads), FIELD(RopeKvParams, head_dim),  FIELD(RopeKvParams, rope_dim),
@@ -145,7 +146,7 @@ constexpr BufferInfo kPlaneOfScales = {"scales", R, kOptional, kScales};
 constexpr BufferInfo kPlaneOfBiases = {"biases", R, kOptional, kBiases};
 
 constexpr BufferInfo kEmbedBuffers[] = {
-    state("history"), weight("weight", "vocab", "dim"), {"hidden", W}, index("rows"), kPlaneOfScales, kPlaneOfBiases};
+    state("history"), weight("weight", "vocab", "dim"), {"hidden", RW}, index("rows"), kPlaneOfScales, kPlaneOfBiases};
 constexpr BufferInfo kEmbedPositionBuffers[] = {constant("positions", kOptional),
                                                 constant("kinds", kOptional),
                                                 {"hidden", RW},
@@ -280,7 +281,7 @@ Cost& read_weights(Cost& c, double bytes) {
 // One row of the table, not all of it.
 Cost embed_cost(const DispatchCmd& c) {
     const auto p = c.params_as<EmbedParams>();
-    return per_row(weight_bytes(c.weight, 1, p.dim) + 4.0 * p.dim, p.dim);
+    return per_row(weight_bytes(c.weight, 1, p.dim) + (p.accumulate ? 8.0 : 4.0) * p.dim, p.dim);
 }
 
 Cost embed_position_cost(const DispatchCmd& c) {

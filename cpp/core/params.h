@@ -60,6 +60,7 @@ struct EmbedParams {
     u32 vocab;
     u32 history_stride;  // tokens of a slot's history
     float scale;
+    u32 accumulate;  // 1: the rows are added to what is there
 };
 
 // A row's vectors of its position and of its kind are added, where the model has such tables.
@@ -114,7 +115,8 @@ struct NormParams {
     u32 dim;
     float eps;
     u32 formats;
-    u32 gather;  // 1: row i of the output is row rows[i] of the input
+    u32 gather;       // 1: row i of the output is row rows[i] of the input
+    float sum_scale;  // of kNormAdd: a factor of the sum
 };
 
 struct LayerNormParams {
@@ -178,7 +180,8 @@ struct GateActParams {
     u32 n;
     u32 activation;
     u32 formats;
-    u32 gated;  // 0: act(gate) alone
+    u32 gated;      // 0: act(gate) alone
+    u32 up_stride;  // floats between two rows of up
 };
 
 struct RopeKvParams {

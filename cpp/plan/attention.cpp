@@ -3,7 +3,7 @@
 //   q, k = rope(norm(q), norm(k)); pages[position] = k, v
 //   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ, where heads may have a sink: a score that has no value,
 // or, where it has a gate, of each element: h += (sigmoid(norm(h)·Wgᵀ) * softmax(...)·V)·Woᵀ.
-// A block that reads the keys and values of another has q alone.
+// Where it has no Wv, v is k before its norm. A block that reads the keys and values of another has q alone.
 #include <algorithm>
 
 #include "core/error.h"
@@ -23,7 +23,7 @@ class AttentionBlock final : public Block {
         q_ = loader.matmul(place.name("attn_q"), q, dim);
         if (own) {
             k_ = loader.matmul(place.name("attn_k"), kv, dim);
-            v_ = loader.matmul(place.name("attn_v"), kv, dim);
+            v_ = loader.has(place.name("attn_v")) ? loader.matmul(place.name("attn_v"), kv, dim) : k_;
             bias_ = loader.joined({{place.name("attn_q_bias"), q},
                                    {place.name("attn_k_bias"), kv, true},
                                    {place.name("attn_v_bias"), kv}});
@@ -36,8 +36,8 @@ class AttentionBlock final : public Block {
         sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads);
         output_ = loader.matmul(place.name("attn_output"), dim, q);
         output_bias_ = loader.optional_vector(place.name("attn_output_bias"), dim);
-        norms_ = {loader.optional_vector(place.name("post_attn_norm"), dim),
-                  loader.optional_norm(place.name("attn_output_norm"), dim)};
+        norms_ = place.output_norms(loader, "post_attn_norm", "attn_output_norm");
+        if (own && attention.norm_values) value_norm_ = loader.computed(std::vector<float>(attention.head_dim, 1.0f));
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
@@ -67,6 +67,10 @@ class AttentionBlock final : public Block {
     void emit(Emitter& e, Phase phase) const override {
         project(e, phase);
         norm_rows(e, attention_.n_heads);
+        if (value_norm_) {
+            e.norm_heads("attn_v_norm", place_.layer, projections(e).v, value_norm_, attention_.n_kv_heads,
+                         attention_.head_dim, attention_.norm_eps);
+        }
         rope_kv(e, attention_.n_heads);
         attend(e, phase);
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
@@ -264,7 +268,7 @@ class AttentionBlock final : public Block {
     const BlockPlace place_;
     const AttentionConfig attention_;
     Norm norm_;
-    Vector bias_, qk_norm_, sinks_, output_bias_;
+    Vector bias_, qk_norm_, value_norm_, sinks_, output_bias_;
     Emitter::OutputNorms norms_;
     Weight q_, k_, v_, gate_, output_;
 };

@@ -48,6 +48,13 @@ struct BlockPlace {
     int layer;                  // on labels
 
     std::string name(const char* tensor) const { return prefix + tensor; }
+    // Its norms behind a block, by their names. The last block of a layer has the layer's factor as well.
+    Emitter::OutputNorms output_norms(Loader& loader, const char* branch, const char* sum) const {
+        const bool last = index + 1 == config.blocks.size() || config.blocks[index + 1].layer != layer;
+        const std::string scale = name("layer_scale");
+        return {loader.optional_vector(name(branch), config.dim), loader.optional_norm(name(sum), config.dim),
+                last && loader.has(scale) ? loader.values(scale, 1).front() : 1.0f};
+    }
 };
 
 // One for each kind of mixer, in a file of its name.
@@ -55,6 +62,7 @@ std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const CrossAttentionConfig& attention);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ExpertsConfig& experts);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LayerInputConfig& input);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const MergeConfig& merge);

@@ -49,7 +49,8 @@ void Drafter::enter(Emitter& e) const {
                             .dim = config_.dim,
                             .vocab = config_.vocab_size,
                             .history_stride = e.step.history_stride,
-                            .scale = config_.embedding_scale});
+                            .scale = config_.embedding_scale,
+                            .accumulate = 0});
     e.norm("draft_embedding_norm", -1, x, embedding_norm_, input, e.input_format(embedding_part_));
     e.matmul("draft_embedding_part", -1, input, embedding_part_, x);
     e.matmul("draft_state_part", -1, state, state_part_, x, {.accumulate = true});

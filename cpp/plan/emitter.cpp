@@ -133,7 +133,36 @@ void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vect
         .act(out)
         .buffer(o.gathered ? step.logit_rows : Binding{})
         .shape(std::to_string(o.dim))
-        .params(NormParams{.rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered});
+        .params(NormParams{
+            .rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
+}
+
+// kRopeKv norms heads where it turns them; these it does not turn.
+void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Vector& weight, std::uint32_t n_heads,
+                         std::uint32_t head_dim, float eps) {
+    const PagedCache& cache = step.kv.at(0);
+    emit(Op::kRopeKv, std::move(name), layer)
+        .buffer(x)
+        .buffer({})
+        .buffer({})
+        .buffer({})
+        .buffer({})
+        .buffer(weight)
+        .buffer(step.rows)
+        .buffer(cache.tables)
+        .kv(step.kv_dtype)
+        .shape(shape_of(n_heads, head_dim))
+        .params(RopeKvParams{.rows = 0,
+                             .step = 0,
+                             .n_heads = n_heads,
+                             .n_kv_heads = 0,
+                             .head_dim = head_dim,
+                             .rope_dim = 0,
+                             .style = kRopeHalf,
+                             .qk_norm = 1,
+                             .eps = eps,
+                             .max_pages = cache.max_pages,
+                             .page_words = cache.page_words});
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
@@ -154,14 +183,19 @@ Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uin
 }
 
 void Emitter::activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                       const Act& out, std::uint32_t formats, std::uint32_t fixed_rows) {
+                       const Act& out, std::uint32_t formats, const ActivateOptions& o) {
     emit(Op::kGateAct, std::move(name), layer)
         .buffer(x)
         .buffer(up)
         .act(out)
         .shape(std::to_string(n))
-        .fixed_rows(fixed_rows)
-        .params(GateActParams{.rows = 0, .n = n, .activation = activation, .formats = formats, .gated = bool(up)});
+        .fixed_rows(o.fixed_rows)
+        .params(GateActParams{.rows = 0,
+                              .n = n,
+                              .activation = activation,
+                              .formats = formats,
+                              .gated = bool(up),
+                              .up_stride = o.up_stride ? o.up_stride : n});
 }
 
 void Emitter::attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
@@ -252,22 +286,32 @@ void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, 
                               const OutputNorms& norms) {
     const Binding& hidden = this->hidden();
     if (!norms.branch) {
+        if (norms.scale != 1) {
+            throw InvalidArgumentError("the " + name + " of layer " + std::to_string(layer) +
+                                       " has no norm behind it, which a layer's factor needs");
+        }
         matmul(name, layer, x, w, hidden, {.bias = bias, .accumulate = true});
         if (norms.sum) norm(name + "_norm", layer, hidden, norms.sum, {hidden, {}}, kActF32);
         return;
     }
     const Binding& branch = activations.f32("branch");
     matmul(name, layer, x, w, branch, {.bias = bias});
-    emit(Op::kNormAdd, name + "_post_norm", layer)
-        .buffer(branch)
-        .buffer(norms.branch)
-        .buffer(hidden)
+    add_normed(name + "_post_norm", layer, branch, norms.branch, hidden, norms.scale);
+}
+
+void Emitter::add_normed(std::string name, int layer, const Binding& x, const Vector& weight, const Binding& y,
+                         float scale) {
+    emit(Op::kNormAdd, std::move(name), layer)
+        .buffer(x)
+        .buffer(weight)
+        .buffer(y)
         .shape(std::to_string(config.dim))
         .params(NormParams{.rows = 0,
                            .dim = config.dim,
                            .eps = config.branch_norm_eps.value_or(config.norm_eps),
                            .formats = kActF32,
-                           .gather = 0});
+                           .gather = 0,
+                           .sum_scale = scale});
 }
 
 DispatchTable Emitter::take() {

@@ -87,11 +87,22 @@ class Emitter : public PlanContext {
     };
     void rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
                   const RmsNormOptions& options);
+    // Heads of x become norm(x)·weight, each by itself; x has `n_heads` of them in a row.
+    void norm_heads(std::string name, int layer, const Binding& x, const Vector& weight, std::uint32_t n_heads,
+                    std::uint32_t head_dim, float eps);
     // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
     // out = act(x)·up, or act(x) alone, in `formats`.
+    struct ActivateOptions {
+        std::uint32_t fixed_rows = 0;  // n > 0: always so many
+        std::uint32_t up_stride = 0;   // floats between two rows of up; 0: as many as x has
+    };
     void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                  const Act& out, std::uint32_t formats, std::uint32_t fixed_rows = 0);
+                  const Act& out, std::uint32_t formats, const ActivateOptions& options);
+    void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
+                  const Act& out, std::uint32_t formats) {
+        activate(std::move(name), layer, activation, x, up, n, out, formats, ActivateOptions{});
+    }
     // out = act(x·Wgᵀ + bg) * (x·Wuᵀ + bu), in `formats`.
     struct Gated {
         Weight gate, up;
@@ -127,11 +138,15 @@ class Emitter : public PlanContext {
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y) {
         matmul(std::move(name), layer, x, w, y, MatmulOptions{});
     }
-    // Norms behind a block: of what it adds to the residual stream, and of the sum.
+    // Norms behind a block: of what it adds to the residual stream, and of the sum, which `scale` is a factor of.
     struct OutputNorms {
         Vector branch;
         Norm sum;
+        float scale = 1;
     };
+    // y = (y + norm(x))·scale, of rows of the residual stream's size.
+    void add_normed(std::string name, int layer, const Binding& x, const Vector& weight, const Binding& y,
+                    float scale = 1);
     // Adds a block's output projection to the residual stream.
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                          const OutputNorms& norms);

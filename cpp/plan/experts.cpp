@@ -2,6 +2,10 @@
 // with x = norm(h) and w from x·Wrᵀ. All have the biases that the model has. A shared expert is one that every row goes
 // to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one; without such a gate it is a
 // plain feed-forward of the same x.
+//
+// Norms of their own may stand before the router, before the plain feed-forward, behind it and behind the experts,
+// whose sum is a branch then that has a norm, too:
+//   h += norm(norm(Σ w_e · expert_e(norm(h))) + norm(shared(norm(h)))), w from norm(h)·Wrᵀ
 #include "plan/block.h"
 
 namespace akunu {
@@ -11,12 +15,20 @@ namespace {
 class ExpertsBlock final : public Block {
   public:
     ExpertsBlock(Loader& loader, const BlockPlace& place, const ExpertsConfig& config)
-        : place_(place), config_(config), norm_(loader.optional_norm(place.name("ffn_norm"), place.config.dim)) {
+        : place_(place),
+          config_(config),
+          norm_(loader.optional_norm(place.name(has_own_norm(loader, place) ? "experts_norm" : "ffn_norm"),
+                                     place.config.dim)) {
         routed_ = load(loader, "experts", config.count, config.dim);
         routed_.router = loader.wide(place.name("router"), config.count, place.config.dim);
         routed_.router_bias = loader.optional_vector(place.name("router_bias"), config.count);
         choice_bias_ = loader.optional_vector(place.name("router_choice_bias"), config.count);
         expert_scale_ = loader.optional_vector(place.name("expert_scale"), config.count);
+        if (loader.has(place.name("router_norm"))) {
+            router_norm_ = loader.norm(place.name("router_norm"), place.config.dim, config.router.input_scale);
+        }
+        norms_ = place.output_norms(loader, "post_ffn_norm", "ffn_output_norm");
+        post_experts_ = loader.optional_vector(place.name("post_experts_norm"), place.config.dim);
         if (config.shared_dim == 0) return;
         if (!loader.has(place.name("shared_router"))) {
             load_plain(loader);
@@ -29,7 +41,9 @@ class ExpertsBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         reserve(device, a, routed_, "experts", config_.used, config_.dim);
+        if (norms_.branch) a.reserve("branch", place_.config.dim);
         if (shared_) reserve(device, a, shared_, "shared", 1, config_.shared_dim);
+        if (post_shared_) a.reserve("shared_branch", place_.config.dim);
         if (plain_down_) {
             a.reserve("shared", config_.shared_dim, device.matmul_input(plain_down_.dtype));
             if (!plain_.fuses()) {
@@ -40,20 +54,33 @@ class ExpertsBlock final : public Block {
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
-        const Act input = e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
         const RouterConfig always{.gating = kGateSigmoid};
-        route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
+        if (router_norm_) {
+            const Act input = normed(e, "router_norm", router_norm_, e.input_format(routed_.router));
+            route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
+        }
+        const Act input = normed(e, "ffn_norm", norm_, input_formats(e.device));
+        if (!router_norm_) {
+            route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
+        }
         if (shared_) route(e, input, shared_, "shared", always, 1, {}, {});
         gate_up(e, input, routed_, "experts", config_.used);
         if (shared_) gate_up(e, input, shared_, "shared", 1);
         if (plain_down_) {
+            const Act own = shared_norm_ ? normed(e, "shared_norm", shared_norm_, plain_formats(e.device)) : input;
             const Act& out = e.activations.act("shared");
-            e.gated("shared", place_.layer, config_.activation, input, plain_, out, e.input_format(plain_down_));
+            e.gated("shared", place_.layer, config_.activation, own, plain_, out, e.input_format(plain_down_));
         }
-        down(e, routed_, "experts", config_.used);
-        if (shared_) down(e, shared_, "shared", 1);
-        if (plain_down_) {
-            e.add_to_residual("shared_down", place_.layer, e.activations.act("shared"), plain_down_, {}, {});
+        const Binding& sum = norms_.branch ? e.activations.f32("branch") : e.hidden();
+        down(e, routed_, "experts", config_.used, sum, !norms_.branch);
+        if (post_experts_) {
+            e.rms_norm("experts_post_norm", place_.layer, sum, post_experts_, {sum, {}},
+                       {.dim = place_.config.dim, .eps = place_.config.norm_eps});
+        }
+        if (shared_) down(e, shared_, "shared", 1, sum, true);
+        if (plain_down_) add_plain(e, sum);
+        if (norms_.branch) {
+            e.add_normed("ffn_post_norm", place_.layer, sum, norms_.branch, e.hidden(), norms_.scale);
         }
     }
 
@@ -77,20 +104,43 @@ class ExpertsBlock final : public Block {
         return x;
     }
 
+    // The experts have one; what stands beside them has that of a feed-forward then.
+    static bool has_own_norm(const Loader& loader, const BlockPlace& place) {
+        return loader.has(place.name("experts_norm"));
+    }
+
+    Act normed(Emitter& e, const char* name, const Norm& norm, u32 formats) const {
+        return e.block_input(name, place_.layer, norm, formats);
+    }
+
+    void add_plain(Emitter& e, const Binding& sum) const {
+        const Act& x = e.activations.act("shared");
+        if (!post_shared_) {
+            e.matmul("shared_down", place_.layer, x, plain_down_, sum, {.accumulate = true});
+            return;
+        }
+        const Binding& branch = e.activations.f32("shared_branch");
+        e.matmul("shared_down", place_.layer, x, plain_down_, branch);
+        e.add_normed("shared_post_norm", place_.layer, branch, post_shared_, sum);
+    }
+
     void load_plain(Loader& loader) {
         const u32 dim = place_.config.dim, n = config_.shared_dim;
         plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
         plain_.up = loader.matmul(place_.name("shared_up"), n, dim);
         plain_down_ = loader.matmul(place_.name("shared_down"), dim, n);
+        if (has_own_norm(loader, place_)) shared_norm_ = loader.optional_norm(place_.name("ffn_norm"), dim);
+        post_shared_ = loader.optional_vector(place_.name("post_shared_norm"), dim);
     }
 
+    u32 plain_formats(const Device& device) const {
+        return plain_down_ ? device.matmul_input(plain_.gate.dtype) | device.matmul_input(plain_.up.dtype) : 0;
+    }
     u32 input_formats(const Device& device) const {
-        const u32 plain =
-            plain_down_ ? device.matmul_input(plain_.gate.dtype) | device.matmul_input(plain_.up.dtype) : 0;
         const auto of = [&](const Experts& x) {
             return device.matmul_input(x.router.dtype) | device.matmul_input(x.gate.dtype);
         };
-        return of(routed_) | (shared_ ? of(shared_) : 0) | plain;
+        return of(routed_) | (shared_ ? of(shared_) : 0) | plain_formats(device);
     }
 
     void reserve(const Device& device, Activations& a, const Experts& x, const std::string& name, u32 used,
@@ -151,12 +201,13 @@ class ExpertsBlock final : public Block {
                                         .up_offset = config_.up_offset});
     }
 
-    void down(Emitter& e, const Experts& x, const std::string& name, u32 used) const {
+    void down(Emitter& e, const Experts& x, const std::string& name, u32 used, const Binding& y,
+              bool accumulate) const {
         const u32 k = static_cast<u32>(x.down.cols);
         e.emit(Op::kExpertsDown, name + "_down", place_.layer)
             .input(e.activations.act(name), e.input_format(x.down))
             .weight(x.down)
-            .buffer(e.hidden())
+            .buffer(y)
             .buffer(x.down_bias)
             .buffer(e.activations.f32(name + "_ids"))
             .buffer(e.activations.f32(name + "_weights"))
@@ -166,13 +217,15 @@ class ExpertsBlock final : public Block {
                                       .chosen = used,
                                       .n = place_.config.dim,
                                       .k = k,
-                                      .accumulate = 1,
+                                      .accumulate = accumulate,
                                       .has_bias = bool(x.down_bias)});
     }
 
     const BlockPlace place_;
     const ExpertsConfig config_;
-    Norm norm_;
+    Norm norm_, router_norm_, shared_norm_;
+    Vector post_experts_, post_shared_;
+    Emitter::OutputNorms norms_;
     Experts routed_, shared_;
     Emitter::Gated plain_;  // a shared expert without a gate
     Weight plain_down_;

@@ -24,8 +24,7 @@ class FeedForwardBlock final : public Block {
         weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
         down_ = loader.matmul(place.name("ffn_down"), dim, n_);
         down_bias_ = loader.optional_vector(place.name("ffn_down_bias"), dim);
-        norms_ = {loader.optional_vector(place.name("post_ffn_norm"), dim),
-                  loader.optional_norm(place.name("ffn_output_norm"), dim)};
+        norms_ = place.output_norms(loader, "post_ffn_norm", "ffn_output_norm");
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {

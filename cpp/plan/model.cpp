@@ -1,6 +1,8 @@
 #include "plan/model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 #include "core/error.h"
 
@@ -28,6 +30,14 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
+    if (const auto& in = config.layer_inputs) {
+        const std::uint64_t all = std::uint64_t{in->count} * in->dim;
+        input_table_ = loader.lookup("layer_input_table", in->vocab_size, all);
+        input_projection_ = loader.matmul("layer_input_projection", all, config.dim);
+        std::vector<float> norm = loader.values("layer_input_norm", in->dim);
+        for (float& weight : norm) weight *= std::numbers::sqrt2_v<float> / 2;
+        input_norm_ = loader.computed(norm);
+    }
     // A scale of the logits is one of what the output's matrix reads.
     output_norm_ = config.encoder || config.image ? loader.optional_norm("output_norm", config.dim)
                                                   : loader.norm("output_norm", config.dim, config.logit_scale);
@@ -45,6 +55,10 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     if (output_) a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
     if (pooling_) pooling_->reserve(device, a);
     if (stem_) stem_->reserve(device, a);
+    if (const auto& in = config_.layer_inputs) {
+        a.reserve("input", config_.dim, device.matmul_input(input_projection_.dtype));
+        a.reserve("layer_inputs", std::uint64_t{in->count} * in->dim);
+    }
     if (patches_) patches_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
@@ -119,6 +133,7 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
                         phase);
     embed(e);
     if (phase == Phase::kEncoded) insert_rows(e, 0);
+    layer_inputs(e);
     rope_tables(e);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
         blocks_[i]->emit(e, phase);
@@ -150,7 +165,8 @@ void Model::embed(Emitter& e) const {
                                 .dim = config_.dim,
                                 .vocab = config_.vocab_size,
                                 .history_stride = e.step.history_stride,
-                                .scale = config_.embedding_scale});
+                                .scale = config_.embedding_scale,
+                                .accumulate = 0});
     }
     const Act hidden{e.activations.f32("hidden"), {}};
     if (positions_ || kinds_) {
@@ -165,6 +181,31 @@ void Model::embed(Emitter& e) const {
                 .rows = 0, .step = 0, .dim = config_.dim, .positions = config_.positions, .kinds = config_.kinds});
     }
     if (embedding_norm_) e.norm("embedding_norm", -1, hidden.f32, embedding_norm_, hidden, kActF32);
+}
+
+// A norm of x / √dim is one of x with an epsilon that is dim times as large.
+void Model::layer_inputs(Emitter& e) const {
+    const auto& in = config_.layer_inputs;
+    if (!in) return;
+    const Act hidden = e.block_input("layer_inputs", -1, {}, e.input_format(input_projection_));
+    const Binding& out = e.activations.f32("layer_inputs");
+    e.matmul("layer_inputs_projection", -1, hidden, input_projection_, out);
+    e.norm_heads("layer_inputs_norm", -1, out, input_norm_, in->count, in->dim,
+                 config_.norm_eps * static_cast<float>(config_.dim));
+    e.emit(Op::kEmbed, "layer_inputs_table")
+        .buffer(e.step.history)
+        .weight(input_table_)
+        .buffer(out)
+        .buffer(e.step.rows)
+        .planes(input_table_)
+        .shape(shape_of(in->count, in->dim))
+        .params(EmbedParams{.rows = 0,
+                            .step = 0,
+                            .dim = in->count * in->dim,
+                            .vocab = in->vocab_size,
+                            .history_stride = e.step.history_stride,
+                            .scale = std::sqrt(static_cast<float>(in->dim) / 2),
+                            .accumulate = 1});
 }
 
 void Model::rope_tables(Emitter& e) const {

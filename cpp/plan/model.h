@@ -67,6 +67,7 @@ class Model {
 
   private:
     void embed(Emitter& e) const;
+    void layer_inputs(Emitter& e) const;
     void rope_tables(Emitter& e) const;
     Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
     // The commands that draw tokens by logits, and accept them.
@@ -76,6 +77,8 @@ class Model {
 
     const ModelConfig& config_;
     Weight embedding_, output_;
+    Weight input_table_, input_projection_;  // of layer inputs
+    Vector input_norm_;
     Norm embedding_norm_, output_norm_;
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text

@@ -77,7 +77,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     buffers[11] = split ? last.buffer(4) : attention.buffer(5);
     if (split) last.demand_buffer(3, rows);
     const bool whole = rope.whole() && attention.whole() && last.whole() && c[0].kv == c[1].kv;
-    if (!whole || !q || !buffers[1] || !buffers[2] || p.head_dim % 4 != 0) return {};
+    if (!whole || !q || !buffers[1] || !buffers[2] || p.head_dim % 4 != 0 || p.head_dim > kMaxFusedDim) return {};
     // Where keys are split, units are no more than blocks.
     const std::uint64_t units = std::min(blocks, kMaxSplits * max_rows * p.n_kv_heads);
     const std::uint64_t bytes = units * (p.n_heads / p.n_kv_heads) * (p.head_dim + 2) * sizeof(float);

@@ -228,7 +228,8 @@ template <u32 kType>
 AKUNU_DEVICE void rope_kv(Block b) {
     const u32 head_dim = b.params<RopeKvParams>().head_dim;
     if (head_dim <= 64) return rope_kv_heads<kType, 2>(b);
-    head_dim <= 128 ? rope_kv_heads<kType, 4>(b) : rope_kv_heads<kType, kMaxHeadDim / 32>(b);
+    if (head_dim <= 128) return rope_kv_heads<kType, 4>(b);
+    head_dim <= 256 ? rope_kv_heads<kType, 8>(b) : rope_kv_heads<kType, kMaxHeadDim / 32>(b);
 }
 
 // What attend() leaves of each query head of the group, in shared memory.

@@ -22,7 +22,10 @@ AKUNU_DEVICE_CALL void embed(Block b) {
         Group g;
         F::load(w, id, group, g);
         float* out = hidden + u64(r) * p.dim + group * 32;
-        const auto value = [&](int i) { return mul_rn(value_of<F>(g, i), p.scale); };
+        const auto value = [&](int i) {
+            const float v = mul_rn(value_of<F>(g, i), p.scale);
+            return p.accumulate ? out[i] + v : v;
+        };
         if (p.dim % 32 == 0) {
             AKUNU_UNROLL
             for (int i = 0; i < 32; i += 4) {
@@ -198,7 +201,7 @@ AKUNU_DEVICE_CALL void norm(Block b) {
     }
 }
 
-// h += norm(x)
+// h = (h + norm(x))·sum_scale
 AKUNU_DEVICE_CALL void norm_add(Block b) {
     const auto& p = b.params<NormParams>();
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
@@ -206,7 +209,10 @@ AKUNU_DEVICE_CALL void norm_add(Block b) {
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(r) * p.dim;
         const float scale = rms_scale(b, in, p.dim, p.eps);
-        for (u32 i = thread_id(); i < p.dim; i += kThreads) hidden[u64(r) * p.dim + i] += in[i] * scale * weight[i];
+        float* out = hidden + u64(r) * p.dim;
+        for (u32 i = thread_id(); i < p.dim; i += kThreads) {
+            out[i] = (out[i] + in[i] * scale * weight[i]) * p.sum_scale;
+        }
     }
 }
 
@@ -260,7 +266,7 @@ AKUNU_DEVICE_CALL void gate_act(Block b) {
     const u64 n = u64(p.rows) * p.n;
     for (u64 i = u64(b.first()) * kThreads + thread_id(); i < n; i += u64(b.blocks()) * kThreads) {
         const float v = activate(p.activation, gate[i]);
-        out.store(i, p.gated ? v * up[i] : v);
+        out.store(i, p.gated ? v * up[i / p.n * p.up_stride + i % p.n] : v);
     }
 }
 

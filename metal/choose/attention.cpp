@@ -10,7 +10,8 @@ namespace akunu::metal {
 
 namespace {
 
-constexpr std::uint32_t kMaxGroup = 16;
+// Query heads that a threadgroup has at most, by their size: a larger group has several, each with a part of it.
+constexpr std::uint32_t most_heads(std::uint32_t dim) { return dim > 256 ? 8 : 16; }
 
 // The name of a cache type in functions' names; empty when there are no kernels for it.
 std::string_view kv_name(DType type) {
@@ -38,13 +39,13 @@ struct Heads {
     std::uint32_t n, n_kv, dim;
     bool sinks = false;  // they have a score that has no value
     std::uint32_t group() const { return n_kv ? n / n_kv : 0; }
-    // The same of latent attention, whose heads all share a key.
-    void check_latent(Op op) const {
-        if (dim <= kMaxLatentKey) return;
-        throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": keys have " +
-                               std::to_string(dim) + " elements (" + std::to_string(kMaxLatentKey) +
-                               " at most); the CPU runs such models");
+    // Parts of a group, which are equal.
+    std::uint32_t parts() const {
+        std::uint32_t n_parts = 1;
+        while (group() % n_parts != 0 || group() / n_parts > most_heads(dim)) ++n_parts;
+        return n_parts;
     }
+    std::uint32_t in_part() const { return group() / parts(); }
     bool supported() const { return dim > 0 && n_kv > 0 && n % n_kv == 0 && group() > 0; }
     // UnsupportedError for those that are larger than any kernel takes.
     void check(Op op) const {
@@ -53,7 +54,13 @@ struct Heads {
                                    std::to_string(most) + " at most); the CPU runs such models");
         };
         if (dim > kMaxHeadDim) refuse("heads have " + std::to_string(dim) + " elements", kMaxHeadDim);
-        if (group() > kMaxGroup) refuse(std::to_string(group()) + " query heads share a KV head", kMaxGroup);
+    }
+    // The same of latent attention, whose heads all share a key.
+    void check_latent(Op op) const {
+        if (dim <= kMaxLatentKey) return;
+        throw UnsupportedError("no Metal kernel for " + std::string(op_name(op)) + ": keys have " +
+                               std::to_string(dim) + " elements (" + std::to_string(kMaxLatentKey) +
+                               " at most); the CPU runs such models");
     }
 };
 
@@ -61,7 +68,7 @@ struct Heads {
 KernelChoice choice(std::string function, const Heads& heads, GroupCount x, GroupCount y, std::uint32_t splits = 1) {
     Pass pass;
     pass.function = std::move(function);
-    pass.constants = constants(heads.dim, heads.group(), splits, heads.sinks);
+    pass.constants = constants(heads.dim, heads.in_part(), splits, heads.sinks);
     pass.x = x;
     pass.y = y;
     pass.threads.x = kAttentionThreads;
@@ -74,13 +81,13 @@ GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t
     return {.keys_per = each, .keys_most = most};
 }
 
-// Rows x KV heads: a threadgroup has 32 queries, 16 where heads are long, whole rows of a group's heads. With few rows
-// that is one threadgroup per KV head, so that a long cache is split over several, whose results a second pass joins.
+// Rows x groups: a threadgroup has 32 queries, 16 or 8 where heads are long, whole rows of the heads of a group, or of a
+// part of one. With few rows that is one threadgroup per group, so that a long cache is split over several, whose results a second pass joins.
 KernelChoice many_rows(const std::string& type, const Heads& heads, const AttentionParams& p) {
-    const bool long_heads = heads.dim > 128;
-    const char* size = long_heads ? "_hd256" : heads.dim > 64 ? "_hd128" : "_hd64";
-    const std::uint32_t rows_per = (long_heads ? 16 : 32) / heads.group();
-    KernelChoice one = choice("attention_" + type + size, heads, {.rows_per = rows_per}, {.base = heads.n_kv});
+    const std::uint32_t dim = heads.dim, queries = dim > 256 ? 8 : dim > 128 ? 16 : 32;
+    const char* size = dim > 256 ? "_hd512" : dim > 128 ? "_hd256" : dim > 64 ? "_hd128" : "_hd64";
+    KernelChoice one = choice("attention_" + type + size, heads, {.rows_per = queries / heads.in_part()},
+                              {.base = heads.n_kv * heads.parts()});
     constexpr std::uint32_t kLongContext = 1024;
     const std::uint32_t context = p.max_pages * kPagePositions;
     if (p.rows > kMaxBatchRows || context < kLongContext || p.bidirectional) return one;
@@ -91,13 +98,13 @@ KernelChoice many_rows(const std::string& type, const Heads& heads, const Attent
             .scratch_bytes = batch_partial_bytes(p.rows, heads.n, heads.dim, context)};
 }
 
-// Splits of the keys x KV heads.
+// Splits of the keys x groups.
 KernelChoice one_row(const std::string& type, const Heads& heads, const AttentionParams& p, std::uint32_t splits) {
-    const std::uint32_t group = heads.group();
+    const std::uint32_t group = heads.in_part();
     const char* size = group == 1 ? "_g1" : group <= 4 ? "_g4" : group <= 8 ? "_g8" : "_g16";
-    const char* dim = heads.dim > 128 ? "_hd256" : "_hd128";
-    return choice("attention_split_" + type + size + dim, heads, splits_of(p, kSplitKeys, splits), {.base = heads.n_kv},
-                  splits);
+    const char* dim = heads.dim > 256 ? "_hd512" : heads.dim > 128 ? "_hd256" : "_hd128";
+    return choice("attention_split_" + type + size + dim, heads, splits_of(p, kSplitKeys, splits),
+                  {.base = heads.n_kv * heads.parts()}, splits);
 }
 
 // Rows x heads, or splits of the keys x heads.

@@ -20,12 +20,12 @@
 
 // What the queries of a tile are.
 struct FlashTile {
-    uint first_row, rows, kv_head;  // rows of the step
+    uint first_row, rows, part;  // rows of the step; which group, or part of one
     uint queries() const { return rows * kGroup; }
     uint row(uint query) const { return first_row + query / kGroup; }
     // Offset of a query's first element in q and in the output.
     ulong offset(uint query, uint n_heads) const {
-        return (ulong(row(query)) * n_heads + kv_head * kGroup + query % kGroup) * kHeadDim;
+        return (ulong(row(query)) * n_heads + part * kGroup + query % kGroup) * kHeadDim;
     }
 };
 
@@ -106,7 +106,7 @@ static inline void scale_rows(thread metal::simdgroup_float8x8 (&out)[kMatrices]
     for (uint m = 0; m < kMatrices; ++m) out[m].thread_elements() *= f.thread_elements();
 }
 
-// Grid: tiles of rows x KV heads, and x splits where batched. kMaxDim: elements that a head has at most; kKeys: of a tile.
+// Grid: tiles of rows x groups or parts of them, and x splits where batched. kMaxDim: elements that a head has at most; kKeys: of a tile.
 template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
 [[kernel]] void attention(device const float* q [[buffer(0)]],
                           device const uchar* cache [[buffer(1)]],
@@ -180,8 +180,8 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         const uint last = p.bidirectional != 0 ? text_end(rows, from, to, p.rows) - 1 : to - 1;
         const uint text_keys = rows[last].position + p.step + 1;
         const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys, ends, query_row) : 0;
-        const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
-        const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
+        const KvHead keys = kv_head<Kv>(pages, p, slot, kv_of(p, group.y));
+        const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + kv_of(p, group.y));
         const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys, ends, to - 1);
         const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
         for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
@@ -236,7 +236,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         stats[query_at * splits + group.z] = float2(state.top, state.sum);
     }
     for (uint c = lane % kLanes; c < 8; c += kLanes) {
-        const uint head = t.kv_head * kGroup + (first_query + row_of_8) % kGroup;
+        const uint head = t.part * kGroup + (first_query + row_of_8) % kGroup;
         const float factor = state.sum > 0.0f ? 1.0f / (state.sum + sink_weight(sinks, head, state.top)) : 0.0f;
         factors[(first_query + row_of_8) * 8 + c] = kBatched ? 1.0f : factor;
     }

@@ -80,6 +80,8 @@ struct KvHead {
         return {pages[position / kPagePositions] * page_bytes + in_page, position % kPagePositions};
     }
 };
+// The KV head of a threadgroup's query heads, which are those of a group or of a part of one: part `part` of all.
+static inline uint kv_of(constant AttentionParams& p, uint part) { return part * kGroup * p.n_kv_heads / p.n_heads; }
 // `unit`: KV head h has keys in unit h, values in n_kv_heads + h.
 template <typename Kv, typename Params>
 static inline KvHead kv_head(device const uint* pages, constant Params& p, uint slot, uint unit) {
@@ -130,3 +132,9 @@ struct KvQ8 {
 
 typedef KvFloat<half> KvF16;
 typedef KvFloat<float> KvF32;
+
+// The same cache, of which prefill keeps halves where floats of long heads would not fit.
+template <typename Kv>
+struct KvInHalves : Kv {
+    typedef half Tile;
+};

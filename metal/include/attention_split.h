@@ -90,7 +90,7 @@ static inline SplitHead split_softmax(threadgroup float* scores, float top, floa
     return {top, sum * keep + metal::simd_sum(added), keep};
 }
 
-// Grid: splits x KV heads. Of a window, split 0 is the one in which it begins; the grid may have one split too many, which
+// Grid: splits x groups, or parts of them. Of a window, split 0 is the one in which it begins; the grid may have one split too many, which
 // then has no keys.
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 [[kernel]] void attention_split(device const float* q [[buffer(0)]],
@@ -110,8 +110,8 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup SplitHead heads[kMaxGroup];
 
     const uint slot = rows[0].slot, position = last_key(p, rows[0]);
-    const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
-    const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
+    const KvHead keys = kv_head<Kv>(pages, p, slot, kv_of(p, group.y));
+    const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + kv_of(p, group.y));
     const uint window_first = first_key(position, p.window), first_block = window_first / kSplitKeys;
     const uint blocks = split_blocks(position, p.window), splits = metal::min(blocks, kMostSplits);
     const uint from = (first_block + split_begin(group.x, blocks, splits)) * kSplitKeys;

@@ -22,7 +22,7 @@ using u64 = ulong;
 enum AttentionSizes : u32 {
     kAttentionThreads = 128,  // of every threadgroup, that of rope_kv too
     kAttentionSimdgroups = kAttentionThreads / 32,
-    kMaxHeadDim = 256,
+    kMaxHeadDim = 512,
     kMaxLatentKey = 1024,  // elements of a key of latent attention
     kSplitKeys = 128,     // keys that a threadgroup of attention_split takes at once, counted from position 0
     kMaxBatchSplits = 32,

@@ -1,4 +1,4 @@
-// hidden = table[token]·scale, four elements per thread.
+// hidden (+)= table[token]·scale, four elements per thread.
 #pragma once
 
 #include "buffer_index.h"
@@ -18,9 +18,9 @@ inline void embed_quad(device const uint* history, thread const typename F::Matr
     const float4 v = (q.scale * q.q + q.min) * p.scale;
     device float* to = hidden + ulong(at.y) * p.dim + e;
     if (!F::kGuarded || ROWS_ARE_VECTORS) {
-        *(device float4*)to = v;
+        *(device float4*)to = p.accumulate != 0 ? *(device float4*)to + v : v;
     } else {
-        for (ushort i = 0; i < min(4u, p.dim - e); ++i) to[i] = v[i];
+        for (ushort i = 0; i < min(4u, p.dim - e); ++i) to[i] = p.accumulate != 0 ? to[i] + v[i] : v[i];
     }
 }
 

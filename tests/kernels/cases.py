@@ -48,13 +48,15 @@ class Case:
     def runs_on(self, device: str) -> bool:
         """Whether the device knows it.
 
-        A GPU's heads have 256 elements at most. Gate and up of planar types are two commands there, and
-        Metal's planar types are the affine ones alone. CUDA's matmuls store sums as they are. Types with
-        codebooks run on the CPU.
+        A GPU's heads have 512 elements at most, and 16 of CUDA's share a KV head. Gate and up of planar types
+        are two commands there, and Metal's planar types are the affine ones alone. CUDA's matmuls store sums
+        as they are. Types with codebooks run on the CPU.
         """
         dtype = stored = self.get("dtype", "f32")
-        if device != "cpu" and self.builder == "attention" and self.get("shape")[2] > 256:
-            return False
+        if device != "cpu" and self.builder == "attention":
+            heads, kv_heads, head_dim = self.get("shape")
+            if head_dim > 512 or (device == "cuda" and heads // kv_heads > 16):
+                return False
         if device == "cuda" and self.builder == "matmul" and self.get("activation"):
             return False
         if device == "cpu":
@@ -94,6 +96,10 @@ def _embed() -> Iterator[Case]:
         yield case("embed", dtype=dtype, rows=1, dim=dim, vocab=37, prepared=False)
     yield case("embed", dtype="f16", rows=33, dim=100, vocab=50, prepared=False, scale=8.0)
     yield case("embed", dtype="q8_0", rows=2, dim=32, vocab=1)
+    for dtype, dim in (("q6_k", 512), ("q8_0", 96), ("bf16", 100), ("f32", 33)):
+        yield case(
+            "embed", dtype=dtype, rows=3, dim=dim, vocab=37, prepared=False, scale=8.0, accumulate=True
+        )
 
 
 def _elementwise() -> Iterator[Case]:
@@ -116,6 +122,7 @@ def _elementwise() -> Iterator[Case]:
     yield case("norm", rows=2, dim=2048, formats=BOTH, sigma=1e6)
     for rows, dim in [(1, 100), (3, 64), (17, 2304)]:
         yield case("norm_add", rows=rows, dim=dim)
+        yield case("norm_add", rows=rows, dim=dim, sum_scale=0.0625)
     for rows, dim in [(1, 32), (3, 96), (33, 2048)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("quantize", rows=rows, dim=dim, formats=formats)
@@ -126,6 +133,8 @@ def _elementwise() -> Iterator[Case]:
         for rows, n in [(1, 32), (3, 160), (17, 1024)]:
             yield case("gate_act", rows=rows, n=n, activation=activation, formats=BOTH)
         yield case("gate_act", rows=2, n=173, activation=activation, formats=("f32",))
+        yield case("gate_act", rows=3, n=64, activation=activation, formats=BOTH, up_stride=200)
+        yield case("gate_act", rows=2, n=33, activation=activation, formats=("f32",), up_stride=99)
         # Where exp overflows and underflows.
         yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
 
@@ -259,6 +268,8 @@ def _rope_kv() -> Iterator[Case]:
                 qk_norm=True,
             )
             yield case("rope_kv", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
+            yield case("rope_kv", rows=5, shape=(4, 2, 512), style=style, kv=kv, position=30, qk_norm=True)
+            yield case("rope_kv", rows=3, shape=(2, 1, 320), style=style, kv=kv, position=1, rope_dim=64)
         yield case("rope_kv", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
         yield case("rope_kv", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
 
@@ -278,6 +289,12 @@ def _attention() -> Iterator[Case]:
             yield case("attention", **many, shape=shape, kv=kv, slack=slack)
             one = dict(rows=1, position=length - 1, split=True, formats=formats)
             yield case("attention", **one, shape=shape, kv=kv, slack=slack)
+    # Heads of more than 256 elements, and more of them than a threadgroup or a tile has.
+    for kv in ("f16", "f32", "q8_0"):
+        for shape in ((8, 1, 512), (16, 1, 512), (6, 2, 320), (12, 1, 264), (34, 2, 40)):
+            yield case("attention", rows=1, position=300, shape=shape, kv=kv, split=True, formats=BOTH)
+            yield case("attention", rows=21, position=290, shape=shape, kv=kv, window=200)
+        yield case("attention", rows=70, position=0, shape=(4, 2, 512), kv=kv, others=((1, 77), (9, 3)))
     for split, rows, position in [(True, 1, 299), (True, 1, 1023), (False, 7, 250), (False, 130, 200)]:
         at = dict(rows=rows, position=position, split=split)
         for window in (1, 2, 64, 256, 257, 4096):

@@ -313,7 +313,7 @@ def embed(dtype: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
     expected = values[np.minimum(ids, vocab - 1)] * 3.5
     hidden = np.full((rows, dim), np.nan, np.float32)
     common = dict(dim=dim, vocab=vocab, history_stride=history.shape[1])
-    params = pack("embed", rows=rows, step=text.step, scale=3.5, **common)
+    params = pack("embed", rows=rows, step=text.step, scale=3.5, accumulate=0, **common)
     threads = 64
     buffers = {0: history, 1: table, 2: hidden, 3: text.rows, PARAMS: params}
     run.grid("embed", buffers, (_up(_up(dim, 4), threads), rows), threads)

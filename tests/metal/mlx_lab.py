@@ -83,7 +83,7 @@ def embed(bits: int, group: int, scale_type: str, rows: int, dim: int, vocab: in
     text = lab.texts(run.rng, rows, vocab)
     hidden = np.full((rows, dim), np.nan, np.float32)
     common = dict(dim=dim, vocab=vocab, history_stride=text.history.shape[1])
-    params = pack("embed", rows=rows, step=text.step, scale=1, **common)
+    params = pack("embed", rows=rows, step=text.step, scale=1, accumulate=0, **common)
     buffers: dict[int, Any] = {0: text.history, 1: codes, 2: hidden, 3: text.rows, lab.PARAMS: params}
     buffers |= {4: scales, 5: biases}
     run.grid("embed", buffers, (-(-dim // 256), rows), 64)

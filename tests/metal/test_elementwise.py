@@ -77,7 +77,7 @@ def run_norm(
     weight = (1 + 0.3 * rng.standard_normal(dim)).astype(np.float32)
     f32, f16 = outputs(rows, dim)
     eps = 1e-5
-    params = struct.pack("IIfII", rows, dim, eps, formats, int(gather))
+    params = struct.pack("IIfIIf", rows, dim, eps, formats, int(gather), 1)
     lib.run(
         "norm",
         {0: x, 1: weight, 2: f32, 3: f16, 4: which, PARAMS: params},
@@ -97,8 +97,8 @@ def run_norm_add(
     x, h = rng.standard_normal((2, rows, dim)).astype(np.float32)
     weight = (1 + 0.3 * rng.standard_normal(dim)).astype(np.float32)
     wide = x.astype(np.float64)
-    expected = h + wide / np.sqrt((wide**2).mean(1, keepdims=True) + np.float32(1e-6)) * weight
-    params = struct.pack("IIfII", rows, dim, 1e-6, F32, 0)
+    expected = (h + wide / np.sqrt((wide**2).mean(1, keepdims=True) + np.float32(1e-6)) * weight) * 0.75
+    params = struct.pack("IIfIIf", rows, dim, 1e-6, F32, 0, 0.75)
     lib.run(
         "norm_add",
         {0: x, 1: weight, 2: h, PARAMS: params},
@@ -122,7 +122,7 @@ def run_gate_act(
     gate = (rng.standard_normal((rows, n)) * sigma).astype(np.float32)
     up = rng.standard_normal((rows, n)).astype(np.float32)
     f32, f16 = outputs(rows, n)
-    params = struct.pack("IIIII", rows, n, int(gelu), formats, 1)
+    params = struct.pack("IIIIII", rows, n, int(gelu), formats, 1, n)
     lib.run(
         "gate_act",
         {0: gate, 1: up, 2: f32, 3: f16, PARAMS: params},

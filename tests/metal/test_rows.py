@@ -142,7 +142,9 @@ def test_gelu_over_its_whole_range() -> None:
     x = np.concatenate([np.linspace(-12, 12, 40001), [-1e30, -65504, 0.0, 65504, 1e30]]).astype(np.float32)
     out, half = np.zeros_like(x), np.zeros(len(x), np.float16)
     RowsLab().run(
-        "gate_act", [x, None, out, half], pack("gate_act", rows=1, n=len(x), activation=2, formats=5, gated=0)
+        "gate_act",
+        [x, None, out, half],
+        pack("gate_act", rows=1, n=len(x), activation=2, formats=5, gated=0, up_stride=0),
     )
     erf = np.array([math.erf(v / math.sqrt(2)) for v in x.tolist()])
     expected = 0.5 * x.astype(np.float64) * (1 + erf)

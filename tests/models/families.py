@@ -168,6 +168,38 @@ _YARN_KEYS = {
     "rope.scaling.original_context_length": 32,
 }
 
+_GEMMA4: Mapping[str, Any] = {
+    **_SIZES,
+    "num_hidden_layers": 6,
+    "head_dim": 32,
+    "global_head_dim": 64,
+    "layer_types": [f"{kind}_attention" for kind in ("sliding", "sliding", "full") * 2],
+    "sliding_window": 12,
+    "final_logit_softcapping": 8.0,
+    "hidden_size_per_layer_input": 0,
+    "tie_word_embeddings": True,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    },
+}
+_GEMMA4_KEYS: Mapping[str, object] = {
+    "attention.key_length": 64,
+    "attention.value_length": 64,
+    "attention.key_length_swa": 32,
+    "attention.value_length_swa": 32,
+    "attention.sliding_window": 12,
+    "attention.sliding_window_pattern": [True, True, False, True, True, False],
+    "attention.shared_kv_layers": 0,
+    "embedding_length_per_layer_input": 0,
+    "final_logit_softcapping": 8.0,
+    "rope.dimension_count": 64,
+    "rope.dimension_count_swa": 32,
+    "rope.freq_base_swa": 1e4,
+}
+_KEYS_ARE_VALUES = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
+_GLOBAL_HEADS = {"attention.head_count_kv": [2, 2, 1, 2, 2, 1]}
+
 TOWER = {
     "depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 1, "out_hidden_size": 96,
     "patch_size": 2, "num_position_embeddings": 4, "deepstack_visual_indexes": [0],
@@ -211,6 +243,45 @@ _ROWS = (
             "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
         },
         {**_EXPERT_KEYS, "expert_gating_func": 2, "rope.dimension_count": 16},
+    ),
+    Family(  # E2B and E4B
+        "gemma4_e", 61, "gemma4", "Gemma4",
+        {
+            **_GEMMA4, "num_key_value_heads": 1, "num_kv_shared_layers": 3, "use_double_wide_mlp": True,
+            "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 299,
+        },
+        {
+            **_GEMMA4_KEYS, "attention.shared_kv_layers": 3, "embedding_length_per_layer_input": 32,
+            "feed_forward_length": [160, 160, 160, 320, 320, 320],
+        },
+    ),
+    Family(  # 12B and 31B
+        "gemma4", 62, "gemma4", "Gemma4", {**_GEMMA4, **_KEYS_ARE_VALUES}, {**_GEMMA4_KEYS, **_GLOBAL_HEADS},
+    ),
+    Family(  # 26B-A4B
+        "gemma4_experts", 63, "gemma4", "Gemma4",
+        {
+            **_GEMMA4, **_KEYS_ARE_VALUES, "enable_moe_block": True, "num_experts": 8, "top_k_experts": 3,
+            "moe_intermediate_size": 64, "num_hidden_layers": 3, "layer_types": _GEMMA4["layer_types"][:3],
+            "tie_word_embeddings": False,
+        },
+        {
+            **_GEMMA4_KEYS, **_EXPERT_KEYS, "attention.sliding_window_pattern": [True, True, False],
+            "attention.head_count_kv": [2, 2, 1],
+        },
+    ),
+    Family(  # with heads of the sizes that all have
+        "gemma4_heads", 64, "gemma4", "Gemma4",
+        {
+            **_GEMMA4, "hidden_size": 64, "num_hidden_layers": 2, "head_dim": 256, "global_head_dim": 512,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "num_attention_heads": 8, "num_key_value_heads": 1, "tie_word_embeddings": False,
+        },
+        {
+            **_GEMMA4_KEYS, "attention.sliding_window_pattern": [True, False],
+            "attention.key_length": 512, "attention.value_length": 512, "attention.key_length_swa": 256,
+            "attention.value_length_swa": 256, "rope.dimension_count": 512, "rope.dimension_count_swa": 256,
+        },
     ),
     Family(
         "granitemoe", 46, "granitemoe", "GraniteMoe", {**_GRANITE, "num_local_experts": 8},
@@ -338,8 +409,17 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
                 return gain * x
         if "A_log" in name:
             return np.linspace(-4, 1, shape[0])
+        for part, middle, spread in (
+            ("layer_scalar", 0.7, 0.1),
+            ("router.scale", 8.0, 2.0),
+            ("per_expert_scale", 1.0, 0.3),
+        ):
+            if name.endswith(part):
+                return middle + spread * x
         if "norm" in name:
             # Attention scores that are neither flat nor one-hot.
+            if family.arch == "gemma4" and ("q_norm" in name or "k_norm" in name):  # nothing scales them
+                return shape[0] ** -0.25 * (1.4 + 0.2 * x)
             gain = 1.4 if "q_norm" in name or "k_norm" in name else 1.0
             plain = not family.zero_centred or "linear_attn" in name
             return (gain if plain else gain - 1) + 0.2 * x
@@ -393,7 +473,9 @@ def mlx(family: Family, arrays: Arrays) -> Arrays:
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
             array = array + np.float32(1)
-        out[name.replace("_exps.weight", "_proj.weight").replace(".experts.", ".switch_mlp.")] = array
+        name = name.replace("_exps.weight", "_proj.weight")
+        own = ".switch_mlp." if ".mlp." in name or ".block_sparse_moe." in name else ".experts.switch_glu."
+        out[name.replace(".experts.", own)] = array
     return out
 
 
@@ -447,6 +529,13 @@ def gguf_tensors(family: Family) -> Arrays:
                 layer, part = own.split(".")[2], own.rpartition(".experts.")[2].partition("_")[0]
                 out[f"blk.{layer}.ffn_{part}_exps.weight"] = array
                 continue
+            if own.endswith("router.scale"):
+                out[f"blk.{own.split('.')[2]}.ffn_gate_inp.scale"] = array
+                continue
+            if own.endswith("per_expert_scale"):
+                out[f"blk.{own.split('.')[2]}.ffn_down_exps.scale"] = array
+                continue
+            own = own.replace(".layer_scalar", ".layer_scalar.weight")
             own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
             own = own.replace(".gate.moe_statics.", ".moe_statics.")
             found = names.get_name(own, (".weight", ".bias"))
@@ -454,6 +543,11 @@ def gguf_tensors(family: Family) -> Arrays:
                 found = f"blk.{own.split('.')[2]}.exp_probs_b.bias"
             assert found is not None, own
             out[found] = array
+    full = family.settings["rope_parameters"].get("full_attention", {})
+    if full.get("rope_type") == "proportional":
+        half = family.settings["global_head_dim"] // 2
+        rotated = np.arange(half) < int(2 * half * full["partial_rotary_factor"] / 2)
+        out["rope_freqs.weight"] = np.where(rotated, 1, 1e30).astype(np.float32)
     return {name: np.ascontiguousarray(array) for name, array in out.items()}
 
 
@@ -524,7 +618,7 @@ def keys(family: Family) -> dict[str, object]:
         "attention.key_length": s.get("head_dim"),
         "attention.value_length": s.get("head_dim"),
         "attention.layer_norm_rms_epsilon": saved(family)[0].get("rms_norm_eps", 1e-6),
-        "rope.freq_base": s["rope_parameters"]["rope_theta"],
+        "rope.freq_base": s["rope_parameters"].get("full_attention", s["rope_parameters"])["rope_theta"],
     }
     return {f"{family.arch}.{key}": value for key, value in (found | dict(family.keys)).items()}
 

@@ -6,6 +6,7 @@ import random
 from itertools import pairwise
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +42,48 @@ def vocabularies(draw: st.DrawFn) -> dict[str, float]:
     pieces = draw(st.lists(st.text(alphabet, min_size=2, max_size=5), max_size=25, unique=True))
     singles = dict.fromkeys(alphabet, -100.0)
     return singles | {piece: float(draw(st.integers(-6, 0))) for piece in pieces}
+
+
+@st.composite
+def merge_lists(draw: st.DrawFn) -> list[str]:
+    """Merges over a small alphabet, each of what letters and earlier ones make."""
+    pieces, merges = [*"ab", SPACE], []
+    for _ in range(draw(st.integers(0, 12))):
+        left, right = draw(st.sampled_from(pieces)), draw(st.sampled_from(pieces))
+        if f"{left} {right}" not in merges:
+            merges.append(f"{left} {right}")
+            pieces.append(left + right)
+    return merges
+
+
+@given(merge_lists(), st.text("ab c\n", max_size=40), st.sampled_from(["gemma4", "llama"]))
+@settings(max_examples=200)
+def test_merging_by_a_list_equals_the_tokenizers_library(merges: list[str], text: str, model: str) -> None:
+    """Of Gemma 4's vocabulary, which Ollama calls `llama` with `pre` gemma4."""
+    pieces = list(dict.fromkeys([*"ab", SPACE, "\n", *(merge.replace(" ", "") for merge in merges)]))
+    tokens = [*SPECIALS, *BYTES, *((piece, NORMAL, -1000.0) for piece in pieces)]
+    ours = Tokenizer.from_metadata(
+        metadata(model, tokens, pre="gemma4", merges=merges, bos_token_id=1, eos_token_id=2)
+    )
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.BPE(
+            {piece: i for i, (piece, _, _) in enumerate(tokens)},
+            [tuple(merge.split(" ")) for merge in merges],
+            byte_fallback=True,
+            unk_token="<unk>",
+        )
+    )
+    theirs.normalizer = tokenizers.normalizers.Replace(" ", SPACE)
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"\n+|[^\n]+"), "isolated")
+    ids = ours.encode(text, add_special=False)
+    assert ids == theirs.encode(text, add_special_tokens=False).ids
+    assert ours.decode(ids) == text
+
+
+def test_a_list_of_merges_is_needed() -> None:
+    tokens = [*SPECIALS, *BYTES]
+    with pytest.raises(TokenizerError, match=r"tokenizer\.ggml\.merges is missing; a 'gemma4'"):
+        Tokenizer.from_metadata(metadata("gemma4", tokens))
 
 
 @given(vocabularies(), st.text("ab \n", max_size=40))

@@ -10,9 +10,9 @@ from .vocabularies import REAL, data_file, inputs_and_ids, real
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_all_46_inputs_give_exactly_the_published_ids(name: str) -> None:
+def test_all_inputs_give_exactly_the_published_ids(name: str) -> None:
     cases = inputs_and_ids(name)
-    assert len(cases) == 46
+    assert len(cases) == (45 if name == "gemma-4" else 46)
     tokenizer = real(name)
     wrong = [
         (text, ids, got) for text, ids in cases if (got := tokenizer.encode(text, add_special=False)) != ids
@@ -58,6 +58,7 @@ def test_a_vocabulary_only_file_is_enough() -> None:
         ("qwen2", {"<|endoftext|>", "<|im_end|>"}),
         ("phi-3", {"</s>", "<|endoftext|>", "<|end|>"}),
         ("starcoder", {"<|endoftext|>", "<fim_pad>"}),
+        ("gemma-4", {"<eos>", "<turn|>", "<|tool_response>"}),
     ],
 )
 def test_the_end_of_generation_set_of_known_models(name: str, ends: set[str]) -> None:
@@ -69,6 +70,7 @@ def test_the_end_of_generation_set_of_known_models(name: str, ends: set[str]) ->
     ("name", "first", "last"),
     [
         ("llama-spm", "<s>", None),
+        ("gemma-4", "<bos>", None),
         ("llama-bpe", "<|begin_of_text|>", None),
         ("deepseek-llm", "<\uff5cbegin\u2581of\u2581sentence\uff5c>", None),
         ("bert-bge", "[CLS]", "[SEP]"),

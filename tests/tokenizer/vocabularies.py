@@ -8,7 +8,17 @@ from akunu.tokenizer import Tokenizer
 from missing import data as data_file
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-REAL = ("llama-spm", "phi-3", "llama-bpe", "qwen2", "gpt-2", "starcoder", "deepseek-llm", "bert-bge")
+REAL = (
+    "llama-spm",
+    "phi-3",
+    "llama-bpe",
+    "qwen2",
+    "gpt-2",
+    "starcoder",
+    "deepseek-llm",
+    "gemma-4",
+    "bert-bge",
+)
 
 
 @functools.cache

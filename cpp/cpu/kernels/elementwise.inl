@@ -49,7 +49,7 @@ static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& 
     }
 }
 
-// h += norm(x)
+// h = (h + norm(x))·sum_scale
 static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<NormParams>(params);
     const auto* x = cmd.buffers[0].as<float>();
@@ -62,7 +62,7 @@ static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Work
             const float* in = x + r * p.dim;
             scale_row(in, rms_scale(in, p.dim, p.eps), weight, normed, p.dim);
             float* out = h + r * p.dim;
-            for (std::size_t i = 0; i < p.dim; ++i) out[i] += normed[i];
+            for (std::size_t i = 0; i < p.dim; ++i) out[i] = (out[i] + normed[i]) * p.sum_scale;
         }
     }
 }
@@ -97,7 +97,7 @@ static void gate_act(const DispatchCmd& cmd, const std::byte* params, const Work
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
             const std::size_t row = u / blocks, block = u % blocks, first = block * 32;
             const std::size_t n = std::min<std::size_t>(32, p.n - first);
-            const float *g = gate + row * p.n + first, *v = p.gated ? up + row * p.n + first : g;
+            const float *g = gate + row * p.n + first, *v = p.gated ? up + row * p.up_stride + first : g;
             float values[32], last[2][32] = {};
             if (n < 32) {
                 g = static_cast<float*>(std::memcpy(last[0], g, n * sizeof(float)));

@@ -2,7 +2,8 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Calls load_row(token, out) for each row that the worker claims, and scales it.
+// Calls load_row(token, out) for each row that the worker claims, and scales it. Where rows are added to what is there,
+// they come to the end of the worker's scratch first: load_row may need the beginning.
 template <typename Load>
 static inline void for_embedded(const DispatchCmd& cmd, const std::byte* params, const Worker& worker,
                                 Load&& load_row) {
@@ -15,10 +16,16 @@ static inline void for_embedded(const DispatchCmd& cmd, const std::byte* params,
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
             const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
-            float* out = h + r * p.dim;
-            load_row(std::min(history[at], p.vocab - 1), out);
-            if (p.scale == 1.0f) continue;
+            float* const out = h + r * p.dim;
+            float* const x = p.accumulate ? reinterpret_cast<float*>(worker.scratch) + kMaxRow - p.dim : out;
+            load_row(std::min(history[at], p.vocab - 1), x);
             std::size_t i = 0;
+            if (p.accumulate) {
+                for (; i + L <= p.dim; i += L) store(out + i, fma(load(x + i), scale, load(out + i)));
+                for (; i < p.dim; ++i) out[i] = std::fma(x[i], p.scale, out[i]);
+                continue;
+            }
+            if (p.scale == 1.0f) continue;
             for (; i + L <= p.dim; i += L) store(out + i, load(out + i) * scale);
             for (; i < p.dim; ++i) out[i] *= p.scale;
         }

@@ -4,4 +4,4 @@ using namespace metal;
 
 #include "attention_types.h"
 
-AKUNU_ATTENTION("f16", KvF16, 32)
+AKUNU_ATTENTION("f16", KvF16, 32, KvF16)

@@ -4,4 +4,4 @@ using namespace metal;
 
 #include "attention_types.h"
 
-AKUNU_ATTENTION("f32", KvF32, 16)
+AKUNU_ATTENTION("f32", KvF32, 16, KvInHalves<KvF32>)

@@ -4,4 +4,4 @@ using namespace metal;
 
 #include "attention_types.h"
 
-AKUNU_ATTENTION("q8_0", KvQ8, 16)
+AKUNU_ATTENTION("q8_0", KvQ8, 16, KvInHalves<KvQ8>)

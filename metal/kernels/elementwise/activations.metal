@@ -15,16 +15,17 @@ kernel void gate_act(device const float* gate [[buffer(0)]],
                      uint2 at [[thread_position_in_grid]]) {
     const uint first = at.x * 4;
     const ulong row = ulong(at.y) * p.n;
-    if (p.n % 4 == 0) {
+    up += ulong(at.y) * p.up_stride;
+    if (p.n % 4 == 0 && p.up_stride % 4 == 0) {
         if (first >= p.n) return;
         const float4 g = *(device const float4*)(gate + row + first);
-        float4 x = p.gated ? *(device const float4*)(up + row + first) : float4(1.0f);
+        float4 x = p.gated ? *(device const float4*)(up + first) : float4(1.0f);
         for (uint i = 0; i < 4; ++i) x[i] *= activate(p.activation, g[i]);
         store_activation(x, p.formats, out_f32, out_f16, row + first);
         return;
     }
     for (uint i = first; i < min(first + 4, p.n); ++i) {
-        const float x = activate(p.activation, gate[row + i]) * (p.gated ? up[row + i] : 1.0f);
+        const float x = activate(p.activation, gate[row + i]) * (p.gated ? up[i] : 1.0f);
         store_activation(x, p.formats, out_f32, out_f16, row + i);
     }
 }

@@ -47,7 +47,7 @@ static inline void norm_add_row(device const V* x, device const V* weight, devic
     x += ulong(row) * n;
     h += ulong(row) * n;
     const float scale = rms_scale(x, n, p.dim, p.eps, partials, at);
-    for (uint i = at.tid; i < n; i += at.threads) h[i] += x[i] * scale * weight[i];
+    for (uint i = at.tid; i < n; i += at.threads) h[i] = (h[i] + x[i] * scale * weight[i]) * p.sum_scale;
 }
 
 // The output may be x.
@@ -95,7 +95,7 @@ kernel void norm(device const float* x [[buffer(0)]],
     }
 }
 
-// h += norm(x)
+// h = (h + norm(x))·sum_scale
 kernel void norm_add(device const float* x [[buffer(0)]],
                      device const float* weight [[buffer(1)]],
                      device float* h [[buffer(2)]],

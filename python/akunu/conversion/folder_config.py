@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_metadata import whole_window
-from akunu.conversion.hf_metadata import SIZES
+from akunu.conversion.hf_metadata import SIZES, head_dims, per_layer
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import DeltaNet, Experts, FeedForward
+from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward
 from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
@@ -58,7 +58,9 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     rows = [
         (name, row)
         for name, row in HF_MODELS.items()
-        if row.arch == arch and row.model_class and ("n_experts" in row.defaults) is sparse
+        if row.arch == arch
+        and row.model_class
+        and (row.said is not None or ("n_experts" in row.defaults) is sparse)
     ]
     shared = [
         pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares
@@ -105,8 +107,10 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "architectures": [row.model_class],
         "model_type": name,
         **{CONFIG_KEYS[field].hf[0]: plain(getattr(config, field)) for field in SIZES},
+        "num_key_value_heads": per_layer(a.n_kv_heads for a in config.mixers(Attention)),
+        "head_dim": head_dims(config)[0],
         "vocab_size": config.vocab_size,
-        **_feed_forwards(model, config, row),
+        **(_feed_forwards(model, config, row) if row.said is None else {}),
         **_delta_net(config),
         "hidden_act": activation,
         "hidden_activation": activation,
@@ -131,7 +135,7 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
             found[CONFIG_KEYS[field].hf[0]] = plain(getattr(config, field)) or None
     if "query_scalar" in row.defaults:
         found["query_pre_attn_scalar"] = _whole(config.attn_scale**-2)
-    found |= _windows(config, row) | _rope(model, config, row)
+    found |= row.said(spec) if row.said is not None else _windows(config, row) | _rope(model, config, row)
     if not row.whole:
         return found
     # Programs read this text model as a part of one that has others.

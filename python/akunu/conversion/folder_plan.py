@@ -32,7 +32,7 @@ from akunu.conversion.source_rows import Source
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS
-from akunu.describe.expert_rules import mlx_rules
+from akunu.describe.expert_rules import is_expert_name, mlx_rules
 from akunu.describe.file_tensors import model_rules, model_tensors
 from akunu.describe.filetypes import MlxType
 from akunu.describe.hf_row import HfModel
@@ -145,7 +145,7 @@ def _whole(ref: TensorRef, weights: Mapping[str, TensorInfo]) -> TensorRef:
 
 def _is_experts(name: str) -> bool:
     """Whether a canonical tensor is of experts, which folders keep in several ways."""
-    return name.rpartition(".")[2].startswith("experts_")
+    return is_expert_name(name.rpartition(".")[2])
 
 
 def _is_exact(name: str) -> bool:

@@ -91,7 +91,11 @@ def _tokenizer_json(metadata: Mapping[str, object], tokenizer: Tokenizer) -> Jso
         case "gpt2":
             library = _byte_level(vocabulary, metadata)
         case "llama":
-            library = _sentencepiece(vocabulary, texts)
+            library = _sentencepiece(vocabulary, texts, _merges(vocabulary, texts))
+        case "gemma4":
+            pairs = [merge.split(" ") for merge in strings(metadata, "merges") or ()]
+            library = _sentencepiece(vocabulary, texts, [(pair[0], pair[1]) for pair in pairs])
+            library.pre_tokenizer = _lines()
         case "bert":
             library, entries = _wordpiece(vocabulary, texts)
         case _:
@@ -139,8 +143,17 @@ def _byte_level(vocabulary: Vocabulary, metadata: Mapping[str, object]) -> token
     return library
 
 
-def _sentencepiece(vocabulary: Vocabulary, texts: Mapping[str, int]) -> tokenizers.Tokenizer:
-    """The library's merges and normalizers for a vocabulary with scores."""
+def _lines() -> tokenizers.pre_tokenizers.PreTokenizer:
+    """What cuts runs of newlines from the rest."""
+    import tokenizers
+
+    return tokenizers.pre_tokenizers.Split(tokenizers.Regex("\n+|[^\n]+"), "isolated")
+
+
+def _sentencepiece(
+    vocabulary: Vocabulary, texts: Mapping[str, int], merges: list[tuple[str, str]]
+) -> tokenizers.Tokenizer:
+    """The library's merges and normalizers for a vocabulary of pieces."""
     import tokenizers
     from tokenizers import decoders, models, normalizers
 
@@ -149,7 +162,7 @@ def _sentencepiece(vocabulary: Vocabulary, texts: Mapping[str, int]) -> tokenize
     library = tokenizers.Tokenizer(
         models.BPE(
             dict(texts),
-            _merges(vocabulary, texts),
+            merges,
             unk_token=unknown,
             fuse_unk=True,
             byte_fallback=n_bytes == 256,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -19,19 +19,19 @@ from akunu.base.errors import UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import DeltaNet, Experts, FeedForward, Mixer
+from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer
 from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
 from akunu.describe.hf_config import rotary_parameters
-from akunu.describe.rotary import inverse_frequencies, yarn_scale
+from akunu.describe.rotary import UNROTATED_DIVISOR, inverse_frequencies, yarn_scale
 from akunu.describe.routers import GATINGS
 from akunu.describe.tensor_rules import Router
 from akunu.files.folder import ModelFolder
 
-__all__ = ["SIZES", "model_metadata", "rounded_ramp"]
+__all__ = ["SIZES", "head_dims", "model_metadata", "per_layer", "rounded_ramp"]
 
-SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "n_kv_heads", "head_dim", "norm_eps")
+SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "norm_eps")
 """Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
 
 
@@ -45,7 +45,7 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
     forwards = config.mixers(FeedForward)
     given = folder.config.get("text_config") or folder.config
     if forwards:
-        numbers["feed_forward_length"] = config.ffn_dim
+        numbers["feed_forward_length"] = per_layer(forward.dim for forward in forwards)
     elif experts := config.mixers(Experts):  # which readers of GGUF may want all the same
         numbers["feed_forward_length"] = given.get("intermediate_size") or experts[0].dim
     numbers |= _experts(given, config) | _delta_net(folder.config, config)
@@ -75,11 +75,28 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
     return general | {f"{config.arch}.{key}": value for key, value in numbers.items()} | kept, tensors
 
 
+def per_layer(values: Iterable[int]) -> int | list[int]:
+    """A number that all layers share, or one for each."""
+    found = list(values)
+    return found[0] if len(set(found)) == 1 else found
+
+
+def head_dims(config: ModelConfig) -> tuple[int, int]:
+    """Elements of a head, in layers without a window and in those with one."""
+    sizes = {a.window > 0: a.head_dim for a in config.mixers(Attention)}
+    return sizes.get(False, config.mixers(Attention)[0].head_dim), sizes.get(True, sizes.get(False, 0))
+
+
 def _sizes(config: ModelConfig) -> dict[str, object]:
     found = {CONFIG_KEYS[field].suffixes[0]: getattr(config, field) for field in SIZES}
+    full, local = head_dims(config)
+    found["attention.head_count_kv"] = per_layer(a.n_kv_heads for a in config.mixers(Attention))
+    found["attention.key_length"] = found["attention.value_length"] = full
+    if local not in (0, full):
+        found["attention.key_length_swa"] = found["attention.value_length_swa"] = local
     if config.layer_norm:
         found["attention.layer_norm_epsilon"] = found.pop("attention.layer_norm_rms_epsilon")
-    return found | {"attention.value_length": config.head_dim, "vocab_size": config.vocab_size}
+    return found | {"vocab_size": config.vocab_size}
 
 
 def _attention(config: ModelConfig) -> dict[str, object]:
@@ -87,7 +104,8 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     arch = ARCHITECTURES[config.arch]
     found: dict[str, object] = {}
     wide = config.n_layers in arch.wide_scale_layers
-    usual = (config.dim / config.n_heads if wide else config.head_dim) ** -0.5
+    usual = (config.dim / config.n_heads if wide else head_dims(config)[0]) ** -0.5
+    usual = arch.defaults.get("attn_scale", usual)
     if not math.isclose(config.attn_scale, usual, rel_tol=1e-6) or "attn_scale" in arch.scales:
         found["attention.scale"] = config.attn_scale
     scales = {
@@ -108,9 +126,14 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     if window or "window" in arch.defaults or key in arch.required_keys:
         found[key] = window
     local = local_by_period(config.n_layers, arch.window_period)
-    if window and [bool(w) for w in config.layer_window] != local:
-        found["attention.sliding_window_pattern"] = [bool(w) for w in config.layer_window]
-    return found
+    key = "attention.sliding_window_pattern"
+    if key in arch.required_keys or (window and [bool(w) for w in config.layer_window] != local):
+        found[key] = [bool(w) for w in config.layer_window]
+    fields = {
+        "shared_kv_layers": sum(a.kv_owner is not None for a in config.mixers(Attention)),
+        "layer_input_dim": config.layer_inputs.dim if config.layer_inputs else 0,
+    }
+    return found | {CONFIG_KEYS[field].suffixes[0]: fields[field] for field in arch.fields}
 
 
 def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]:
@@ -126,7 +149,7 @@ def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]
         "expert_used_count": experts.used,
         "expert_feed_forward_length": experts.dim,
     }
-    if experts.shared_dim:
+    if experts.shared_dim and arch.shares_expert:
         counted = any(key in hf for key in CONFIG_KEYS["shared_experts"].hf)
         if counted and experts.shared_dim % experts.dim == 0:
             found["expert_shared_count"] = experts.shared_dim // experts.dim
@@ -197,7 +220,11 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     arch = ARCHITECTURES[config.arch]
     kind, numbers = rotary_parameters(hf)
     theta = numbers.real("rope_theta")
-    found: dict[str, object] = {"rope.dimension_count": config.rope_dim, "rope.freq_base": theta}
+    rope_dim = config.rope_sets[0].dim
+    found: dict[str, object] = {"rope.dimension_count": rope_dim, "rope.freq_base": theta}
+    local = {config.rope_sets[a.rope].dim for a in config.mixers(Attention) if a.window and a.rope}
+    if local - {rope_dim}:
+        found["rope.dimension_count_swa"] = max(local)
     temperature = config.rope_sets[-1]  # of queries, where there is one
     if len({rope for rope in config.layer_rope if rope is not None}) > 1 and not arch.plain_local_rope:
         found["rope.freq_base_swa"] = rotary_parameters(hf, local=True)[1].real("rope_theta")
@@ -231,7 +258,8 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
         for length in ("long", "short"):
             divisors = np.asarray(numbers.get(f"{length}_factor"), np.float32)
             tensors[f"rope_factors_{length}.weight"] = divisors
-    if kind == "llama3":
-        plain = inverse_frequencies(theta, config.rope_dim)
-        tensors["rope_freqs.weight"] = (plain / config.rope_sets[0].inv_freq).astype(np.float32)
+    if kind in ("llama3", "proportional"):
+        plain, own = inverse_frequencies(theta, rope_dim), config.rope_sets[0].inv_freq
+        divisors = np.where(own > 0, plain / np.where(own > 0, own, 1), UNROTATED_DIVISOR)
+        tensors["rope_freqs.weight"] = divisors.astype(np.float32)
     return found, tensors

@@ -158,7 +158,7 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
                 "model; convert to a folder (--type mlx-…)"
             )
         name, shape = rule.source.replace("{n}", str(layer)), planned.shape
-        if rule.parts[0][1] == "one":  # llama.cpp's matrices of one row are vectors
+        if rule.parts[0][1] == "one" and rule.cols is not None:  # llama.cpp's matrices of one row are vectors
             shape = shape[1:]
         tensors.append(replace(planned, name=name, shape=shape))
     return metadata, tensors

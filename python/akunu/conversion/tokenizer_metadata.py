@@ -100,8 +100,14 @@ def _candidates(
     if spm:
         metadata[_KEY + "pre"] = "default"
         metadata[_KEY + "add_space_prefix"] = tokenizer.trims_space
-        metadata[_KEY + "scores"] = _scores(tokens, types, merges)
-        yield metadata
+        try:
+            yield metadata | {_KEY + "scores": _scores(tokens, types, merges)}
+        except UnsupportedError:
+            if metadata[_KEY + "add_space_prefix"]:
+                raise
+        del metadata[_KEY + "pre"]
+        scores = [_NO_SCORE] * len(tokens)
+        yield metadata | {_KEY + "model": "gemma4", _KEY + "scores": scores, _KEY + "merges": merges}
         return
     if tokenizer.model == "bert":
         yield from (metadata | rest for rest in _wordpiece(tokenizer))

@@ -25,6 +25,8 @@ __all__ = [
     "Experts",
     "FeedForward",
     "LatentAttention",
+    "LayerInput",
+    "LayerInputs",
     "Merge",
     "Mixer",
     "Recurrence",
@@ -69,7 +71,7 @@ class RopeSet:
 
 @dataclass(frozen=True)
 class Attention:
-    """Self-attention over the KV cache.
+    """Self-attention over the KV cache. Without a tensor `attn_v`, values are keys before their norm.
 
     Attributes
     ----------
@@ -92,6 +94,8 @@ class Attention:
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
     norms_after_rope
         These norms are of rotated heads.
+    norm_values
+        Heads of v are normed, too, without a weight.
     norm_eps
         Epsilon of these norms; None: the model's.
     kv_owner
@@ -110,6 +114,7 @@ class Attention:
     whole_images: bool = False
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
+    norm_values: bool = False
     norm_eps: float | None = None
     kv_owner: int | None = None
     kind: Literal["attention"] = "attention"
@@ -155,12 +160,15 @@ class ExpertRouter(Router):
         of each; 0: there are none.
     scale
         Factor on the weights.
+    input_scale
+        Factor on what a norm of its own makes, where it has one.
     """
 
     groups: int = 0
     groups_used: int = 0
     group_top: int = 0
     scale: float = 1.0
+    input_scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,27 @@ class Experts:
     sharpness: float = 1.0
     up_offset: float = 0.0
     kind: Literal["experts"] = "experts"
+
+
+@dataclass(frozen=True)
+class LayerInputs:
+    """Embeddings of a token besides the first one: `count` parts of `dim` elements, each for a layer.
+
+    `vocab_size` is the number of tokens that their table has; further ones have what the last one has.
+    """
+
+    dim: int
+    count: int
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class LayerInput:
+    """What a layer makes of part `index` of the layer inputs, times an activated projection of its stream."""
+
+    index: int
+    activation: Activation
+    kind: Literal["layer_input"] = "layer_input"
 
 
 @dataclass(frozen=True)
@@ -284,7 +313,15 @@ class Merge:
 
 
 Mixer: TypeAlias = (
-    Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet | LatentAttention | Merge
+    Attention
+    | CrossAttention
+    | FeedForward
+    | Experts
+    | LayerInput
+    | Recurrence
+    | DeltaNet
+    | LatentAttention
+    | Merge
 )
 
 

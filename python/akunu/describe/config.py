@@ -28,6 +28,8 @@ from akunu.describe.blocks import (
     Experts,
     FeedForward,
     LatentAttention,
+    LayerInput,
+    LayerInputs,
     Mixer,
     RopeSet,
     layer_blocks,
@@ -38,7 +40,6 @@ from akunu.describe.config_keys import (
     REFUSED_PREFIXES,
     ROPE_TENSORS,
     SOFT_CAPS,
-    YARN_UNSET,
     ZERO_IF_UNSET,
     ConfigKey,
 )
@@ -51,19 +52,20 @@ from akunu.describe.config_numbers import (
     shown,
 )
 from akunu.describe.expert_rules import stored_rules
+from akunu.describe.gguf_rotary import gguf_rotary
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.prediction import PREDICTION, PredictionLayer, noticed, prediction_layer
 from akunu.describe.quantized import take_factors, with_factors
-from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
+from akunu.describe.rotary import yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
     LayerTensors,
     TensorInfo,
     TensorRef,
     by_name,
-    check_shape,
     map_tensors,
+    rows_of,
     warn_of_left_out,
 )
 from akunu.describe.tensor_rules import (
@@ -85,17 +87,15 @@ __all__ = [
     "TensorInfo",
     "TensorRef",
     "check_heads",
-    "gguf_rotary",
     "local_by_period",
     "local_layers_of",
     "model_config",
     "resolve",
+    "rows_of_table",
     "vocabulary_size",
 ]
 
 M = TypeVar("M", bound=Mixer)
-
-_ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
 
 class GgufSource(Protocol):
@@ -161,6 +161,8 @@ class ModelConfig:
         Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
+    layer_inputs
+        Embeddings of a token for layers, besides the first one; None: there are none.
     positions, kinds
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
@@ -188,6 +190,7 @@ class ModelConfig:
     logit_scale: float = 1.0
     branch_norm_eps: float | None = None
     layer_norm: bool = False
+    layer_inputs: LayerInputs | None = None
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
@@ -331,6 +334,7 @@ def model_config(
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
+    layer_input_rows: int = 0,
     prediction: PredictionLayer | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
@@ -338,7 +342,8 @@ def model_config(
     `rotary` has a set of frequencies, float64 [rotated elements of a head / 2], and the factor on their cos
     and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
     `decoder` is the row of a model that samples tokens; `rotated` says whose heads are rotated, where not all
-    layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0.
+    layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0. The table of layer
+    inputs has `layer_input_rows`.
     """
     frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
     for values in frequencies:
@@ -354,15 +359,18 @@ def model_config(
             dataclasses.replace(rope, temperature=weight, temperature_length=length) for rope in tuple(sets)
         ]
 
+    def attention_block(layer: int) -> int:
+        return sum(len(kind.mixers) for kind in kinds[:layer]) + kinds[layer].mixers.index("attention")
+
     def attention(n: int) -> Attention:
-        window = layer_window[n]
+        window, owner = layer_window[n], sizes.kv_owner(n)
         rope = int(n_sets > 1 and window > 0) if rotary else None
         if rotated and not rotated[n]:
             rope = None
         return Attention(
             n_heads=sizes.n_heads[n],
             n_kv_heads=sizes.n_kv_heads[n],
-            head_dim=sizes.head_dim,
+            head_dim=sizes.layer_head_dim(n),
             scale=attn_scale,
             window=window,
             rope=rope,
@@ -371,6 +379,8 @@ def model_config(
             bidirectional=bidirectional,
             norms_whole_rows=norms_whole_rows,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
+            norm_values=decoder is not None and decoder.norm_values,
+            kv_owner=None if owner is None else attention_block(owner),
         )
 
     def latent_attention(n: int) -> LatentAttention:
@@ -389,13 +399,14 @@ def model_config(
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
         own, how = sizes.experts, gate or Gate()
+        shared = kinds[n].length("shared_gate")
         return Experts(
             own.count,
             own.used,
             own.dim,
             activation,
             router,
-            shared_dim=own.shared_dim if kinds[n].has("shared_gate") else 0,
+            shared_dim=sizes.layer_symbols(n)[shared] if shared else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -406,7 +417,9 @@ def model_config(
         "feed_forward": feed_forward,
         "experts": experts,
         "latent_attention": latent_attention,
+        "layer_input": lambda n: LayerInput(n, activation),
     }
+    inputs = sizes.layer_input_dim
     if delta_net is not None:
         shared = delta_net
         makers["delta_net"] = lambda n: shared
@@ -422,6 +435,7 @@ def model_config(
         residual_scale=_scale(decoder, numbers, "residual_scale"),
         logit_scale=_logit_scale(decoder, numbers),
         layer_norm=decoder is not None and decoder.layer_norm,
+        layer_inputs=LayerInputs(inputs, sizes.n_layers, layer_input_rows) if inputs else None,
         rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
         drafter=None if prediction is None else prediction.head(makers),
@@ -477,18 +491,20 @@ def resolve(
     known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
-    scales = arch.scales + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
-    known = (*known, *(suffix for field in scales for suffix in CONFIG_KEYS[field].suffixes))
+    fields = arch.scales + arch.fields + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
+    known = (*known, *(suffix for field in fields for suffix in CONFIG_KEYS[field].suffixes))
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors, factors = take_factors(by_name(gguf.tensors))
 
     sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
+    sizes = dataclasses.replace(sizes, windowed=meta.windowed_layers()[: sizes.n_layers])
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
-    value_dim = meta.integer("value_dim", default=head_dim)
-    if value_dim != head_dim and sizes.latent is None:
-        raise UnsupportedError(
-            f"{meta.name('value_dim')}: found {value_dim}, but only the key's {head_dim} is supported"
-        )
+    for field, keys in (("value_dim", head_dim), ("local_value_dim", sizes.local_head_dim)):
+        value_dim = meta.integer(field, default=keys)
+        if value_dim != keys and sizes.latent is None:
+            raise UnsupportedError(
+                f"{meta.name(field)}: found {value_dim}, but only the key's {keys} is supported"
+            )
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
     check_heads(kinds, sizes, meta)
@@ -499,10 +515,12 @@ def resolve(
         left_out |= {f"blk.{n}.*": PREDICTION}
     layer = prediction_layer(arch, kinds, lambda rule, n: rule.source_of(n) in tensors) if drafts else None
     warn_of_left_out(tensors, noticed(left_out, layer, drafts), arch.name)
+    input_rules = arch.layer_inputs if sizes.layer_input_dim else ()
+    input_rows = rows_of_table(tensors, [rule.source for rule in input_rules])
     refs = map_tensors(
-        arch.tensors,
+        (*arch.tensors, *input_rules),
         tensors,
-        sizes.symbols(vocab_size),
+        sizes.symbols(vocab_size, input_rows),
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
@@ -513,14 +531,17 @@ def resolve(
         ],
         owner=arch.name,
         known=ROPE_TENSORS,
-        ignored=(*arch.ignored, *left_out, *ignored),
+        ignored=(
+            *arch.ignored,
+            *left_out,
+            *(r.source.replace("{n}", str(n)) for n, kind in enumerate(kinds) for r in kind.unused),
+            *ignored,
+        ),
     )
     refs = with_factors(refs, factors)
 
     window = meta.integer("window")
-    layer_window = tuple(
-        window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
-    )
+    layer_window = tuple(window if local else 0 for local in sizes.windowed)
     wide = n_layers in arch.wide_scale_layers
     rotated = arch.rotated_layers(layer_window)
     if arch.rope_switch and meta.suffixed("rope.scaling.finetuned") is False:
@@ -539,6 +560,7 @@ def resolve(
             context,
             windowed=any(layer_window),
             plain_local=arch.plain_local_rope,
+            local_head_dim=sizes.local_head_dim,
         ),
         activation=arch.activation,
         layer_window=layer_window,
@@ -554,9 +576,16 @@ def resolve(
         rotated=rotated,
         temperature=_temperature(arch, meta),
         delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
+        layer_input_rows=input_rows,
         prediction=layer,
     )
     return ModelSpec(config, refs)
+
+
+def rows_of_table(tensors: Mapping[str, TensorInfo], names: Iterable[str]) -> int:
+    """How many tokens the table of layer inputs has, which is the first of these tensors."""
+    table = next((tensors[name] for name in names if name in tensors), None)
+    return rows_of(table) if table is not None else 0
 
 
 def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
@@ -655,6 +684,10 @@ class GgufNumbers(Numbers):
             )
         return tuple(map(bool, flags))
 
+    def windowed_layers(self) -> tuple[bool, ...]:
+        row = ARCHITECTURES.get(self.owner)
+        return tuple(local_layers_of(self, self.n_layers, row.window_period if row else 0))
+
     def refuse_unknown_features(self, *known: str, prefixes: Sequence[str] = ()) -> None:
         """Raise for a key that changes the computation in a way that is not implemented.
 
@@ -735,96 +768,3 @@ def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first
         f"{meta.owner}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
         f"or one flag for each of the {n_layers} layers"
     )
-
-
-def gguf_rotary(
-    gguf: GgufSource,
-    meta: GgufNumbers,
-    tensors: Mapping[str, TensorInfo],
-    head_dim: int,
-    context: int | None,
-    *,
-    windowed: bool,
-    plain_local: bool = False,
-) -> list[tuple[npt.NDArray[np.float64], float]]:
-    """What `model_config` takes as `rotary`; `windowed`: some layers have a window, and are not scaled where
-    `plain_local`.
-    """
-    rope_dim = meta.integer("rope_dim", default=head_dim)
-    if rope_dim % 2 or rope_dim > head_dim:
-        raise ModelFileError(
-            f"{meta.name('rope_dim')}: found {rope_dim}, expected an even number "
-            f"up to the head size {head_dim}"
-        )
-    sets = [_rotary(gguf, meta, tensors, rope_dim, context)]
-    # A layer is local, with the second set, where it is windowed and the model has a local theta. Its
-    # frequencies are not scaled, but llama.cpp's factor for all kinds of scaling is also for it.
-    if meta.has("local_rope_theta") and windowed:
-        local = inverse_frequencies(meta.real("local_rope_theta"), rope_dim)
-        sets.append((local, 1.0 if plain_local else meta.real("rope_attn_factor")))
-    elif plain_local and windowed:
-        sets.append((inverse_frequencies(meta.real("rope_theta"), rope_dim), 1.0))
-    return sets
-
-
-def _rotary(
-    gguf: GgufSource,
-    meta: GgufNumbers,
-    tensors: Mapping[str, TensorInfo],
-    rope_dim: int,
-    context: int | None,
-) -> tuple[npt.NDArray[np.float64], float]:
-    """Frequencies [rope_dim/2] of the global set, and the factor on cos and sin."""
-    context_length = meta.integer("context_length")
-    context = context or context_length
-    scaling = meta.suffixed("rope.scaling.type")
-    if scaling is None:
-        # Files of 2023 give only a factor; without one, linear scaling changes nothing.
-        row = ARCHITECTURES.get(meta.owner)
-        scaling = row.scaling if row else "linear"
-    if scaling not in _ROPE_SCALINGS:
-        raise UnsupportedError(
-            f"{meta.owner}.rope.scaling.type: found {shown(scaling)}; "
-            f"supported are {', '.join(_ROPE_SCALINGS)}"
-        )
-    original = meta.integer("rope_original_context", default=context_length)
-    inv_freq = inverse_frequencies(meta.real("rope_theta"), rope_dim)
-    divisors = "rope_freqs.weight"
-    if divisors not in tensors:
-        divisors = f"rope_factors_{'long' if context > original else 'short'}.weight"
-    if divisors in tensors:
-        inv_freq = inv_freq / _divisors(gguf, tensors[divisors], rope_dim // 2)
-    elif scaling == "longrope" or not tensors.keys().isdisjoint(ROPE_TENSORS):  # the other set is there
-        raise ModelFileError(f"tensor {divisors} is missing; LongRoPE scaling needs it")
-    scale = meta.real("rope_attn_factor")
-    factor = meta.real("rope_factor")
-    if scaling == "linear":
-        inv_freq = inv_freq / factor
-    elif scaling == "yarn":
-        inv_freq = yarn(
-            inv_freq,
-            theta=meta.real("rope_theta"),
-            factor=factor,
-            original=original,
-            beta_fast=meta.real("yarn_beta_fast"),
-            beta_slow=meta.real("yarn_beta_slow"),
-        )
-        usual = yarn_scale(factor)
-        if meta.has("yarn_log_multiplier"):
-            # Where it is a factor on scores, it is as large as the one that it would be divided by here.
-            on_scores = meta.has("latent")
-            usual = 1.0 if on_scores else usual / yarn_scale(factor, meta.real("yarn_log_multiplier"))
-        unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
-        scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
-    return inv_freq, scale
-
-
-def _divisors(gguf: GgufSource, tensor: TensorInfo, n: int) -> npt.NDArray[np.float64]:
-    """The values of a tensor of rotary divisors, F32 [n]."""
-    check_shape(tensor, (n,))
-    if tensor.dtype != "f32":
-        raise UnsupportedError(f"tensor {tensor.name}: found type {tensor.dtype}, expected f32")
-    values = np.frombuffer(gguf.tensor_bytes(tensor.name).tobytes(), dtype="<f4").astype(np.float64)
-    if values.shape != (n,) or not all(map(is_divisor, values.tolist())):
-        raise ModelFileError(f"tensor {tensor.name}: expected {n} {DIVISORS}")
-    return values

@@ -57,8 +57,18 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
         ),
         "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 0, 1 << 14, hf=("num_key_value_heads",)),
-        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
+        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("global_head_dim", "head_dim")),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
+        # Of layers with a window, where it is another.
+        "local_head_dim": ConfigKey(("attention.key_length_swa",), int, 2, 1 << 12, hf=("local_head_dim",)),
+        "local_value_dim": ConfigKey(("attention.value_length_swa",), int, 2, 1 << 12),
+        # The last layers that read the keys and values of others.
+        "shared_kv_layers": ConfigKey(
+            ("attention.shared_kv_layers",), int, 0, 4096, 0, hf=("num_kv_shared_layers",)
+        ),
+        "layer_input_dim": ConfigKey(
+            ("embedding_length_per_layer_input",), int, 0, 1 << 16, 0, hf=("hidden_size_per_layer_input",)
+        ),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
             ("expert_count",),
@@ -69,7 +79,11 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             hf=("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"),
         ),
         "experts_used": ConfigKey(
-            ("expert_used_count",), int, 0, 32, hf=("num_experts_per_tok", "moe_k", "moe_topk")
+            ("expert_used_count",),
+            int,
+            0,
+            32,
+            hf=("num_experts_per_tok", "moe_k", "moe_topk", "top_k_experts"),
         ),
         "expert_dim": ConfigKey(
             ("expert_feed_forward_length",), int, 1, 1 << 24, hf=("moe_intermediate_size",)
@@ -143,6 +157,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("attention.sliding_window",), int, 0, (1 << 31) - 1, 0, hf=("sliding_window", "local_attention")
         ),
         "rope_dim": ConfigKey(("rope.dimension_count",), int, 2, 1 << 12),
+        "local_rope_dim": ConfigKey(("rope.dimension_count_swa",), int, 2, 1 << 12),
         "rope_theta": ConfigKey(
             ("rope.freq_base",),
             float,
@@ -262,7 +277,7 @@ them when it saves a model, with sizes of 0."""
 ZERO_IF_UNSET: Final = (
     "expert_scale", "norm_eps", "attn_scale", "rope_factor", "rope_original_context", "embedding_scale",
     "residual_scale", "logit_scale", "logit_divisor", "temperature", "temperature_length",
-    "yarn_log_multiplier",
+    "yarn_log_multiplier", "local_head_dim", "local_value_dim", "local_rope_dim",
 )  # fmt: skip
 """Numbers that are 0 in a GGUF file of llama.cpp's where the model does not have them."""
 

@@ -88,6 +88,10 @@ class Numbers:
         interval = self.integer("full_attention_interval")
         return tuple((n + 1) % interval != 0 for n in range(self.n_layers))
 
+    def windowed_layers(self) -> tuple[bool, ...]:
+        """Which layers a sliding window is for."""
+        raise NotImplementedError
+
     def _number(self, field: str, default: float | None) -> int | float:
         return self._checked(field, self._uniform(self.name(field), self._value(field, default)))
 
@@ -179,10 +183,39 @@ class DecoderSizes:
     ffn_dim: tuple[int, ...]
     experts: ExpertSizes | None = None
     latent: LatentSizes | None = None
+    local_head_dim: int = 0  # of windowed layers; 0: that of the others
+    windowed: tuple[bool, ...] = ()  # each layer; empty: none is
+    shared_kv_layers: int = 0  # the last ones, which read the keys and values of others
+    layer_input_dim: int = 0
 
-    def symbols(self, vocab_size: int) -> dict[str, int]:
+    def symbols(self, vocab_size: int, layer_input_rows: int = 0) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
-        return {"vocab_size": vocab_size, "dim": self.dim}
+        return {
+            "vocab_size": vocab_size,
+            "dim": self.dim,
+            "layer_input_rows": layer_input_rows,
+            "layer_input_dim": self.layer_input_dim,
+            "layer_inputs": self.layer_input_dim * self.n_layers,
+        }
+
+    def layer_head_dim(self, layer: int) -> int:
+        """Elements of a head of one layer."""
+        local = bool(self.windowed) and self.windowed[layer] and self.local_head_dim
+        return self.local_head_dim if local else self.head_dim
+
+    def kv_owner(self, layer: int) -> int | None:
+        """The layer whose keys and values this one reads: the last one of its kind that has its own."""
+        first = self.n_layers - self.shared_kv_layers
+        if layer < first:
+            return None
+        windowed = self.windowed or (False,) * self.n_layers
+        alike = [n for n in range(first) if windowed[n] == windowed[layer]]
+        if not alike:
+            raise ModelFileError(
+                f"the last {self.shared_kv_layers} of {self.n_layers} layers read the keys and values of "
+                f"others, but there is none for layer {layer} to read"
+            )
+        return alike[-1]
 
     def layer_symbols(self, layer: int) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for in a layer."""
@@ -194,15 +227,17 @@ class DecoderSizes:
         )
         if self.latent is not None:
             sizes |= self.latent.symbols(self.n_heads[layer], self.dim)
+        head_dim = self.layer_head_dim(layer)
         return sizes | {
             "one": 1,
             "n_heads": self.n_heads[layer],
             "dim": self.dim,
             "two_dims": 2 * self.dim,
-            "head_dim": self.head_dim,
-            "q_dim": self.n_heads[layer] * self.head_dim,
-            "kv_dim": self.n_kv_heads[layer] * self.head_dim,
+            "head_dim": head_dim,
+            "q_dim": self.n_heads[layer] * head_dim,
+            "kv_dim": self.n_kv_heads[layer] * head_dim,
             "ffn_dim": self.ffn_dim[layer],
+            "layer_input_dim": self.layer_input_dim,
         }
 
 
@@ -317,7 +352,24 @@ def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False, latent: bo
     absent = experts.dim if experts and numbers.has("expert_dim") else None
     ffn_dim = numbers.layer_integers("ffn_dim", default=absent)
     n = n_layers - nextn
-    return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n], experts, latents)
+    shared = numbers.integer("shared_kv_layers")
+    if shared >= n:
+        raise ModelFileError(
+            f"{numbers.name('shared_kv_layers')}: found {shared}, expected less than the {n} layers"
+        )
+    return DecoderSizes(
+        n,
+        dim,
+        head_dim,
+        n_heads[:n],
+        n_kv_heads[:n],
+        ffn_dim[:n],
+        experts,
+        latents,
+        local_head_dim=numbers.integer("local_head_dim", default=head_dim),
+        shared_kv_layers=shared,
+        layer_input_dim=numbers.integer("layer_input_dim"),
+    )
 
 
 def _expert_sizes(numbers: Numbers, *, shared_by_count: bool) -> ExpertSizes | None:

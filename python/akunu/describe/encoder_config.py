@@ -21,7 +21,6 @@ from akunu.describe.config import (
     GgufSource,
     ModelConfig,
     ModelSpec,
-    gguf_rotary,
     local_by_period,
     local_layers_of,
     model_config,
@@ -32,6 +31,7 @@ from akunu.describe.config_keys import ConfigKey
 from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
 from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
+from akunu.describe.gguf_rotary import gguf_rotary
 from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.quantized import join_planes, with_planes

@@ -16,6 +16,8 @@ __all__ = [
     "OLLAMA_BIASED_EXPERTS",
     "expert_layers",
     "expert_rules",
+    "experts_of_layer",
+    "is_expert_name",
     "mlx_rules",
     "shared_rules",
     "stored_rules",
@@ -133,6 +135,15 @@ GRANITE_EXPERTS: Final = (
     _matrix("", _H + "shared_mlp.output_linear.weight", "shared_down", "dim", "shared_dim"),
 )
 """Router and experts of Granite, whose gate and up are one tensor in a checkpoint."""
+
+
+def experts_of_layer(router: str) -> tuple[TensorRule, ...]:
+    """The same where a checkpoint has them as parts of the layer, gate and up in one tensor."""
+    return (
+        _matrix(_B + "ffn_gate_inp.weight", f"{_H}{router}.weight", "router", "n_experts", "dim"),
+        *_apart(_GGUF_EXPERTS),
+        *_fused(hf=(_H + "experts.gate_up_proj", _H + "experts.down_proj")),
+    )
 
 
 # In a GGUF file gate and up are tensors of their own, in a checkpoint their rows alternate.
@@ -264,7 +275,9 @@ _GGUF_FORMS: Final[Sequence[_Form]] = (
 _HF_FORMS: Final[Sequence[_Form]] = (
     _fused(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
     _fused(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
+    _apart(hf=_H + "experts.{e}.{part}_proj.weight"),
     _apart(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
+    _apart(hf=_H + "experts.switch_glu.{part}_proj.weight"),
     _apart(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
     tuple(
         TensorRule("", f"{_H}self_attn.{hf}.weight", ((name, rows),), cols, count="n_heads")
@@ -339,17 +352,24 @@ def stored_rules(
     return found
 
 
+def is_expert_name(name: str) -> bool:
+    """Whether a canonical tensor of a layer is a matrix or bias of experts, not the norm before them."""
+    return name.startswith("experts_") and not name.endswith("_norm")
+
+
 def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
     """The rules of tensors in folders, with experts as MLX keeps them: each part of a layer's is one."""
     found: list[TensorRule] = []
     for rule in rules:
         name, place = rule.parts[0][0], rule.hf.partition("experts.")[0]
-        if not rule.hf or not name.startswith("experts_"):
+        if not rule.hf or not is_expert_name(name):
             found.append(rule)
         else:
             module = "switch_mlp"
             if rule.turned == "always" or name.endswith("_bias"):  # gpt-oss
                 module = "experts"
+            elif rule.hf.startswith(_H + "experts."):  # Gemma 4
+                module, place = "switch_glu", _H + "experts."
             elif "{e}" not in rule.hf:  # Granite
                 place = rule.hf.removesuffix(".weight").rpartition(".")[0] + "."
             kind = "bias" if name.endswith("_bias") else "weight"

@@ -60,6 +60,7 @@ def model_tensors(
 def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
     """The type that the mix has for a matrix of this name in GGUF."""
     config = spec.config
+    first = next(iter(config.mixers(Attention)), None)
     layer, stem = 0, name.removesuffix(".weight")
     if stem.startswith("blk."):
         _, number, stem = stem.split(".", 2)
@@ -70,7 +71,7 @@ def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighte
         layer=layer,
         n_layers=config.n_layers,
         cols=n_cols,
-        gqa=config.n_heads // config.n_kv_heads if config.mixers(Attention) else 1,
+        gqa=first.n_heads // first.n_kv_heads if first else 1,
         tied="output" not in spec.tensors,
         weighted=weighted,
         n_experts=max((mixer.count for mixer in config.mixers(Experts)), default=0),

@@ -23,6 +23,7 @@ from akunu.describe.config import (
     delta_sizes_of,
     local_by_period,
     model_config,
+    rows_of_table,
 )
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
@@ -46,6 +47,7 @@ from akunu.describe.rotary import (
     is_divisor,
     llama3,
     longrope_scale,
+    proportional,
     yarn,
     yarn_scale,
 )
@@ -70,8 +72,8 @@ __all__ = [
 ]
 
 _ZERO_IF_NULL: Final = (
-    "sliding_window", "attn_logit_softcapping", "final_logit_softcapping", "q_lora_rank", "n_group",
-    "topk_group",
+    "sliding_window", "attn_logit_softcapping", "final_logit_softcapping", "hidden_size_per_layer_input",
+    "q_lora_rank", "n_group", "topk_group",
 )  # fmt: skip
 """Keys whose null means that there is no such thing, not that it is as usual."""
 
@@ -79,7 +81,9 @@ _NEUTRAL_IF_ONE: Final = ("routed_scaling_factor", "n_group")
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _LINEAR = "linear_attention"
-_ROPE_TYPES: Final = ("default", "dynamic", "linear", "llama3", "yarn", "longrope", "mrope")
+_ROPE_TYPES: Final = (
+    "default", "dynamic", "linear", "llama3", "yarn", "longrope", "mrope", "proportional",
+)  # fmt: skip
 
 
 def resolve_hf(
@@ -117,7 +121,7 @@ def resolve_hf(
         A key or a tensor is missing, has another type or shape, or is out of range.
     """
     model_type, row = _row(config)
-    config = _with_rope(_text_config(config), row)
+    config = _spelled(config, row)
     arch = ARCHITECTURES[row.arch]
     normed = any(kind.has("attn_q_norm") for kind in arch.layers.values())
     refuse_unknown_features(
@@ -126,6 +130,8 @@ def resolve_hf(
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
+    layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
+    sizes = dataclasses.replace(sizes, windowed=tuple(window > 0 for window in layer_window))
     kinds = arch.kinds_of(numbers, sizes.n_layers)
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
@@ -154,7 +160,6 @@ def resolve_hf(
             stacklevel=3,
         )
         refs, layer = {name: r for name, r in refs.items() if not name.startswith(layer.prefix)}, None
-    layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(
         config,
@@ -164,6 +169,7 @@ def resolve_hf(
         context or context_length,
         plain_local=arch.plain_local_rope,
         rope_dim=sizes.latent.rope_dim if sizes.latent else 0,
+        local_head_dim=sizes.local_head_dim,
     )
     rotary = [rope.frequencies(_FULL)]
     frequencies = rotary[0][0]
@@ -174,7 +180,7 @@ def resolve_hf(
         )
     if rope.has_local and any(layer_window):
         rotary.append(rope.frequencies(_SLIDING))
-        if rotary[1][0].shape != frequencies.shape:
+        if rotary[1][0].shape != frequencies.shape and sizes.local_head_dim == sizes.head_dim:
             raise UnsupportedError(
                 f"{rope.where}: the layers differ in their share of rotated elements; only equal layers are "
                 "supported"
@@ -197,6 +203,7 @@ def resolve_hf(
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
         delta_net=delta_net_of(delta, grouped=True),
+        layer_input_rows=refs["layer_input_table"].n_rows if sizes.layer_input_dim else 0,
         prediction=layer,
     )
     return ModelSpec(model, refs)
@@ -249,7 +256,7 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     `local`: those of the windowed layers.
     """
     model_type, row = _row(config)
-    config = _with_rope(_text_config(config), row)
+    config = _spelled(config, row)
     numbers = HfNumbers(config, row.defaults, model_type)
     arch = ARCHITECTURES[row.arch]
     sizes = decoder_sizes(numbers, latent=arch.has_latents)
@@ -262,6 +269,7 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
         context_length,
         plain_local=arch.plain_local_rope,
         rope_dim=sizes.latent.rope_dim if sizes.latent else 0,
+        local_head_dim=sizes.local_head_dim,
     )
     parameters, kind = rope.read(_SLIDING if local else _FULL)
     return kind, parameters
@@ -281,6 +289,9 @@ class HfNumbers(Numbers):
 
     def shown_key(self, name: str) -> str:
         return f"config.json: {self._where}{name}"
+
+    def windowed_layers(self) -> tuple[bool, ...]:
+        return tuple(local_layers(self.values, self.n_layers) or (False,) * self.n_layers)
 
     def recurrent_layers(self) -> tuple[bool, ...]:
         types = self.get("layer_types")
@@ -332,8 +343,11 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     return {key: nulls.get(key) if value is None else value for key, value in config.items()}
 
 
-def _with_rope(config: Mapping[str, object], row: HfModel) -> Mapping[str, object]:
-    """The configuration, with the rotary parameters of its class where it has none."""
+def _spelled(config: Mapping[str, object], row: HfModel) -> Mapping[str, object]:
+    """The text model's configuration, with what its class makes of it where it says less, or otherwise."""
+    config = _text_config(config)
+    if row.spelled is not None:
+        config = row.spelled(config, row.defaults)
     absent = config.get("rope_parameters") is None and config.get("rope_scaling") is None
     return {**config, "rope_parameters": row.rope} if row.rope and absent else config
 
@@ -435,14 +449,16 @@ def _map(
         id(kind): named(stored_rules(kind.tensors, has, n, hf=True))
         for n, kind in reversed(list(enumerate(kinds)))
     }
+    input_rules = named(arch.layer_inputs if sizes.layer_input_dim else ())
+    unused = [prefix + rule.hf.replace("{n}", str(n)) for n, kind in enumerate(kinds) for rule in kind.unused]
     refs = map_tensors(
-        named(arch.tensors),
+        (*named(arch.tensors), *input_rules),
         tensors,
-        sizes.symbols(vocab_size),
+        sizes.symbols(vocab_size, rows_of_table(tensors, [rule.source for rule in input_rules])),
         [LayerTensors(by_kind[id(kind)], own) for kind, own in zip(kinds, symbols, strict=True)],
         owner=owner,
         known=known,
-        ignored=(*row.ignored, *ignored),
+        ignored=(*row.ignored, *unused, *ignored),
     )
     # A folder has the logarithm of what a GGUF file has.
     refs = {name.replace("delta_decay", "delta_a_log"): ref for name, ref in refs.items()}
@@ -567,7 +583,9 @@ class HfRotary:
         *,
         plain_local: bool = False,
         rope_dim: int = 0,
+        local_head_dim: int = 0,
     ) -> None:
+        self._local_head_dim = local_head_dim or head_dim
         self._config = config
         self._rope_dim = rope_dim
         self._numbers = numbers
@@ -632,10 +650,14 @@ class HfRotary:
     def frequencies(self, layer: str) -> tuple[npt.NDArray[np.float64], float]:
         """float64 [rope_dim/2] of the layers of one type, and the factor on their cos and sin."""
         rope, kind = self.read(layer)
-        rope_dim = self._rope_dim or int(self._head_dim * rope.real("rope_share"))
+        head_dim = self._local_head_dim if layer == _SLIDING else self._head_dim
+        if kind == "proportional":
+            frequencies = proportional(rope.real("rope_theta"), head_dim, rope.real("rope_share"))
+            return frequencies / rope.real("rope_factor"), 1.0
+        rope_dim = self._rope_dim or int(head_dim * rope.real("rope_share"))
         if rope_dim < 2 or rope_dim % 2:
             raise ModelFileError(
-                f"{rope.name('rope_share')}: makes {rope_dim} of a head's {self._head_dim} elements rotate, "
+                f"{rope.name('rope_share')}: makes {rope_dim} of a head's {head_dim} elements rotate, "
                 "expected an even number from 2"
             )
         theta = rope.real("rope_theta")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from akunu.describe.gemma4 import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
 from akunu.describe.hf_latent_models import LATENT_MODELS
@@ -50,7 +51,8 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 
 HF_SPECIAL: Final = (
     "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups",
-    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor",
+    "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor", "shared_kv_layers",
+    "layer_input_dim",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
@@ -300,6 +302,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe_text": dataclasses.replace(
             _QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM", whole="qwen3_5_moe"
         ),
+        **GEMMA4_MODELS,
         **EXPERT_MODELS,
         **LATENT_MODELS,
         **DENSE_MODELS,

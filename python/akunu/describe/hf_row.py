@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from akunu.describe.tensor_rules import RopeStyle, Router
+
+if TYPE_CHECKING:
+    from akunu.describe.config import ModelSpec
 
 __all__ = ["HfModel", "Windowed", "defaults_of"]
 
@@ -64,6 +67,11 @@ class HfModel:
         That of its class, where it is another than the architecture's.
     topk_method
         What `topk_method` is where it is absent; "greedy": experts are chosen of all groups.
+    spelled
+        What the class makes of a configuration where it says less, or in a way of its own; called with it and
+        `defaults`.
+    said
+        The inverse: what a configuration says of windows, rotation, heads and feed-forwards.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     keys
@@ -94,6 +102,8 @@ class HfModel:
     turned_experts: bool = False
     router: Router | None = None
     topk_method: str = ""
+    spelled: Callable[[Mapping[str, object], Mapping[str, float]], Mapping[str, object]] | None = None
+    said: Callable[[ModelSpec], Mapping[str, object]] | None = None
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     whole: str = ""
     in_one: bool = False

@@ -10,9 +10,6 @@ __all__ = ["why_missing"]
 
 _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "per-layer embeddings, heads of two sizes, and layers that share keys and values": (
-            "gemma4 gemma4_text gemma4_unified"
-        ),
         "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
         "short convolutions": "lfm2 lfm2moe lfm2_moe lfm3",
         "Mamba layers": (

@@ -10,28 +10,43 @@ import numpy.typing as npt
 
 __all__ = [
     "DIVISORS",
+    "UNROTATED",
+    "UNROTATED_DIVISOR",
     "inverse_frequencies",
     "is_divisor",
     "llama3",
     "longrope_scale",
+    "proportional",
     "yarn",
     "yarn_scale",
 ]
 
 Frequencies = npt.NDArray[np.float64]
 
-DIVISORS: Final = "divisors from 0.001 to 1e6"
+UNROTATED: Final = 1e29
+"""From this divisor on, a pair is not rotated."""
+UNROTATED_DIVISOR: Final = 1e30
+"""What files have for such a pair."""
+
+DIVISORS: Final = "divisors from 0.001 to 1e6, or 1e30 for no rotation"
 """What `is_divisor` takes, for messages."""
 
 
 def is_divisor(value: float) -> bool:
     """Whether a number of a file may divide a frequency; NaN may not."""
-    return 1e-3 <= value <= 1e6
+    return 1e-3 <= value <= 1e6 or UNROTATED <= value < math.inf
 
 
 def inverse_frequencies(theta: float, rope_dim: int) -> Frequencies:
     """theta**(-2i / rope_dim) for i < rope_dim / 2."""
     return np.asarray(theta ** -(np.arange(0, rope_dim, 2, dtype=np.float64) / rope_dim))
+
+
+def proportional(theta: float, head_dim: int, share: float) -> Frequencies:
+    """The frequencies of a whole head, of which the first `share` rotates: the rest are 0."""
+    frequencies = inverse_frequencies(theta, head_dim)
+    frequencies[int(share * head_dim // 2) :] = 0.0
+    return frequencies
 
 
 def yarn(

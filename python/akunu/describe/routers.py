@@ -90,6 +90,8 @@ def hf_router(
 def _with_numbers(router: ExpertRouter, numbers: Numbers, *, grouped: bool = True) -> ExpertRouter:
     """The same with the scale and the groups that both kinds of files have."""
     router = dataclasses.replace(router, scale=numbers.real("expert_scale"))
+    if router.own_norm:
+        router = dataclasses.replace(router, input_scale=numbers.integer("dim") ** -0.5)
     groups = numbers.integer("expert_groups")
     if groups <= 1 or not grouped:
         return router

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -40,6 +41,7 @@ MixerKind = Literal[
     "cross_attention",
     "feed_forward",
     "experts",
+    "layer_input",
     "recurrence",
     "delta_net",
     "latent_attention",
@@ -67,6 +69,7 @@ class LayerNumbers(Protocol):
     def layer_integers(self, field: str, *, default: int | None = None) -> tuple[int, ...]: ...
 
     def recurrent_layers(self) -> tuple[bool, ...]: ...
+    def windowed_layers(self) -> tuple[bool, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,8 @@ class Router:
         This sum is increased by the one, and is at least the other.
     best_of_group
         Where there are groups of experts, one is as good as the sum of its so many best.
+    own_norm
+        What it reads comes from a norm of its own, divided by the root of its length.
     """
 
     gating: Gating = "softmax"
@@ -151,6 +156,7 @@ class Router:
     sum_eps: float = 0.0
     sum_min: float = 0.0
     best_of_group: int = 2
+    own_norm: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,14 +178,21 @@ class LayerKind:
         Every tensor that such a layer may have.
     mixers
         What its blocks compute, in their order.
+    unused
+        Tensors that files may have for such a layer, and that nothing reads.
     """
 
     tensors: tuple[TensorRule, ...]
     mixers: tuple[MixerKind, ...] = ("attention", "feed_forward")
+    unused: tuple[TensorRule, ...] = ()
+
+    def length(self, name: str) -> str:
+        """The symbol of a canonical tensor's length; "" where such a layer does not have it."""
+        return next((size for rule in self.tensors for part, size in rule.parts if part == name), "")
 
     def has(self, name: str) -> bool:
         """Whether such a layer may have a canonical tensor of this name."""
-        return any(name == part for rule in self.tensors for part, _ in rule.parts)
+        return bool(self.length(name))
 
 
 @dataclass(frozen=True)
@@ -273,6 +286,12 @@ class Architecture:
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
         The norms of q and k are over all heads together.
+    norm_values
+        Heads of v are normed, too, without a weight.
+    layer_inputs
+        The tensors outside of layers that a model has whose layers have inputs of their own.
+    fields
+        Those of `CONFIG_KEYS` whose keys are refused in files of other architectures.
     shared_by_count
         The expert that all rows share is as large as so many of the others, whatever size a file gives it:
         llama.cpp's converter writes another number there.
@@ -305,6 +324,9 @@ class Architecture:
     rope_switch: bool = False
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
+    norm_values: bool = False
+    layer_inputs: tuple[TensorRule, ...] = ()
+    fields: tuple[str, ...] = ()
     shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""
@@ -316,9 +338,13 @@ class Architecture:
     @property
     def rules(self) -> tuple[TensorRule, ...]:
         """The rules of all tensors, each once: those outside of layers, then those of every kind of layer."""
-        return tuple(
-            dict.fromkeys((*self.tensors, *(r for kind in self.layers.values() for r in kind.tensors)))
+        rules = (
+            *self.tensors,
+            *self.layer_inputs,
+            *(r for kind in self.layers.values() for r in kind.tensors),
         )
+        # One that some kinds of layers may lack is there as one of theirs.
+        return tuple(dict((dataclasses.replace(rule, optional=True), rule) for rule in rules).values())
 
     @property
     def has_latents(self) -> bool:
@@ -327,8 +353,8 @@ class Architecture:
 
     @property
     def shares_expert(self) -> bool:
-        """Whether layers with experts have one that all rows share."""
-        return any(kind.has("shared_gate") for kind in self.layers.values())
+        """Whether layers with experts have one that all rows share, of a size of its own."""
+        return any(kind.length("shared_gate") == "shared_dim" for kind in self.layers.values())
 
     def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
         """Whose heads are rotated, of layers with these windows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 __all__ = ["SHAPES", "Shape"]
 
@@ -29,6 +29,10 @@ class Shape:
     llama3_rope
         The file has `rope_freqs.weight`, Llama 3.1's divisors of the rotary frequencies (factor, by the
         scaling rule of its `rope_scaling`); 0 = none.
+    proportional_rope
+        The file has `rope_freqs.weight`, by which this share of a head rotates; 0 = none.
+    keys_are_values
+        Layers without a window have no matrix of values.
     extra
         Further metadata, by key without the architecture's prefix.
     """
@@ -47,7 +51,9 @@ class Shape:
     norm_eps: float = 1e-5
     tied: bool = True
     llama3_rope: float = 0.0
-    extra: Mapping[str, int | float] = field(default_factory=lambda: MappingProxyType({}))
+    proportional_rope: float = 0.0
+    keys_are_values: bool = False
+    extra: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _GEMMA2 = MappingProxyType(
@@ -80,6 +86,28 @@ def _qwen35(key_heads: int, value_heads: int) -> Mapping[str, int | float]:
     sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
     numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
     return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64})
+
+
+def _gemma4(period: int, n_layers: int, window: int, **more: object) -> Mapping[str, object]:
+    """Keys of Gemma 4: windowed layers but for each `period`-th; what `more` names replaces the usual."""
+    windowed = [(n + 1) % period != 0 for n in range(n_layers)]
+    keys: dict[str, object] = {
+        "attention.key_length_swa": 256,
+        "attention.value_length_swa": 256,
+        "attention.sliding_window": window,
+        "attention.sliding_window_pattern": windowed,
+        "attention.shared_kv_layers": more.get("shared", 0),
+        "embedding_length_per_layer_input": more.get("inputs", 0),
+        "final_logit_softcapping": 30.0,
+        "rope.dimension_count_swa": 256,
+        "rope.freq_base_swa": 1e4,
+    }
+    if "heads" in more:
+        local, full = cast(tuple[int, int], more["heads"])
+        keys["attention.head_count_kv"] = [local if w else full for w in windowed]
+    if "widths" in more:
+        keys["feed_forward_length"] = more["widths"]
+    return MappingProxyType(keys | dict(cast(Mapping[str, object], more.get("experts", {}))))
 
 
 # fmt: off
@@ -126,6 +154,24 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           extra=_window(512)),
     "gemma3-1b":      Shape("gemma3", "1B",   26, 1152,  4,  1, 256,  6912, 262144,  32768,  1e6, 1e-6,
                           extra=_window(512)),
+    "gemma4-e2b":     Shape("gemma4", "E2B",  35, 1536,  8,  1, 512,  6144, 262144, 131072,  1e6, 1e-6,
+                          proportional_rope=0.25,
+                          extra=_gemma4(5, 35, 512, shared=20, inputs=256,
+                                        widths=[6144] * 15 + [12288] * 20)),
+    "gemma4-e4b":     Shape("gemma4", "E4B",  42, 2560,  8,  2, 512, 10240, 262144, 131072,  1e6, 1e-6,
+                          proportional_rope=0.25, extra=_gemma4(6, 42, 512, shared=18, inputs=256)),
+    "gemma4-12b":     Shape("gemma4", "12B",  48, 3840, 16,  8, 512, 15360, 262144, 262144,  1e6, 1e-6,
+                          proportional_rope=0.25, keys_are_values=True,
+                          extra=_gemma4(6, 48, 1024, heads=(8, 1))),
+    "gemma4-26b-a4b": Shape("gemma4", "26B-A4B", 30, 2816, 16, 8, 512, 2112, 262144, 262144, 1e6, 1e-6,
+                          proportional_rope=0.25, keys_are_values=True,
+                          extra=_gemma4(6, 30, 1024, heads=(8, 2), experts=_experts(128, 8, 704))),
+    "gemma4-26b-a4b-6-layers": Shape("gemma4", "26B-A4B, 6 layers", 6, 2816, 16, 8, 512, 2112, 262144, 262144,
+                          1e6, 1e-6, proportional_rope=0.25, keys_are_values=True,
+                          extra=_gemma4(6, 6, 1024, heads=(8, 2), experts=_experts(128, 8, 704))),
+    "gemma4-31b":     Shape("gemma4", "31B",  60, 5376, 32, 16, 512, 21504, 262144, 262144,  1e6, 1e-6,
+                          proportional_rope=0.25, keys_are_values=True,
+                          extra=_gemma4(6, 60, 1024, heads=(16, 4))),
     "phi3-mini":      Shape("phi3",   "3B",   32, 3072, 32, 32,  96,  8192,  32064,   4096,  1e4,
                           tied=False, extra=_window(2047)),
 })

@@ -6,6 +6,7 @@ that `akunu.bench.gguf_file` can write the same model for another engine to run.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,7 +81,7 @@ class SyntheticModel:
         """The metadata of a GGUF file of this model, except the tokenizer's."""
         shape = self.shape
         prefix = shape.arch
-        numbers: dict[str, int | float] = {
+        numbers: dict[str, object] = {
             "block_count": shape.n_layers,
             "context_length": shape.context_length,
             "embedding_length": shape.dim,
@@ -107,8 +108,9 @@ class SyntheticModel:
     def tensors(self) -> list[SyntheticTensor]:
         """Every tensor, in the order of a file."""
         arch = ARCHITECTURES[self.shape.arch]
-        found = [self._tensor(rule, None) for rule in arch.tensors if self._wanted(rule)]
-        if self.shape.llama3_rope:
+        outside = (*arch.tensors, *(arch.layer_inputs if self._sizes.layer_input_dim else ()))
+        found = [self._tensor(rule, None) for rule in outside if self._wanted(rule)]
+        if self.shape.llama3_rope or self.shape.proportional_rope:
             found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
         for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
             sizes = self._sizes.layer_symbols(layer) | self._delta_sizes
@@ -136,25 +138,34 @@ class SyntheticModel:
 
     def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]:
         """Bytes of a tensor that is not random: the divisors of the rotary frequencies."""
-        if name != _ROPE_FREQS or not self.shape.llama3_rope:
+        shape = self.shape
+        if name != _ROPE_FREQS or not (shape.llama3_rope or shape.proportional_rope):
             raise InvalidArgumentError(f"tensor {name}: its weights are random and have no bytes")
-        return np.frombuffer(llama3_divisors(self.shape).astype("<f4").tobytes(), np.uint8)
+        divisors = llama3_divisors(shape) if shape.llama3_rope else proportional_divisors(shape)
+        return np.frombuffer(divisors.astype("<f4").tobytes(), np.uint8)
 
     @cached_property
     def _sizes(self) -> DecoderSizes:
         arch = ARCHITECTURES[self.shape.arch]
-        return decoder_sizes(self._numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
+        sizes = decoder_sizes(self._numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
+        return dataclasses.replace(sizes, windowed=self._numbers.windowed_layers())
 
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":
             return not self.shape.tied
         if not rule.source:  # of checkpoints alone
             return False
+        if rule.optional and rule.parts[0][0] == "attn_v" and self.shape.keys_are_values:
+            return False
         return not (rule.folder_only or (rule.optional and rule.parts[0][0].endswith("_bias")))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape
-        sizes = self._sizes.symbols(shape.vocab_size) if layer is None else self._sizes.layer_symbols(layer)
+        sizes = (
+            self._sizes.symbols(shape.vocab_size, shape.vocab_size)
+            if layer is None
+            else self._sizes.layer_symbols(layer)
+        )
         sizes = sizes | self._delta_sizes
         rows = sum(sizes[symbol] for _, symbol in rule.parts)
         count: tuple[int, ...] = ()
@@ -179,6 +190,12 @@ class SyntheticModel:
             n_experts=self._sizes.experts.count if self._sizes.experts else 0,
         )
         return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
+
+
+def proportional_divisors(shape: Shape) -> npt.NDArray[np.float64]:
+    """Divisors by which the first pairs of a head rotate as they are, and the rest not, [head_dim/2]."""
+    half = shape.head_dim // 2
+    return np.where(np.arange(half) < int(half * shape.proportional_rope), 1.0, 1e30)
 
 
 def llama3_divisors(shape: Shape) -> npt.NDArray[np.float64]:

@@ -19,7 +19,7 @@ from akunu.tokenizer.special import AddedTokens, Span
 from akunu.tokenizer.spm import SentencePieceBpe, byte_value
 from akunu.tokenizer.templates import Template
 from akunu.tokenizer.unigram import Unigram
-from akunu.tokenizer.vocabulary import CONTROL_TYPES, TokenType, Vocabulary
+from akunu.tokenizer.vocabulary import CONTROL_TYPES, TokenType, Vocabulary, strings
 from akunu.tokenizer.wordpiece import WordPiece
 
 __all__ = ["Encoder", "Segment", "Tokenizer"]
@@ -76,7 +76,7 @@ class Tokenizer:
         self._encoder = encoder
         self._added_tokens = AddedTokens(vocabulary)
         self.model = vocabulary.model
-        """The kind of tokenizer: ``llama``, ``gpt2``, ``bert`` or ``t5``."""
+        """The kind of tokenizer: ``llama``, ``gemma4``, ``gpt2``, ``bert`` or ``t5``."""
         self.pre = vocabulary.pre
         """The name of the pre-tokenizer, or None."""
         self.vocab_size = len(vocabulary.tokens)
@@ -153,6 +153,11 @@ class Tokenizer:
         encoder: Encoder
         if vocabulary.model == "llama":
             encoder = SentencePieceBpe(vocabulary)
+        elif vocabulary.model == "gemma4":
+            merges = strings(metadata, "merges")
+            if merges is None:
+                raise TokenizerError("tokenizer.ggml.merges is missing; a 'gemma4' vocabulary needs it")
+            encoder = SentencePieceBpe(vocabulary, merges)
         elif vocabulary.model == "bert":
             encoder = WordPiece(vocabulary)
         elif vocabulary.model == "t5":

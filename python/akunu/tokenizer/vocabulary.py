@@ -45,6 +45,7 @@ class _ModelDefaults:
 
 _MODELS: dict[str, _ModelDefaults] = {
     "llama": _ModelDefaults(add_bos=True, add_space_prefix=True, bos=1, eos=2, unknown=0),
+    "gemma4": _ModelDefaults(add_bos=True, bos=2, eos=1, unknown=3),
     "gpt2": _ModelDefaults(),
     "bert": _ModelDefaults(add_bos=True, add_eos=True, bos=101, eos=102, unknown=100),
     "t5": _ModelDefaults(add_eos=True, eos=1, unknown=2),
@@ -146,7 +147,7 @@ class Vocabulary:
     Attributes
     ----------
     model : str
-        ``llama``, ``gpt2``, ``bert`` or ``t5``.
+        ``llama``, ``gemma4``, ``gpt2``, ``bert`` or ``t5``.
     tokens : list of str
         Token texts by id, as stored (byte-level tokens in their byte alphabet, spaces as U+2581).
     types : list of int
@@ -227,13 +228,15 @@ class Vocabulary:
             raise UnsupportedError(
                 f"{_KEY}model is {model!r}; Akunu has " + ", ".join(repr(name) for name in _MODELS)
             )
-        defaults = _MODELS[model]
         tokens = strings(metadata, "tokens")
         if not tokens:
             raise TokenizerError(f"{_KEY}tokens is missing or empty")
         pre = metadata.get(_KEY + "pre")
         if pre is not None and not isinstance(pre, str):
             raise TokenizerError(f"{_KEY}pre: found {pre!r}, expected a string")
+        if model == "llama" and pre == "gemma4":  # as Ollama's converter says it
+            model = "gemma4"
+        defaults = _MODELS[model]
         vocabulary = cls(
             model=model,
             pre=pre or None,
@@ -332,7 +335,7 @@ def _types(metadata: Mapping[str, object], model: str, tokens: list[str]) -> lis
     found = _sequence(metadata, "token_type", len(tokens))
     if found is None:
         types = [int(TokenType.NORMAL)] * len(tokens)
-        if model == "llama":
+        if model in ("llama", "gemma4"):
             for i, text in enumerate(tokens):
                 if len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
                     types[i] = TokenType.BYTE

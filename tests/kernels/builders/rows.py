@@ -33,7 +33,9 @@ def embed(
     prepared: bool = True,
     scale: float = 1.0,
     position: int = 0,
+    accumulate: bool = False,
 ) -> None:
+    before = normal(rng, rows, dim)
     w = random_weight(rng, dtype, vocab, dim, prepared, sigma=1)
     history = rng.integers(0, vocab, (3, position + rows + 3)).astype(np.uint32)
     slots, step = np.sort(rng.integers(0, 3, rows)), min(position, 2)
@@ -42,7 +44,7 @@ def embed(
         "embed",
         p.input("history", history),
         p.weight("table", w),
-        p.output("h", rows, dim),
+        p.inout("h", before) if accumulate else p.output("h", rows, dim),
         rows_of(p, "rows", slots, at - step),
         rows=rows,
         step=step,
@@ -50,12 +52,14 @@ def embed(
         vocab=vocab,
         history_stride=history.shape[1],
         scale=scale,
+        accumulate=accumulate,
     )
     p.bytes = rows * (len(w.data) / vocab + 4 * dim)
     if p.checking:
         # A GPU may round scale·code + bias once.
-        nmse = EXACT_NMSE if is_affine(dtype) else None
-        p.expect("h", row_slice(w, history[slots, at]) * np.float32(scale), nmse)
+        nmse = EXACT_NMSE if is_affine(dtype) or accumulate else None
+        row = row_slice(w, history[slots, at]) * np.float32(scale)
+        p.expect("h", before + row if accumulate else row, nmse)
 
 
 def rope_table(
@@ -168,6 +172,7 @@ def norm(
         eps=eps,
         formats=format_bits(formats),
         gather=bool(gather),
+        sum_scale=1,
     )
     p.bytes = rows * dim * (4 + sum(map(act_bytes, formats))) + 4 * dim
     p.flops = 4 * rows * dim
@@ -176,7 +181,13 @@ def norm(
 
 
 def norm_add(
-    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, eps: float = 1e-6
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    eps: float = 1e-6,
+    sum_scale: float = 1.0,
 ) -> None:
     x, weight, h = normal(rng, rows, dim), 1 + normal(rng, dim, sigma=0.3), normal(rng, rows, dim)
     p.run(
@@ -189,10 +200,12 @@ def norm_add(
         eps=eps,
         formats=FORMAT["f32"],
         gather=0,
+        sum_scale=sum_scale,
     )
     p.bytes, p.flops = 12 * rows * dim, 5 * rows * dim
     if p.checking:
-        p.expect("h", h + ref.rms_norm(x.astype(np.float64), weight, eps), EXACT_NMSE)
+        expected = (h + ref.rms_norm(x.astype(np.float64), weight, eps)) * np.float32(sum_scale)
+        p.expect("h", expected, EXACT_NMSE)
 
 
 def quantize(
@@ -252,8 +265,10 @@ def gate_act(
     formats: Sequence[str],
     sigma: float = 2.0,
     gated: bool = True,
+    up_stride: int = 0,
 ) -> None:
-    gate, up = normal(rng, rows, n, sigma=sigma), normal(rng, rows, n)
+    """`up_stride`: rows of up are so far apart, and begin the rows of an array."""
+    gate, up = normal(rng, rows, n, sigma=sigma), normal(rng, rows, up_stride or n)
     p.run(
         "gate_act",
         p.input("gate", gate),
@@ -264,8 +279,9 @@ def gate_act(
         activation=ACTIVATION[activation],
         formats=format_bits(formats),
         gated=gated,
+        up_stride=up_stride or n,
     )
     p.bytes, p.flops = rows * n * ((8 if gated else 4) + sum(map(act_bytes, formats))), 5 * rows * n
     if p.checking:
-        hidden = ref.activation(gate.astype(np.float64), activation) * (up if gated else 1)
+        hidden = ref.activation(gate.astype(np.float64), activation) * (up[:, :n] if gated else 1)
         p.expect_activations("out", hidden, EXACT_NMSE)

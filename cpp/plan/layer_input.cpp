@@ -1,0 +1,53 @@
+// What a layer makes of its part p of the layer inputs (see LayerInputsConfig):
+//   h += norm((act(h·Wgᵀ) * p)·Wpᵀ)
+#include "core/error.h"
+#include "plan/block.h"
+
+namespace akunu {
+
+namespace {
+
+class LayerInputBlock final : public Block {
+  public:
+    LayerInputBlock(Loader& loader, const BlockPlace& place, const LayerInputConfig& config)
+        : place_(place),
+          config_(config),
+          inputs_(place.config.layer_inputs.value()),
+          gate_(loader.matmul(place.name("layer_input_gate"), inputs_.dim, place.config.dim)),
+          output_(loader.matmul(place.name("layer_input_output"), place.config.dim, inputs_.dim)),
+          norms_(place.output_norms(loader, "post_layer_input_norm", "layer_input_output_norm")) {}
+
+    void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
+        a.reserve("input", place_.config.dim, device.matmul_input(gate_.dtype));
+        a.reserve("layer_input_gate", inputs_.dim);
+        a.reserve("layer_input", inputs_.dim, device.matmul_input(output_.dtype));
+        if (norms_.branch) a.reserve("branch", place_.config.dim);
+    }
+
+    void emit(Emitter& e, Phase /*phase*/) const override {
+        const Act input = e.block_input("layer_input", place_.layer, {}, e.input_format(gate_));
+        const Binding &gate = e.activations.f32("layer_input_gate"), &all = e.activations.f32("layer_inputs");
+        e.matmul("layer_input_gate", place_.layer, input, gate_, gate);
+        const std::uint64_t stride = std::uint64_t{inputs_.count} * inputs_.dim, skip = config_.index * inputs_.dim;
+        const Act& out = e.activations.act("layer_input");
+        e.activate("layer_input_act", place_.layer, config_.activation, gate,
+                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_format(output_),
+                   {.up_stride = static_cast<u32>(stride)});
+        e.add_to_residual("layer_input_output", place_.layer, out, output_, {}, norms_);
+    }
+
+  private:
+    const BlockPlace place_;
+    const LayerInputConfig config_;
+    const LayerInputsConfig inputs_;
+    Weight gate_, output_;
+    Emitter::OutputNorms norms_;
+};
+
+}  // namespace
+
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LayerInputConfig& input) {
+    return std::make_unique<LayerInputBlock>(loader, place, input);
+}
+
+}  // namespace akunu
