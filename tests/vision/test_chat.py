@@ -19,7 +19,9 @@ from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentErr
 from . import seeing
 from .talking import CONTROL, TALKING, Talking, write_talking
 
-ENDS = {256 + CONTROL.index(text): float("-inf") for text in ("<|endoftext|>", "<|im_end|>")}
+ENDS = dict.fromkeys(
+    (1, 2, *(256 + CONTROL.index(text) for text in ("<|endoftext|>", "<|im_end|>"))), -np.inf
+)
 OPTIONS: dict[str, Any] = {"max_tokens": 12, "temperature": 0.0, "logit_bias": ENDS}
 RED, BLUE = (np.full((24, 40, 3), colour, np.uint8) for colour in ((220, 20, 20), (20, 30, 230)))
 STRIPES = np.tile(np.array([[[0, 0, 0]], [[255, 255, 255]]], np.uint8), (20, 32, 1))
