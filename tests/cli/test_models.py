@@ -143,7 +143,7 @@ def test_tab_completes_the_models_of_the_benchmark(incomplete, found, cache):
 
 def test_models_are_fetched_and_their_places_printed(akunu_cli, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(hub, "fetch", lambda name: asked.append(str(name)) or tmp_path / name.file)
+    monkeypatch.setattr(hub, "fetch", lambda name, tower: asked.append(str(name)) or tmp_path / name.file)
     ran = akunu_cli("models", "fetch", "me/a:a.gguf", "https://huggingface.co/you/b/blob/main/b.gguf")
     assert (ran.status, ran.out, ran.err) == (0, f"{tmp_path}/a.gguf\n{tmp_path}/b.gguf\n", "")
     assert asked == ["me/a:a.gguf", "you/b:b.gguf"]

@@ -17,16 +17,17 @@ from akunu.api.model import Model
 from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentError
 
 from . import seeing
-from .talking import write_talking
+from .talking import CONTROL, TALKING, Talking, write_talking
 
-OPTIONS: dict[str, Any] = {"max_tokens": 12, "temperature": 0.0}
+ENDS = dict.fromkeys(
+    (1, 2, *(256 + CONTROL.index(text) for text in ("<|endoftext|>", "<|im_end|>"))), -np.inf
+)
+OPTIONS: dict[str, Any] = {"max_tokens": 12, "temperature": 0.0, "logit_bias": ENDS}
 RED, BLUE = (np.full((24, 40, 3), colour, np.uint8) for colour in ((220, 20, 20), (20, 30, 230)))
 STRIPES = np.tile(np.array([[[0, 0, 0]], [[255, 255, 255]]], np.uint8), (20, 32, 1))
 
 
-@pytest.fixture(
-    scope="module", params=[name for name, row in seeing.ALL.items() if row.projector == "qwen3vl_merger"]
-)
+@pytest.fixture(scope="module", params=list(TALKING))
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_talking(seeing.ALL[request.param], tmp_path_factory.mktemp("models") / request.param)
 
@@ -35,6 +36,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def model(folder: Path) -> Iterator[Model]:
     with akunu.load(folder, device="cpu", context=256, progress=False) as loaded:
         yield loaded
+
+
+@pytest.fixture
+def talking(model: Model) -> Talking:
+    return TALKING[model.path.name]
 
 
 def image(source: object) -> dict[str, Any]:
@@ -71,14 +77,23 @@ def test_every_source_of_an_image_gives_the_same_answer(model: Model, tmp_path: 
     assert ids(model, url, text("?")) == expected
 
 
-def test_tokens_of_images_are_counted(model: Model) -> None:
-    """24 by 40 pixels are 3 by 5 rows of 8 by 8."""
+def test_tokens_of_images_are_counted(model: Model, talking: Talking) -> None:
+    tokens = talking.rows + talking.around
     without = model.count_tokens([user(text("What?"))])
-    assert model.count_tokens([user(image(RED), text("What?"))]) == without + 15 + 2
+    assert model.count_tokens([user(image(RED), text("What?"))]) == without + tokens
     stats = model.chat([user(image(RED), text("What?"))], **OPTIONS).stats
-    assert stats.prompt_tokens == without + 17
-    assert model.count_tokens([user(image(RED), text("What?"))], image_tokens=6) <= without + 2 + 6
-    assert model.count_tokens([user(image(RED), image(BLUE))]) == model.count_tokens([user(image(RED))]) + 17
+    assert stats.prompt_tokens == without + tokens
+    assert model.count_tokens([user(image(RED), image(BLUE), text("What?"))]) == without + 2 * tokens
+
+
+def test_a_budget_makes_images_smaller_or_is_refused(model: Model, talking: Talking) -> None:
+    messages = [user(image(RED), text("What?"))]
+    if model.path.name in ("gemma3", "idefics3"):
+        with pytest.raises(InvalidArgumentError, match="image_tokens: this model has a fixed number"):
+            model.count_tokens(messages, image_tokens=6)
+        return
+    without = model.count_tokens([user(text("What?"))])
+    assert without < model.count_tokens(messages, image_tokens=6) <= without + talking.around + 6
 
 
 def test_the_next_turn_encodes_nothing_again(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,10 +103,11 @@ def test_the_next_turn_encodes_nothing_again(model: Model, monkeypatch: pytest.M
     monkeypatch.setattr(model._sight.tower, "_encode", lambda *given: made.append(1) or encode(*given))
     messages: list[Any] = [user(image(RED), image(BLUE), text("What?" * 5))]
     answer = model.chat(messages, **OPTIONS)
-    assert len(made) == 2
+    encoded = len(made)
+    assert encoded >= 2
     messages += [answer.message, user(text("And?"))]
     after = model.chat(messages, **OPTIONS)
-    assert len(made) == 2
+    assert len(made) == encoded
     if "delta" not in str(model.config.blocks).lower():
         assert after.stats.cached_tokens >= 32
     fresh = akunu.load(model.path, device="cpu", context=256, progress=False)
