@@ -59,6 +59,29 @@ PyPrefix to_prefix(const IdArray& ids, std::uint64_t root, const py::object& con
     return {{ids.data(), ids.data() + ids.size()}, root, to_contents(contents)};
 }
 
+// Start, rows, the first of them, and their count.
+using PyRows = std::tuple<std::uint32_t, std::shared_ptr<EncodedRows>, std::uint32_t, std::uint32_t>;
+
+TextInputs to_inputs(const std::vector<PyRows>& rows, const py::object& object) {
+    TextInputs inputs;
+    for (const auto& [start, encoded, first, count] : rows) {
+        if (!encoded) throw InvalidArgumentError("inputs: found no rows at " + std::to_string(start));
+        inputs.rows.push_back({start, first, count, encoded});
+    }
+    if (object.is_none()) return inputs;
+    const auto positions = object.cast<IdArray>();
+    if (positions.ndim() != 2 || positions.shape(1) != kPositionAxes) {
+        throw InvalidArgumentError("positions: expected an array of [tokens, " + std::to_string(kPositionAxes) + "]");
+    }
+    inputs.positions.resize(static_cast<std::size_t>(positions.shape(0)));
+    const std::uint32_t* at = positions.data();
+    for (auto& position : inputs.positions) {
+        std::copy_n(at, kPositionAxes, position.begin());
+        at += kPositionAxes;
+    }
+    return inputs;
+}
+
 class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
@@ -244,7 +267,8 @@ void bind_engine_class(py::module_& m) {
                std::int64_t min_keep, float dry_multiplier, float dry_base, std::int64_t dry_allowed_length,
                std::int64_t dry_penalty_last_n, const py::object& dry_breakers, const py::object& logit_bias,
                std::uint64_t seed, int logprobs, const py::object& end_ids, bool reuse,
-               std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents) {
+               std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents,
+               const std::vector<PyRows>& rows, const py::object& positions) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
                 SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
@@ -253,7 +277,10 @@ void bind_engine_class(py::module_& m) {
                 set_dry(s, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
                 const std::uint32_t at = slot ? *slot : e.only_slot();
-                return e.call([&](Engine& engine, const Poll&) { return engine.begin(at, prompt.view(), s, reuse); });
+                TextInputs inputs = to_inputs(rows, positions);
+                return e.call([&](Engine& engine, const Poll&) {
+                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs));
+                });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
@@ -263,7 +290,8 @@ void bind_engine_class(py::module_& m) {
             py::arg("dry_allowed_length") = 2, py::arg("dry_penalty_last_n") = -1, py::arg("dry_breakers") = py::none(),
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
             py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
-            py::arg("root") = 0, py::arg("contents") = py::none())
+            py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
+            py::arg("positions") = py::none())
         .def(
             "extend",
             [](PyEngine& e, std::uint32_t slot, const py::object& ids) {

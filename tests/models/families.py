@@ -56,6 +56,8 @@ class Family:
         Keys of the GGUF file besides those that all have.
     zero_centred
         Norms multiply by 1 + w in a folder.
+    halves
+        Halves of a head rotate together in a folder, and neighbours in a GGUF file.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Family:
     settings: Mapping[str, Any]
     keys: Mapping[str, object] = field(default_factory=dict)
     zero_centred: bool = False
+    halves: bool = False
 
     @property
     def vocab_size(self) -> int:
@@ -106,6 +109,22 @@ _DELTA_KEYS = {
     "ssm.inner_size": 192,
     "ssm.state_size": 32,
     "ssm.time_step_rank": 6,
+}
+_GRANITE = {
+    **_SIZES,
+    "intermediate_size": 64,
+    "num_experts_per_tok": 3,
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.7,
+    "attention_multiplier": 0.2,
+    "logits_scaling": 1.5,
+}
+_GRANITE_KEYS = {
+    "embedding_scale": 3.0,
+    "residual_scale": 0.7,
+    "attention.scale": 0.2,
+    "logit_scale": 1.5,
+    "rope.dimension_count": 32,
 }
 
 TOWER = {
@@ -151,6 +170,41 @@ _ROWS = (
             "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
         },
         {**_EXPERT_KEYS, "expert_gating_func": 2, "rope.dimension_count": 16},
+    ),
+    Family(
+        "granitemoe", 46, "granitemoe", "GraniteMoe", {**_GRANITE, "num_local_experts": 8},
+        {**_GRANITE_KEYS, "expert_count": 8, "expert_used_count": 3}, halves=True,
+    ),
+    Family(
+        "granitemoeshared", 47, "granitemoe", "GraniteMoeShared",
+        {**_GRANITE, "num_local_experts": 8, "shared_intermediate_size": 76, "attention_bias": True},
+        {
+            **_GRANITE_KEYS, "expert_count": 8, "expert_used_count": 3,
+            "expert_shared_feed_forward_length": 76,
+        },
+        halves=True,
+    ),
+    Family(
+        "ernie4_5_moe", 48, "ernie4_5-moe", "Ernie4_5_Moe",
+        {
+            **_SIZES, "moe_num_experts": 8, "moe_k": 3, "moe_intermediate_size": 64,
+            "moe_num_shared_experts": 2, "moe_layer_start_index": 1, "use_bias": False,
+        },
+        {  # the size of the shared expert is what the converter makes of another
+            **_EXPERT_KEYS, "expert_shared_count": 2, "expert_shared_feed_forward_length": 80,
+            "leading_dense_block_count": 1, "interleave_moe_layer_step": 1,
+        },
+    ),
+    Family(
+        "hunyuan_moe", 49, "hunyuan-moe", "HunYuanMoEV1",
+        {
+            **_SIZES, "num_experts": 8, "moe_topk": 3, "intermediate_size": 64,
+            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0, "factor": 1.0},
+        },
+        {
+            **_EXPERT_KEYS, "expert_shared_count": 1, "expert_shared_feed_forward_length": 64,
+            "rope.freq_base": 1e4 * 50.0 ** (32 / 30), "rope.scaling.type": "none",
+        },
     ),
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
@@ -253,6 +307,12 @@ def stacked(arrays: Mapping[str, Array]) -> Arrays:
         "up_proj": "up",
         "down_proj": "down",
     }
+    arrays = {
+        name.replace("moe.input_linear.weight", "moe.experts.gate_up_proj").replace(
+            "moe.output_linear.weight", "moe.experts.down_proj"
+        ): array
+        for name, array in arrays.items()
+    }
     for name, array in arrays.items():
         place, found, rest = name.partition(".experts.")
         if not found:
@@ -282,6 +342,7 @@ def gguf_tensors(family: Family) -> Arrays:
                 out[f"blk.{layer}.ffn_{part}_exps.weight"] = array
                 continue
             own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
+            own = own.replace(".gate.moe_statics.", ".moe_statics.")
             found = names.get_name(own, (".weight", ".bias"))
             if found is None and own.endswith("e_score_correction_bias"):
                 found = f"blk.{own.split('.')[2]}.exp_probs_b.bias"
@@ -294,8 +355,17 @@ def _converted(family: Family, name: str, array: Array) -> list[tuple[str, Array
     """What llama.cpp's converter makes of a tensor: its names and values there."""
     if family.zero_centred and "norm" in name and "linear_attn" not in name:
         array = array + np.float32(1)
-    if name.endswith("shared_expert_gate.weight"):
+    if name.endswith(("shared_expert_gate.weight", "moe_statics.e_score_correction_bias")):
         array = array[0]
+    if family.halves and (".q_proj" in name or ".k_proj" in name):
+        heads = family.settings[f"num_{'attention' if '.q_proj' in name else 'key_value'}_heads"]
+        array = convert.permute(array, heads)
+    if "shared_mlp.input_linear" in name:
+        gate, up = np.split(array, 2)
+        place = name.replace("shared_mlp.input_linear", "mlp.shared_experts.{}_proj")
+        return [(place.format("gate"), gate), (place.format("up"), up)]
+    if "shared_mlp.output_linear" in name:
+        return [(name.replace("shared_mlp.output_linear", "mlp.shared_experts.down_proj"), array)]
     if "linear_attn" not in name:
         return [(name, array)]
     return _delta_net(family, name, array)

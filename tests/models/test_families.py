@@ -220,6 +220,24 @@ def test_what_predicts_a_token_more_is_left_out(folder: Path, tmp_path: Path) ->
     assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
 
 
+def test_published_settings_of_hunyuan_and_ernie(tmp_path: Path) -> None:
+    """Numbers layer by layer, as Hunyuan's configuration has them; Ernie's layers for a token more."""
+    ones = [1] * 3
+    settings = {"moe_topk": [3] * 3, "num_shared_expert": ones, "moe_intermediate_size": [64] * 3}
+    path = families.write_folder(families.ALL["hunyuan_moe"], tmp_path / "hunyuan", **settings)
+    golden = tiny.golden("hunyuan_moe")
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-8
+
+    more = {"model.mtp_block.0.mlp.gate_proj.weight": np.ones((4, 4), np.float32)}
+    path = families.write_folder(
+        families.ALL["ernie4_5_moe"], tmp_path / "ernie", lambda arrays: arrays | more
+    )
+    golden = tiny.golden("ernie4_5_moe")
+    with pytest.warns(RuntimeWarning, match="ernie4_5_moe model are left out: 1 for multi-token prediction"):
+        engine = open_folder(path)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+
+
 @pytest.mark.parametrize(
     ("keys", "error", "message"),
     [

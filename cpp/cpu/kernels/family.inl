@@ -113,6 +113,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return delta_rule;
         case Op::kRoute:
             return route;
+        case Op::kInsertRows:
+            return insert_rows;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

@@ -55,7 +55,7 @@ class GenerationOptions(TypedDict, total=False):
     penalty_window : int | None
         How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off, -1: all.
     top_n_sigma : float | None
-        Drop tokens whose logit is more than this many standard deviations of all below the best; 0 or -1: off.
+        Drop tokens whose logit is more than this many standard deviations below the best; 0 or -1: off.
     xtc_probability : float | None
         Probability, at each token, of dropping all likely ones but the least likely of them (XTC); 0: off.
     xtc_threshold : float | None
@@ -63,8 +63,8 @@ class GenerationOptions(TypedDict, total=False):
     min_keep : int | None
         Tokens that `typical_p`, `top_p`, `min_p` and XTC leave at least; 0 is as 1.
     dry_multiplier : float | None
-        DRY: subtracted, times `dry_base` for each token beyond `dry_allowed_length`, from the logit of a token
-        that would go on with a repeat of what the sequence ends with; 0: off.
+        DRY: subtracted from the logit of a token that would go on with a repeat of what the sequence ends
+        with, times `dry_base` for each token of it beyond `dry_allowed_length`; 0: off.
     dry_base : float | None
         Base of DRY's penalty; below 1: off.
     dry_allowed_length : int | None

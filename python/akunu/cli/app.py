@@ -31,6 +31,7 @@ __all__ = [
     "print_error",
     "run",
     "typed_name",
+    "typed_words",
     "usage_text",
 ]
 
@@ -235,6 +236,12 @@ class Group(click.Group):
             meant = f"did you mean {self.elsewhere.get(close[0], close[0])}?" if close else ""
             raise click.UsageError(f"no command {name!r}; {meant or 'there is ' + ', '.join(known)}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def typed_words() -> tuple[str, ...]:
+    """Return the words that followed the name of the command that runs."""
+    words: tuple[str, ...] = click.get_current_context().meta.get(_WORDS, ())
+    return words
 
 
 def typed_name(context: click.Context, option: click.Parameter) -> str:

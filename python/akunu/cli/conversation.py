@@ -44,6 +44,10 @@ class Conversation:
         One of `OVERFLOWS`.
     interactive
         Whether Ctrl-C only stops the answer, because somebody can go on.
+    messages
+        Those of an earlier conversation, which this one continues.
+    on_turn
+        Called with all messages after each answer.
     """
 
     def __init__(
@@ -55,14 +59,21 @@ class Conversation:
         stats: bool = False,
         overflow: str = "stop",
         interactive: bool = False,
+        messages: Sequence[dict[str, Any]] = (),
+        on_turn: Callable[[list[dict[str, Any]]], None] | None = None,
     ) -> None:
         self.model = model
         self.arguments = dict(arguments)
+        earlier = list(messages)
+        if earlier and earlier[0]["role"] == "system":
+            first = earlier.pop(0)
+            system = system or str(first["content"])
         self.system = system
         self.stats = stats
         self.overflow = overflow
         self.stopped_by = (KeyboardInterrupt,) if interactive else ()
-        self.messages: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = earlier
+        self._on_turn = on_turn
 
     def take(self, line: str) -> bool:
         """Run a command or answer a message; False when the conversation is over.
@@ -92,6 +103,8 @@ class Conversation:
             self.messages = before
             raise
         self.messages.append(completion.message or {"role": "assistant", "content": completion.text})
+        if self._on_turn is not None:
+            self._on_turn(self._all())
         reason = why_cut_off(completion, self.arguments.get("max_tokens"))
         if reason:
             more = f"; {_WAYS_OUT}" if "context" in reason and self.overflow == "stop" else ""
@@ -182,8 +195,12 @@ class Conversation:
         if not self.messages:
             note("[there is no message yet]")
             return
-        question = " ".join(self._take_back().split())
-        note(f"[forgotten: {question if len(question) <= 60 else question[:59] + '…'}]")
+        note(f"[forgotten: {_shortened(self._take_back())}]")
+
+    def last_question(self) -> str:
+        """Return the beginning of the last question."""
+        questions = [message["content"] for message in self.messages if message["role"] == "user"]
+        return _shortened(str(questions[-1])) if questions else ""
 
     def _take_back(self) -> str:
         """Remove the last turn; returns its question."""
@@ -252,6 +269,11 @@ _WAYS_OUT: Final = (
     "/reset starts afresh, /undo takes the last turn back, "
     "/overflow drop forgets the oldest turns from now on"
 )
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else line[:59] + "…"
 
 
 def _turns(n: int) -> str:

@@ -22,6 +22,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "embed": "Compute embedding vectors.",
         "rerank": "Sort documents by relevance to a query.",
         "serve": "Serve models over HTTP, as OpenAI's and Anthropic's APIs.",
+        "ps": "List the servers that run here, and their models in memory.",
+        "stop": "Stop servers that run here.",
         "models": "List, fetch and remove models of the Hugging Face Hub.",
         "convert": "Write a model with weights of another type.",
         "imatrix": "Measure an importance matrix, for convert.",
@@ -32,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "tokenize": "Show the tokens of a text.",
         "launch": "Start a coding agent with a local model.",
         "devices": "List the devices that can run a model.",
+        "config": "Print how to build a program with the C interface.",
         "doctor": "Say what runs here, what is missing, and why.",
     }
 )

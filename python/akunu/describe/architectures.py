@@ -18,6 +18,7 @@ from typing import Final
 
 from akunu.describe.config_keys import SOFT_CAPS
 from akunu.describe.dense_rows import DENSE_ROWS
+from akunu.describe.expert_rows import EXPERT_ROWS
 from akunu.describe.expert_rules import (
     BIASED_EXPERTS,
     OLLAMA_BIASED_EXPERTS,
@@ -36,6 +37,7 @@ from akunu.describe.layer_rules import (
     GATE_UP,
     GATED_SHARED,
     GLOBAL,
+    NEXT_DELTA_MIXERS,
     NORMS,
     OUTPUT_BIAS,
     PLAIN_LAYER,
@@ -311,7 +313,7 @@ _ROWS = (
         activation="silu",
         pre_tokenizer="qwen2",
         tensors=GLOBAL,
-        layers=mixed_layers(DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED}),
+        layers=mixed_layers(NEXT_DELTA_MIXERS, {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED}),
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
@@ -320,6 +322,6 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *DENSE_ROWS)}
+    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *DENSE_ROWS)}
 )
 """The rows, by name."""

@@ -163,6 +163,9 @@ class ModelConfig:
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
         What a model that makes vectors of texts has besides; None for one that samples tokens.
+    encoded_parts
+        Vectors of a row that an encoder of images may put in the place of a token: its embedding, and what is
+        added behind the first layers; 0: there is no such encoder.
     """
 
     arch: str
@@ -182,6 +185,7 @@ class ModelConfig:
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
+    encoded_parts: int = 0
 
     def numbers(self) -> dict[str, object]:
         """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""
@@ -250,8 +254,8 @@ class ModelConfig:
 
     @property
     def activation(self) -> Activation:
-        """The activation of the feed-forwards."""
-        found: Activation = self._shared(FeedForward, "activation")
+        """The activation of the feed-forwards, or of the experts where there are no others."""
+        found: Activation = self._shared(FeedForward if self.mixers(FeedForward) else Experts, "activation")
         return found
 
     @property
@@ -460,7 +464,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     meta.refuse_unknown_features(*known, prefixes=arch.features)
     tensors, factors = take_factors(by_name(gguf.tensors))
 
-    sizes = decoder_sizes(meta)
+    sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count)
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     value_dim = meta.integer("value_dim", default=head_dim)
     if value_dim != head_dim:

@@ -80,7 +80,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             0,
             1 << 24,
             0,
-            hf=("shared_expert_intermediate_size",),
+            hf=("shared_expert_intermediate_size", "shared_intermediate_size"),
         ),
         "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
         "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),

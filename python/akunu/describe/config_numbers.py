@@ -225,8 +225,8 @@ def delta_sizes(numbers: Numbers) -> DeltaSizes:
     )
 
 
-def decoder_sizes(numbers: Numbers) -> DecoderSizes:
-    """The sizes, consistent with each other."""
+def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False) -> DecoderSizes:
+    """The sizes, consistent with each other; `shared_by_count` as in `Architecture`."""
     n_layers = numbers.integer("n_layers")
     numbers.n_layers = n_layers
     nextn = numbers.integer("nextn_layers")
@@ -249,7 +249,7 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
             f"because {numbers.name('head_dim')} is absent"
         )
     head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
-    experts = _expert_sizes(numbers)
+    experts = _expert_sizes(numbers, shared_by_count=shared_by_count)
     # Where all layers have experts, the file need not say what size another feed-forward would have.
     absent = experts.dim if experts and numbers.has("expert_dim") else None
     ffn_dim = numbers.layer_integers("ffn_dim", default=absent)
@@ -257,7 +257,7 @@ def decoder_sizes(numbers: Numbers) -> DecoderSizes:
     return DecoderSizes(n, dim, head_dim, n_heads[:n], n_kv_heads[:n], ffn_dim[:n], experts)
 
 
-def _expert_sizes(numbers: Numbers) -> ExpertSizes | None:
+def _expert_sizes(numbers: Numbers, *, shared_by_count: bool) -> ExpertSizes | None:
     count = numbers.integer("n_experts")
     if count == 0:
         return None
@@ -267,7 +267,8 @@ def _expert_sizes(numbers: Numbers) -> ExpertSizes | None:
             f"{numbers.name('experts_used')}: found {used}, expected 1 to the {count} experts that there are"
         )
     dim = numbers.integer("expert_dim" if numbers.has("expert_dim") else "ffn_dim")
-    shared = numbers.integer("shared_dim") or dim * numbers.integer("shared_experts")
+    by_count = dim * numbers.integer("shared_experts")
+    shared = by_count if shared_by_count else numbers.integer("shared_dim") or by_count
     return ExpertSizes(count, used, dim, shared)
 
 

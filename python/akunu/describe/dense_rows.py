@@ -20,6 +20,7 @@ from akunu.describe.layer_rules import (
     GATE_UP,
     GLOBAL,
     HF,
+    LATE_QK_NORM,
     NORMS,
     OUTPUT_BIAS,
     PLAIN_LAYER,
@@ -58,10 +59,6 @@ _POST_ATTN_NORM = vector(
 )
 _POST_FFN_NORM = vector(
     BLK + "post_ffw_norm.weight", HF + "post_feedforward_layernorm.weight", "post_ffn_norm", "dim"
-)
-_LATE_QK_NORM = (
-    vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
-    vector(BLK + "attn_k_norm.weight", HF + "self_attn.key_layernorm.weight", "attn_k_norm", "head_dim"),
 )
 # Norms ahead of attention and of the feed-forward, and of what each adds, by the names of GLM's class.
 _GLM4_NORMS = (
@@ -178,7 +175,7 @@ DENSE_ROWS: Final = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *_LATE_QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        layers=one_kind(*PLAIN_LAYER, *LATE_QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
         norms_after_rope=True,
     ),
     Architecture(

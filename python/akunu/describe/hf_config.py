@@ -77,6 +77,7 @@ def resolve_hf(
     *,
     context: int | None = None,
     ignored: Sequence[str] = (),
+    sees: bool = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -88,6 +89,8 @@ def resolve_hf(
         Those of the SafeTensors files.
     context, ignored
         As in `akunu.describe.config.resolve`.
+    sees
+        Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def resolve_hf(
     )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
-    sizes = decoder_sizes(numbers)
+    sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count)
     kinds = arch.kinds_of(numbers, sizes.n_layers)
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
@@ -120,7 +123,8 @@ def resolve_hf(
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
         left_out |= {f"*layers.{n}.*": "multi-token prediction"}
-    warn_of_left_out(found, left_out, model_type)
+    missed = {pattern: what for pattern, what in left_out.items() if not (sees and what == "images")}
+    warn_of_left_out(found, missed, model_type)
     symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
     ignored = (*left_out, *ignored)
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)

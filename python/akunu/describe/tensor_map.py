@@ -117,6 +117,9 @@ def map_tensors(
     }
     for n, layer in enumerate(layers):
         for rule in layer.rules:
+            extents = [symbol for _, symbol in rule.parts] + ([rule.cols] if rule.cols else [])
+            if any(layer.sizes[symbol] == 0 for symbol in extents):
+                continue  # nothing of a size of 0 is there, such as an expert that all rows share
             source = rule.source.replace("{n}", str(n))
             found.setdefault(rule, []).append((f"layers.{n}.", source, layer.sizes))
     refs: dict[str, TensorRef] = {}

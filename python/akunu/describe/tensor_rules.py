@@ -86,6 +86,8 @@ class TensorRule:
         The count's axis is not one of its own: so many times, the parts follow each other along the rows.
     turned
         Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
+    depthwise
+        Taps of a convolution of each channel by itself, which in a folder are [channels, 1, taps].
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -100,6 +102,7 @@ class TensorRule:
     flat: bool = False
     folder_only: bool = False
     turned: Turned = "never"
+    depthwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,9 @@ class Architecture:
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
         The norms of q and k are over all heads together.
+    shared_by_count
+        The expert that all rows share is as large as so many of the others, whatever size a file gives it:
+        llama.cpp's converter writes another number there.
     """
 
     name: str
@@ -247,6 +253,7 @@ class Architecture:
     rope_switch: bool = False
     value_heads_grouped: bool = True
     norms_whole_rows: bool = False
+    shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None

@@ -16,12 +16,14 @@ from akunu.server.fields import Fields
 from akunu.server.openai_fields import ChatTool, function_fields
 
 __all__ = [
+    "DURATION_WORDS",
     "EmbedRequest",
     "EmbeddingsRequest",
     "GenerateRequest",
     "NameRequest",
     "OllamaChatRequest",
     "PullRequest",
+    "duration",
     "seconds",
 ]
 
@@ -30,22 +32,33 @@ _PARTS: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def seconds(given: str | float | None) -> float | None:
-    """A duration such as "5m", 300 or "300"; what is negative has no end, and None says nothing."""
-    if given is None:
-        return None
+DURATION_WORDS: Final = 'seconds or a duration such as "5m"'
+
+
+def duration(text: str) -> float | None:
+    """Return the seconds of "5m", "1h30m" or "300"; what is negative has no end; None: it is no duration."""
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
-        found = _DURATION.fullmatch(str(given))
+        found = _DURATION.fullmatch(text)
         if found is None:
-            raise ApiError(
-                400, f'keep_alive: found {given!r}, expected seconds or a duration such as "5m"',
-                param="keep_alive", code="invalid_value",
-            ) from None  # fmt: skip
+            return None
         value = sum(float(number) * _UNITS[unit] for number, unit in _PARTS.findall(found[2]))
         value = -value if found[1] else value
-    return math.inf if value < 0 else value
+    return None if math.isnan(value) else math.inf if value < 0 else value
+
+
+def seconds(given: str | float | None) -> float | None:
+    """Return the seconds that `keep_alive` asks for; None says nothing."""
+    if given is None:
+        return None
+    value = duration(str(given))
+    if value is None:
+        raise ApiError(
+            400, f"keep_alive: found {given!r}, expected {DURATION_WORDS}",
+            param="keep_alive", code="invalid_value",
+        )  # fmt: skip
+    return value
 
 
 class Options(Fields):

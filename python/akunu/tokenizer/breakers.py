@@ -1,7 +1,7 @@
 """Sequence breakers of DRY: texts that a repeat does not go beyond, as tokens, in the form that devices read.
 
-A token that contains a whole breaker is one. A token that ends with the beginning of a breaker is its head, and is one
-where a tail, the tokens of the rest, follows: as llama.cpp reads them.
+A token that contains a whole breaker is one. A token that ends with the beginning of a breaker is its head, and
+is one where a tail, the tokens of the rest, follows: as llama.cpp reads them.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def breaker_table(breakers: Mapping[int, Sequence[Sequence[int]]], vocab_size: i
             longer = [tail for tail in key if tail]
             if len(sets) == BREAKER_SETS or used + len(longer) > BREAKER_TAILS:
                 raise InvalidArgumentError(
-                    "dry_sequence_breakers: too many tokens begin them differently; give fewer, or shorter ones"
+                    "dry_sequence_breakers: too many tokens begin them; give fewer, or shorter ones"
                 )
             sets[key] = len(words)
             words.append(used | len(longer) << 16 | (1 << 31 if () in key else 0))

@@ -13,7 +13,9 @@ from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
 from akunu.cli.console import note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
+from akunu.cli.history import History, history_options
 from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
+from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import DEFAULT_MODEL, MODEL
 
@@ -23,7 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-_COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "overflow", "stats")
+_COMMON = (
+    "model",
+    "context",
+    "max_tokens",
+    "temperature",
+    "system",
+    "think",
+    "overflow",
+    "continued",
+    "preset",
+    "stats",
+)
 
 
 @click.command("chat", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
@@ -39,9 +52,8 @@ _COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "
     help="When the context is full: stop and say so, or drop the oldest turns.",
 )
 @click.option("--stats", is_flag=True, help="Show counts and speed after each answer; /stats switches.")
-@click.option(
-    "--history/--no-history", default=True, show_default=True, help="Remember your lines for next time."
-)
+@history_options
+@preset_option
 def command(
     named: str | None,
     system: str | None,
@@ -49,6 +61,7 @@ def command(
     think: bool | None,
     overflow: str,
     stats: bool,
+    continued: bool,
     history: bool,
     **values: Any,
 ) -> None:
@@ -65,6 +78,7 @@ def command(
       akunu chat Qwen/Qwen3-0.6B-GGUF
       akunu chat model.gguf --system "You are a pirate." --temp 0.9
       akunu chat model.gguf --no-think --overflow drop
+      akunu chat --continue
       akunu chat old-model.gguf --chat-template chatml
       printf 'My name is Ada.\\nWhat is my name?\\n' | akunu chat model.gguf --temp 0
     """
@@ -73,6 +87,10 @@ def command(
             raise click.UsageError(f"two models, {named} and that of -m; a conversation has one")
         values["model"] = named
     arguments = generation_arguments(values)
+    log = History(continued=continued, wanted=history)
+    if log.model is not None and named is None and not given(["model"]):
+        values["model"] = log.model
+    used = values["model"]
     built_in = values["model"] == DEFAULT_MODEL
     with load_model(values) as model:
         variables = use_template(model, chat_template, think)
@@ -80,10 +98,13 @@ def command(
             arguments["template_variables"] = variables
         interactive = sys.stdin.isatty()
         conversation = Conversation(
-            model, arguments, system=system, stats=stats, overflow=overflow, interactive=interactive
-        )
+            model, arguments, system=system, stats=stats, overflow=overflow, interactive=interactive,
+            messages=log.messages, on_turn=lambda messages: log.add(used, messages),
+        )  # fmt: skip
         if interactive:
             _greet(model, built_in)
+            if log.messages:
+                note(f"[continues: {conversation.last_question()}]")
             _talk(conversation, history)
             return
         for line in _joined(stdin_lines()):

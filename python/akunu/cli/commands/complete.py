@@ -13,6 +13,7 @@ from akunu.cli.console import TextWriter, is_terminal, note, stats_text, stdin_t
 from akunu.cli.files import STDIN
 from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
+from akunu.cli.presets import preset_option
 
 if TYPE_CHECKING:
     from akunu.api.results import Completion
@@ -28,6 +29,7 @@ _COMMON = ("model", "context", "max_tokens", "temperature", "seed", "stop", "sch
 @model_options
 @generation_options
 @form_options
+@preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
 @click.option(
     "--echo/--no-echo", default=None, help="Print TEXT before its continuation. [default: on a terminal]"

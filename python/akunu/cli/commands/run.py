@@ -15,7 +15,9 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.forms import form_arguments, form_options
-from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
+from akunu.cli.history import History, history_options
+from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
+from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import DEFAULT_MODEL, FILE
 
@@ -35,7 +37,18 @@ _OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*
 """As programs with a registry of their own call models: llama3.2, mistral:7b."""
 
 
-_COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "schema", "stats")
+_COMMON = (
+    "model",
+    "context",
+    "max_tokens",
+    "temperature",
+    "system",
+    "think",
+    "schema",
+    "continued",
+    "preset",
+    "stats",
+)
 
 
 @click.command("run", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
@@ -45,6 +58,8 @@ _COMMON = ("model", "context", "max_tokens", "temperature", "system", "think", "
 @template_options
 @generation_options
 @form_options
+@history_options
+@preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
 def command(
     question: str | None,
@@ -52,6 +67,8 @@ def command(
     system: str | None,
     chat_template: str | None,
     think: bool | None,
+    continued: bool,
+    history: bool,
     stats: bool,
     **values: Any,
 ) -> None:
@@ -61,6 +78,8 @@ def command(
     and what comes from standard input, is put before it; "-" says where among the files standard input goes.
     Without QUESTION, or when it is "-", standard input is the question.
 
+    --continue goes on with the last conversation, of run or of chat, and with its model.
+
     The context grows to hold the files, up to what the model was trained for, unless --context sets it.
 
     \b
@@ -69,14 +88,17 @@ def command(
       akunu run -m Qwen/Qwen3-0.6B-GGUF "Which of these is safer?" old.py new.py
       git diff | akunu run -m model.gguf "Write a commit message for this." --temp 0
       akunu run -m model.gguf --no-think --system "Answer with one word." "Is water wet?"
+      akunu run --continue "Say that in one sentence."
       akunu run -m model.gguf < question.txt > answer.txt
       akunu run -m model.gguf "Who wrote this letter, and when?" letter.txt --schema letter.json
     """
     message = _message(question, files)
     arguments = generation_arguments(values) | form_arguments(values)
-    messages = [{"role": "system", "content": system}] if system else []
-    messages.append({"role": "user", "content": message})
-    room = arguments.get("max_tokens", ANSWER_TOKENS)
+    log = History(continued=continued, wanted=history)
+    if log.model is not None and not given(["model"]):
+        values["model"] = log.model
+    messages = [*_with_system(log.messages, system), {"role": "user", "content": message}]
+    named, room = values["model"], arguments.get("max_tokens", ANSWER_TOKENS)
     if _OTHERS_MODEL_NAME.fullmatch(question or "") and not files and values["model"] == DEFAULT_MODEL:
         note(f"[{question} is the question. A model: -m FILE, or -m USER/REPO of the Hugging Face Hub]")
     with _fitting(messages, room, chat_template, think, values) as (model, variables):
@@ -87,6 +109,16 @@ def command(
             note(f"[the answer was cut off: {cut_off}]")
         if stats:
             note(stats_text(pieces.completion.stats))
+        answer = pieces.completion.message or {"role": "assistant", "content": pieces.completion.text}
+        log.add(named, [*messages, answer])
+
+
+def _with_system(messages: list[dict[str, Any]], system: str | None) -> list[dict[str, Any]]:
+    """Return the messages, with another system message if there is one."""
+    if not system:
+        return messages
+    others = messages[1:] if messages and messages[0]["role"] == "system" else messages
+    return [{"role": "system", "content": system}, *others]
 
 
 @contextmanager

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from akunu.cli.app import CONTEXT_SETTINGS, Command
+from akunu.cli.app import CONTEXT_SETTINGS, Command, typed_words
 from akunu.cli.console import note
 from akunu.cli.options import given, loading_options, refuse_unused, writing_arguments, writing_options
+from akunu.cli.running import LOG_VARIABLE, Running, announced, log_file, start_in_background
 from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer
 
 if TYPE_CHECKING:
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _OLLAMA_PORT = 11434
+_COMMON = ("named", "place", "host", "port", "background", "context", "parallel", "api_key_file", "idle")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _FILE = PathName(exists=True)
 
 
-@click.command("serve", cls=Command, context_settings=CONTEXT_SETTINGS)
+@click.command("serve", cls=Command, context_settings=CONTEXT_SETTINGS, common=_COMMON)
 @click.argument("named", metavar="[[NAME=]MODEL]...", nargs=-1, type=MODEL)
 @click.option(
     "-m",
@@ -53,6 +57,11 @@ _FILE = PathName(exists=True)
     type=Integer(0, 65535),
     metavar="N",
     help="Port to listen on; 0 takes one that is free.",
+)
+@click.option(
+    "--background",
+    is_flag=True,
+    help="Serve in a process of its own, and return when it is ready; akunu ps lists it, akunu stop ends it.",
 )
 @click.option(
     "--ollama",
@@ -178,10 +187,12 @@ _FILE = PathName(exists=True)
 )
 @click.option(
     "--idle",
-    default=0.0,
-    type=Number(0),
-    metavar="S",
-    help="Unload a model that was not used for S seconds. [default: never]",
+    "--keep-alive",
+    "idle",
+    default="-1",
+    metavar="TIME",
+    callback=lambda context, option, value: _idle(value),
+    help="Unload a model that was not used for so long: seconds, or such as 10m; -1: never. [default: never]",
 )
 @click.option(
     "--drain",
@@ -218,7 +229,8 @@ def command(**values: Any) -> None:
       akunu serve Qwen/Qwen3-0.6B-GGUF:Q8_0 -c 16384
       akunu serve small=ember big=model.gguf --parallel 16
       akunu serve qwen=model.gguf whisper-1=ember-speech -c 16384
-      akunu serve --models ~/models --max-models 2 --idle 600
+      akunu serve --models ~/models --max-models 2 --idle 10m
+      akunu serve --background -m qwen3:4b
       akunu serve --host 0.0.0.0 --api-key-file keys.txt --rate 120
       akunu serve --ray --replicas 2-8 --models models.toml --host 0.0.0.0
 
@@ -238,6 +250,9 @@ def command(**values: Any) -> None:
     """
     if not values["ray"]:
         refuse_unused(("replicas",), "--ray")
+    if values["background"]:
+        _in_background(values)
+        return
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     from akunu._core import OpenAhead
@@ -271,14 +286,36 @@ def command(**values: Any) -> None:
             from akunu.server.run import serve
         app = create_app(models, settings, ahead)
         del ahead  # once the model is unloaded, nothing is to hold it
+        url = f"http://{shown}:{port}"
 
         def ready() -> None:
             ollama = f" and port {_OLLAMA_PORT}" if more else ""
-            note(f"[{names} at http://{shown}:{port}{ollama}]")
+            note(f"[{names} at {url}{ollama}]")
             if opened is not None:
                 opened.close()
+            sockets.enter_context(announced(_record(url, port, models)))
 
         serve(app, sock, ready, *more)
+
+
+def _record(url: str, port: int, models: list[ModelSpec]) -> Running:
+    log = os.environ.get(LOG_VARIABLE)
+    return Running(os.getpid(), url, port, tuple(model.name for model in models), time.time(), log)
+
+
+def _in_background(values: dict[str, Any]) -> None:
+    """Start a server that outlives this process."""
+    if values["ray"]:
+        raise click.UsageError("--ray returns by itself: leave --background out")
+    from akunu.loading.finding import find_model
+
+    _settings(values)  # what is wrong is said here
+    for model in _models(values):
+        if model.preload:
+            find_model(model.path)  # fetched here, where its progress can be seen
+    log = log_file(values["port"])
+    server = start_in_background([word for word in typed_words() if word != "--background"], log)
+    note(f"[{', '.join(server.models)} at {server.url}; its log is {log}; akunu stop {server.port} ends it]")
 
 
 def _models(values: dict[str, Any]) -> list[ModelSpec]:
@@ -293,6 +330,16 @@ def _models(values: dict[str, Any]) -> list[ModelSpec]:
     models = [] if place is None else from_place(place, **shared)
     chosen = [*values["named"], *values["names"]] or ([] if models else [DEFAULT_MODEL])
     return [from_name(name, **shared) for name in chosen] + models
+
+
+def _idle(value: str) -> float:
+    """Return the seconds after which an unused model is unloaded; 0: never."""
+    from akunu.server.ollama_fields import DURATION_WORDS, duration
+
+    seconds = duration(value)
+    if seconds is None:
+        raise click.BadParameter(f"found {value!r}, expected {DURATION_WORDS}")
+    return 0.0 if math.isinf(seconds) else seconds
 
 
 def _replicas(value: str) -> tuple[int, int]:
