@@ -232,7 +232,7 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
         "dry_sequence_breakers",
         multiple=True,
         metavar="TEXT",
-        help=r"DRY: a repeat does not go beyond this text (\n and \t are understood); none: no text. Repeatable.",
+        help=r"DRY: a repeat does not go beyond this text (\n, \t as elsewhere); none: no text. Repeatable.",
     ),
     click.option(
         "--logit-bias",

@@ -1,7 +1,7 @@
 """Sequence breakers of DRY: texts that a repeat does not go beyond, as tokens, in the form that devices read.
 
-A token that contains a whole breaker is one. A token that ends with the beginning of a breaker is its head, and
-is one where a tail, the tokens of the rest, follows: as llama.cpp reads them.
+A token that contains a whole breaker is one. A token that ends with the beginning of a breaker is its head,
+and is one where a tail, the tokens of the rest, follows: as llama.cpp reads them.
 """
 
 from __future__ import annotations
