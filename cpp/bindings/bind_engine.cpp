@@ -99,6 +99,8 @@ class PyEngine : public Exclusive<Engine> {
     }
     // A step, and what the handler of a signal, or `masks`, raised meanwhile.
     py::tuple step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks);
+    // Drafts for each (slot, tokens), and what the handler of a signal raised meanwhile.
+    py::tuple draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common);
     void set_mask(std::uint32_t slot, const IdArray& masks) {
         if (!asks_for_masks_) throw InvalidArgumentError("masks are set when a step asks for them, by its `masks`");
         get().set_mask(slot, {masks.data(), static_cast<std::size_t>(masks.size())});
@@ -169,6 +171,25 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
     return py::make_tuple(std::move(out), raised ? raised->value() : py::none());
 }
 
+py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common) {
+    std::vector<Wish> wishes;
+    for (const auto& [slot, tokens] : texts) wishes.push_back({slot, tokens});
+    const Call call(*this);
+    SignalPoll signals;
+    std::vector<std::vector<std::uint32_t>> out;
+    {
+        const GilRelease release;
+        out = call.model().draft(wishes, std::ref(signals), common);
+    }
+    py::object raised = py::none();
+    try {
+        signals.rethrow();
+    } catch (py::error_already_set& error) {
+        raised = error.value();
+    }
+    return py::make_tuple(std::move(out), std::move(raised));
+}
+
 void bind_engine_class(py::module_& m) {
     py::class_<PyChunk>(m, "Chunk")
         .def_property_readonly("ids",
@@ -228,6 +249,8 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
         .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
+        .def_property_readonly("max_rows", [](PyEngine& e) { return e.get().max_rows(); })
+        .def_property_readonly("whole_images", [](PyEngine& e) { return e.get().config().whole_image_rows != 0; })
         .def_property_readonly("max_logits", [](PyEngine& e) { return e.get().max_logits(); })
         .def_property_readonly("memory", [](PyEngine& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("pages",
@@ -369,6 +392,8 @@ void bind_engine_class(py::module_& m) {
              [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.discard_unused(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
+        .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
+        .def("draft", &PyEngine::draft, py::arg("texts"), py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def(
             "prefill",

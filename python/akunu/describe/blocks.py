@@ -20,6 +20,7 @@ __all__ = [
     "Block",
     "CrossAttention",
     "DeltaNet",
+    "DraftHead",
     "ExpertRouter",
     "Experts",
     "FeedForward",
@@ -84,6 +85,8 @@ class Attention:
         Scores become `cap * tanh(score / cap)`; 0 = no cap.
     bidirectional
         A query also sees the keys after it.
+    whole_images
+        A query of a row of an image also sees the keys of all rows of it.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
     norms_after_rope
@@ -103,6 +106,7 @@ class Attention:
     q_rope: int | None = None
     softcap: float = 0.0
     bidirectional: bool = False
+    whole_images: bool = False
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
     norm_eps: float | None = None
@@ -254,6 +258,26 @@ class Block:
     prefix: str
     layer: int
     mixer: Mixer
+
+
+@dataclass(frozen=True)
+class DraftHead:
+    """A head of a model's own that drafts, by multi-token prediction.
+
+    Attributes
+    ----------
+    prefix
+        Of the canonical names of its tensors: `joined`, `embedding_norm`, `state_norm`, `output_norm`, and
+        those of its blocks.
+    blocks
+        Attention, which has a cache of its own, then feed-forwards or experts.
+    normed_state
+        It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
+    """
+
+    prefix: str
+    blocks: tuple[Block, ...]
+    normed_state: bool
 
 
 def layer_blocks(

@@ -145,8 +145,11 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self.known = len(self.prompt) + len(self.tokens)
-        if self.inputs is not None:
-            self.contents = self.inputs.contents
+
+    def take_inputs(self, inputs: Inputs) -> None:
+        """Have these inputs besides the prompt's tokens. Before it is submitted."""
+        self.inputs = inputs
+        self.contents = inputs.contents
 
     @property
     def left(self) -> int:
@@ -173,6 +176,20 @@ class Sequence:
         if self.ended or self.cancelled or self.error:
             return math.inf
         return time.perf_counter() - self.ready_at if self.ready else 0.0
+
+    def whole_images(self, rows: int, most: int) -> int:
+        """How many rows may be run, where `rows` are wanted and no step may end within an image.
+
+        More than are wanted where it begins with an image, up to `most`; 0 where that is not enough.
+        """
+        end = self.length + rows
+        for part in self.inputs.rows if self.inputs is not None else ():
+            if part.start < end < part.start + part.count:
+                if part.start > self.length:
+                    return part.start - self.length
+                whole = part.start + part.count - self.length
+                return whole if whole <= most else 0
+        return rows
 
     def ids(self) -> npt.NDArray[np.uint32]:
         """All known tokens."""
