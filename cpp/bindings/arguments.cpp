@@ -76,6 +76,48 @@ DType to_kv_dtype(const std::string& name) {
     return kv->id;
 }
 
+void set_cuts(SamplerState& s, float top_n_sigma, float xtc_probability, float xtc_threshold, std::int64_t min_keep) {
+    s.top_n_sigma =
+        checked("top_n_sigma", top_n_sigma, std::isfinite(top_n_sigma) && top_n_sigma >= 0, "a number >= 0");
+    s.xtc_probability =
+        checked("xtc_probability", xtc_probability, xtc_probability >= 0 && xtc_probability <= 1, "a number in [0, 1]");
+    s.xtc_threshold =
+        checked("xtc_threshold", xtc_threshold, xtc_threshold >= 0 && xtc_threshold <= 1, "a number in [0, 1]");
+    if (s.xtc_threshold > 0.5f) s.xtc_probability = 0;  // no two tokens reach it
+    s.min_keep = static_cast<std::uint32_t>(std::min<std::int64_t>(
+        checked<std::int64_t>("min_keep", min_keep, min_keep >= 0, "a number >= 0"), 0xFFFFFFFF));
+}
+
+void set_dry(SamplerSettings& settings, float multiplier, float base, std::int64_t allowed_length,
+             std::int64_t penalty_last_n, const py::object& breakers, std::uint32_t vocab) {
+    SamplerState& s = settings.state;
+    s.dry_multiplier = checked("dry_multiplier", multiplier, std::isfinite(multiplier), "a finite number");
+    s.dry_base = checked("dry_base", base, std::isfinite(base) && base >= 0, "a number >= 0");
+    checked<std::int64_t>("dry_allowed_length", allowed_length, allowed_length >= 0 && allowed_length <= 0xFFFFFFFF,
+                          "a number >= 0");
+    s.dry_allowed = static_cast<std::uint32_t>(allowed_length);
+    checked<std::int64_t>("dry_penalty_last_n", penalty_last_n, penalty_last_n >= -1, "-1 (the whole context) or more");
+    s.dry_window = penalty_last_n < 0 ? 0xFFFFFFFFu
+                                      : static_cast<std::uint32_t>(std::min<std::int64_t>(penalty_last_n, 0xFFFFFFFF));
+    if (base < 1) s.dry_multiplier = 0;
+    // Beyond it a power overflows; where the base is 1 all powers are equal.
+    constexpr double kLogOfLargest = 88.7228391, kSmallestBase = 1.000001;
+    const double longest = base > static_cast<float>(kSmallestBase)
+                               ? std::floor(kLogOfLargest / std::log(static_cast<double>(base)))
+                               : (base == 1 ? 0.0 : 4294967295.0);
+    s.dry_longest = static_cast<std::uint32_t>(std::min(static_cast<double>(allowed_length) + longest, 4294967295.0));
+    if (breakers.is_none() || s.dry_multiplier == 0) return;
+    const auto words = py::cast<py::array_t<std::uint32_t, py::array::c_style>>(breakers);
+    const auto n = static_cast<std::uint64_t>(words.size());
+    if (n < kBreakerBytesAt || n > breaker_words(vocab)) {
+        throw InvalidArgumentError("dry_breakers have " + std::to_string(n) + " words, expected at most " +
+                                   std::to_string(breaker_words(vocab)));
+    }
+    s.has_dry_breakers = 1;
+    settings.breakers.assign(words.data(), words.data() + n);
+    settings.breakers.resize(breaker_words(vocab));
+}
+
 SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, float min_p, float typical_p,
                            float repeat_penalty, float presence_penalty, float frequency_penalty,
                            std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,

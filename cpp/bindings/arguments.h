@@ -44,5 +44,9 @@ SamplerSettings to_sampler(float temperature, std::int64_t top_k, float top_p, f
                            float repeat_penalty, float presence_penalty, float frequency_penalty,
                            std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
                            const py::object& end_ids, std::uint32_t vocab);
+void set_cuts(SamplerState& s, float top_n_sigma, float xtc_probability, float xtc_threshold, std::int64_t min_keep);
+// DRY; `breakers` are None or the words of a slot's sequence breakers, of the first tokens at least.
+void set_dry(SamplerSettings& settings, float multiplier, float base, std::int64_t allowed_length,
+             std::int64_t penalty_last_n, const py::object& breakers, std::uint32_t vocab);
 
 }  // namespace akunu

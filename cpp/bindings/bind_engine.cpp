@@ -286,13 +286,18 @@ void bind_engine_class(py::module_& m) {
             "begin",
             [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
-               std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
-               const py::object& end_ids, bool reuse, std::optional<std::uint32_t> slot, std::uint64_t root,
-               const py::object& contents, const std::vector<PyRows>& rows, const py::object& positions) {
+               std::int64_t penalty_window, float top_n_sigma, float xtc_probability, float xtc_threshold,
+               std::int64_t min_keep, float dry_multiplier, float dry_base, std::int64_t dry_allowed_length,
+               std::int64_t dry_penalty_last_n, const py::object& dry_breakers, const py::object& logit_bias,
+               std::uint64_t seed, int logprobs, const py::object& end_ids, bool reuse,
+               std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents,
+               const std::vector<PyRows>& rows, const py::object& positions) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
-                const SamplerSettings s =
+                SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                                frequency_penalty, penalty_window, logit_bias, seed, logprobs, end_ids, vocab);
+                set_cuts(s.state, top_n_sigma, xtc_probability, xtc_threshold, min_keep);
+                set_dry(s, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
                 const std::uint32_t at = slot ? *slot : e.only_slot();
                 TextInputs inputs = to_inputs(rows, positions);
@@ -303,6 +308,9 @@ void bind_engine_class(py::module_& m) {
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
+            py::arg("top_n_sigma") = 0.0f, py::arg("xtc_probability") = 0.0f, py::arg("xtc_threshold") = 0.1f,
+            py::arg("min_keep") = 0, py::arg("dry_multiplier") = 0.0f, py::arg("dry_base") = 1.75f,
+            py::arg("dry_allowed_length") = 2, py::arg("dry_penalty_last_n") = -1, py::arg("dry_breakers") = py::none(),
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
             py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
             py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
@@ -517,6 +525,9 @@ void bind_engine(py::module_& m) {
     m.attr("MAX_CHAIN") = kMaxChain;
     m.attr("MAX_LOGPROBS") = u32{kMaxLogprobs};
     m.attr("MAX_LOGIT_BIAS") = u32{kMaxLogitBias};
+    m.attr("BREAKER_SETS") = u32{kBreakerSets};
+    m.attr("BREAKER_TAILS") = u32{kBreakerTails};
+    m.attr("BREAKER_TAIL_IDS") = u32{kBreakerTailIds};
     bind_engine_class(m);
     py::class_<OpenAhead>(m, "OpenAhead").def(py::init()).def("close", &OpenAhead::close);
     m.def(

@@ -257,9 +257,10 @@ void register_structs() {
     PYBIND11_NUMPY_DTYPE(StateSpan, from, to);
     PYBIND11_NUMPY_DTYPE(LogitBias, id, bias);
     PYBIND11_NUMPY_DTYPE(SpeechRules, prompt, end, timestamp_begin, max_initial);
-    PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
-                         frequency_penalty, penalty_window, seed_lo, seed_hi, want_logprobs, n_logprobs, n_end_ids,
-                         n_bias, masked, end_ids);
+    PYBIND11_NUMPY_DTYPE(SamplerState, temperature, top_k, top_p, min_p, typical_p, top_n_sigma, xtc_probability,
+                         xtc_threshold, min_keep, repeat_penalty, presence_penalty, frequency_penalty, penalty_window,
+                         dry_multiplier, dry_base, dry_allowed, dry_window, dry_longest, has_dry_breakers, seed_lo,
+                         seed_hi, want_logprobs, n_logprobs, n_end_ids, n_bias, masked, end_ids);
     PYBIND11_NUMPY_DTYPE(SlotState, stopped, produced, limit);
     PYBIND11_NUMPY_DTYPE(LogprobRecord, chosen, ids, values);
     PYBIND11_NUMPY_DTYPE(Control, stop, active, yield);

@@ -227,8 +227,9 @@ constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", RW},
 constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},     state("history"), state("rules"),
                                               state("forbidden"), index("rows"),    index("logit_rows")};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
-constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, state("history"), state("state"), state("bias"),
-                                                state("mask"), {"scaled", RW},   index("rows"),  index("logit_rows")};
+constexpr BufferInfo kSamplePrepareBuffers[] = {{"logits", R}, state("history"),    state("state"),
+                                                state("bias"), state("mask"),       {"scaled", RW},
+                                                index("rows"), index("logit_rows"), state("breakers")};
 constexpr BufferInfo kSampleSelectBuffers[] = {
     {"scaled", RW}, state("state"), {"sampled", W}, index("rows"), index("logit_rows")};
 constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, state("state"),

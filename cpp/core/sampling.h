@@ -11,6 +11,9 @@ namespace akunu {
 // 32-bit words of a mask. Token t is bit t % 32 of word t / 32.
 constexpr std::uint32_t mask_words(std::uint32_t vocab) { return (vocab + 31) / 32; }
 
+// 32-bit words of a slot's sequence breakers.
+constexpr std::uint32_t breaker_words(std::uint32_t vocab) { return kBreakerBytesAt + (vocab + 3) / 4; }
+
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 // Always inlined, so that the kernels of one instruction set leave no copy that the linker could give to all.
 [[gnu::always_inline]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c,

@@ -10,6 +10,21 @@ namespace akunu {
 
 enum SamplerLimits : u32 { kMaxEndIds = 64, kMaxLogitBias = 4096, kMaxLogprobs = 20 };
 
+// Sequence breakers of DRY: texts that a repeat does not go beyond. A token that has a whole breaker is one itself; one
+// that ends with the beginning of some is a head, and is one where one of its tails follows. A slot's entry is u32
+// words:
+//   a set of tokens each: the first of its tails, how many << 16, and bit 31 where the token itself is a breaker
+//   the tails: how many tokens, and which
+//   a byte for every token of the vocabulary: its set; set 0 has nothing.
+enum BreakerLimits : u32 {
+    kBreakerSets = 256,
+    kBreakerTails = 512,
+    kBreakerTailIds = 20,
+    kBreakerTailWords = kBreakerTailIds + 1,
+    kBreakerBytesAt = kBreakerSets + kBreakerTails * kBreakerTailWords,
+    kIsBreaker = 0x80000000u,
+};
+
 struct LogitBias {
     u32 id;
     float bias;
@@ -21,8 +36,15 @@ struct SamplerState {
     float temperature = 0;
     u32 top_k = 0;  // 0: off
     float top_p = 1, min_p = 0, typical_p = 1;
+    float top_n_sigma = 0;                            // 0: off
+    float xtc_probability = 0, xtc_threshold = 0.1f;  // 0: off
+    u32 min_keep = 0;                                 // what typical, top-p, min-p and XTC leave
     float repeat_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
     u32 penalty_window = 64;
+    float dry_multiplier = 0, dry_base = 1.75f;  // 0: off
+    u32 dry_allowed = 2, dry_window = 0xFFFFFFFFu;
+    u32 dry_longest = 0;       // a longer repeat counts as this long
+    u32 has_dry_breakers = 0;  // 1: the slot has breakers
     u32 seed_lo = 0, seed_hi = 0;
     u32 want_logprobs = 0;  // 1: record the chosen token's log p
     u32 n_logprobs = 0;     // and those of the n most likely

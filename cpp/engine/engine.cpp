@@ -80,6 +80,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.sampled = shared({s.max_logits, sizeof(u32)});
     s.sampler = shared({slots, sizeof(SamplerState)});
     s.bias = shared({slots, kMaxLogitBias, sizeof(LogitBias)});
+    s.breakers = shared({slots, breaker_words(config_.vocab_size), sizeof(u32)});
     s.mask = shared({s.max_logits, mask_words(config_.vocab_size), sizeof(u32)});
     s.slots = shared({slots, sizeof(SlotState)});
     s.control = shared({sizeof(Control)});
@@ -186,6 +187,7 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     };
     same(step_.sampler, sizeof(SamplerState));
     same(step_.bias, kMaxLogitBias * sizeof(LogitBias));
+    if (to.sampler.has_dry_breakers) same(step_.breakers, breaker_words(config_.vocab_size) * sizeof(u32));
     if (to.ruled) {
         same(step_.rules, sizeof(SpeechRules));
         same(step_.forbidden, 2 * mask_words(config_.vocab_size) * sizeof(u32));
@@ -257,6 +259,8 @@ void Engine::configure(std::uint32_t slot, const SamplerSettings& settings) {
     s.plain = settings.plain();
     step_.sampler.host<SamplerState>()[slot] = s.sampler;
     std::ranges::copy(settings.bias, step_.bias.host<LogitBias>() + std::size_t{slot} * kMaxLogitBias);
+    const std::size_t words = breaker_words(config_.vocab_size);
+    std::ranges::copy(settings.breakers, step_.breakers.host<u32>() + slot * words);
 }
 
 void Engine::rerun_last(std::uint32_t slot) {

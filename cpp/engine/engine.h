@@ -41,9 +41,10 @@ constexpr std::uint32_t kLogitsRows = 32;  // rows whose logits a step can give,
 struct SamplerSettings {
     SamplerState state;
     std::vector<LogitBias> bias;
+    std::vector<u32> breakers;  // none, or breaker_words(vocab)
     bool plain() const {
         return state.temperature == 0 && bias.empty() && state.repeat_penalty == 1 && state.presence_penalty == 0 &&
-               state.frequency_penalty == 0;
+               state.frequency_penalty == 0 && state.dry_multiplier == 0;
     }
 };
 

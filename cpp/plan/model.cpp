@@ -267,7 +267,7 @@ void Model::draw(Emitter& e, const TailKey& key) const {
         sample(Op::kArgmax, "argmax", {s.logits, s.sampled});
     } else if (key.draw == Draw::kSampled) {
         sample(Op::kSamplePrepare, "sample_prepare",
-               {s.logits, s.history, s.sampler, s.bias, s.mask, s.scaled, s.rows, s.logit_rows});
+               {s.logits, s.history, s.sampler, s.bias, s.mask, s.scaled, s.rows, s.logit_rows, s.breakers});
         sample(Op::kSampleSelect, "sample_select", {s.scaled, s.sampler, s.sampled, s.rows, s.logit_rows});
     }
     if (key.logprobs) {

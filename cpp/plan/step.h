@@ -33,6 +33,7 @@ struct StepBuffers {
     Binding sampled;     // [max_logits] u32
     Binding sampler;     // SamplerState of each slot
     Binding bias;        // [slots, kMaxLogitBias] LogitBias
+    Binding breakers;    // [slots, breaker_words(vocab)] u32
     Binding mask;        // [max_logits, mask_words(vocab)] u32
     Binding slots;       // SlotState of each slot
     Binding control;     // Control

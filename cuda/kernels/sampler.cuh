@@ -1,4 +1,4 @@
-// Temperature, the cuts and the draw: steps 3 to 8 of docs/sampling.md, by a block for each row.
+// Temperature, the cuts and the draw: steps 4 to 11 of docs/sampling.md, by a block for each row.
 //
 // A cut is an order of the tokens by (key, id) and the place in it where a count or a mass is reached. Masses are
 // integers, so that no order of summation changes a result. The tokens that a cut could keep are listed in shared
@@ -80,9 +80,9 @@ AKUNU_DEVICE u32 find_bucket(SamplerMemory& m, u64 want) {
     return m.chosen;
 }
 
-// Drops what comes behind the place where the tokens before, with their measures, first reach `want`.
+// The place, (key, id), where the tokens before, with their measures, first reach `want`.
 template <typename Key, typename Measure>
-AKUNU_DEVICE void cut(Block b, const Survivors& s, const Key& key, const Measure& measure, u64 want) {
+AKUNU_DEVICE u64 place_of(const Survivors& s, const Key& key, const Measure& measure, u64 want) {
     SamplerMemory& m = s.memory;
     // Digits of (key, id): 31 bits of the key, whose sign is 0, and 24 of the id.
     constexpr u32 kDigits[][2] = {{43, 12}, {31, 12}, {24, 7}, {12, 12}, {0, 12}};
@@ -102,8 +102,14 @@ AKUNU_DEVICE void cut(Block b, const Survivors& s, const Key& key, const Measure
         sync_block();
         prefix = prefix << bits | find_bucket(m, want);
     }
+    return prefix;
+}
+
+// Drops what comes behind a place.
+template <typename Key>
+AKUNU_DEVICE void drop_behind(const Survivors& s, const Key& key, u64 place) {
     s.each([&](float t, u32 id, u32 i) {
-        if ((u64(float_to_bits(key(t))) << 24 | id) > prefix) s.logits()[i] = bits_to_float(0xFF800000u);
+        if ((u64(float_to_bits(key(t))) << 24 | id) > place) s.logits()[i] = bits_to_float(0xFF800000u);
     });
     sync_block();
 }
@@ -127,11 +133,18 @@ AKUNU_DEVICE bool list_within(Survivors& s, const Key& key, float depth) {
     return s.listed;
 }
 
+AKUNU_DEVICE u64 count_left(Block b, const Survivors& s) {
+    u64 left = 0;
+    s.each([&](float, u32, u32) { ++left; });
+    return reduce_block(b, left, Add());
+}
+
 AKUNU_DEVICE float depth_at(u32 i) { return i + 1 == kDepths ? bits_to_float(0x7F7FFFFFu) : float(1u << i); }
 
-// Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`.
+// Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`, but `least` if there
+// are.
 template <typename Key, typename Measure, typename Want>
-AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& measure, Want&& want) {
+AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& measure, u32 least, Want&& want) {
     u64 within[kDepths] = {};
     s.each([&](float t, u32, u32) {
         const u64 amount = measure(t);
@@ -149,11 +162,17 @@ AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& mea
             total = sum;
             enough = want(total);
         }
-        if (sum >= enough) depth = depth_at(d);
+        if (sum >= enough && least < 2) depth = depth_at(d);
     }
     if (enough > total) return;
+    const u64 left = least < 2 ? 0 : count_left(b, s);
     if (!s.listed) list_within(s, key, depth);
-    cut(b, s, key, measure, enough);
+    u64 place = place_of(s, key, measure, enough);
+    if (least >= 2) {
+        const u64 other = left <= least ? ~u64(0) : place_of(s, key, Count(), least);
+        if (other > place) place = other;
+    }
+    drop_behind(s, key, place);
 }
 
 // The smallest mass that is at least a share p of `total`.
@@ -177,9 +196,71 @@ AKUNU_DEVICE float mean_logit(Block b, const Survivors& s) {
     return -float(double(moment) / double(mass));
 }
 
+// Drops the tokens that are more than `sigmas` standard deviations of the logits below the best.
+AKUNU_DEVICE void keep_sigmas(Block b, float* x, u32 n, float best, float sigmas) {
+    const float none = bits_to_float(0xFF800000u);
+    double sum = 0.0, squares = 0.0;
+    u64 left = 0;
+    for (u32 i = thread_id(); i < n; i += kThreads) {
+        if (!(x[i] > none)) continue;
+        const double d = double(x[i] - best);
+        sum += d;
+        squares += d * d;
+        ++left;
+    }
+    sum = reduce_block(b, sum, Add());
+    squares = reduce_block(b, squares, Add());
+    left = reduce_block(b, left, Add());
+    const double mean = sum / double(left), variance = squares / double(left) - mean * mean;
+    if (!(variance < 1e300)) return;  // logits too large for it
+    const float floor = float(-double(sigmas) * sqrt(variance > 0.0 ? variance : 0.0));
+    for (u32 i = thread_id(); i < n; i += kThreads) {
+        if (x[i] - best < floor) x[i] = none;
+    }
+    sync_block();
+}
+
+// Keeps the tokens from `gap` below the best on, but `least` if there are.
+AKUNU_DEVICE void keep_above(Block b, const Survivors& s, float best, float gap, u32 least) {
+    u64 above = 0;
+    s.each([&](float t, u32, u32) { above += t - best >= gap ? 1 : 0; });
+    above = reduce_block(b, above, Add());
+    if (above < least) {
+        if (count_left(b, s) > least) drop_behind(s, ByLogit(), place_of(s, ByLogit(), Count(), least));
+        return;
+    }
+    s.each([&](float t, u32, u32 i) {
+        if (t - best < gap) s.logits()[i] = bits_to_float(0xFF800000u);
+    });
+    sync_block();
+}
+
+// XTC: drops the tokens with a probability from `threshold` on, but for the last of them.
+AKUNU_DEVICE void exclude_top(Block b, const Survivors& s, float threshold, u32 least) {
+    u64 total = 0;
+    s.each([&](float t, u32, u32) { total += mass_of(t); });
+    total = reduce_block(b, total, Add());
+    const double want = double(threshold) * double(total);
+    u64 likely = 0, last = 0;  // what comes last has the highest place
+    s.each([&](float t, u32 id, u32) {
+        if (double(mass_of(t)) < want) return;
+        ++likely;
+        const u64 place = u64(float_to_bits(0.0f - t)) << 32 | id;
+        if (place > last) last = place;
+    });
+    likely = reduce_block(b, likely, Add());
+    last = reduce_block(b, last, Larger());
+    const u64 left = count_left(b, s);
+    if (likely < 2 || left - (likely - 1) < least) return;
+    s.each([&](float t, u32 id, u32 i) {
+        if (double(mass_of(t)) >= want && id != u32(last)) s.logits()[i] = bits_to_float(0xFF800000u);
+    });
+    sync_block();
+}
+
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
-AKUNU_DEVICE u32 random_word(const SamplerState& s, u32 position, u32 token) {
-    u32 c0 = token / 4, c1 = position, c2 = 0, c3 = 0, k0 = s.seed_lo, k1 = s.seed_hi;
+AKUNU_DEVICE u32 random_word(const SamplerState& s, u32 position, u32 token, u32 purpose = 0) {
+    u32 c0 = token / 4, c1 = position, c2 = purpose, c3 = 0, k0 = s.seed_lo, k1 = s.seed_hi;
     for (u32 round = 0; round < 10; ++round) {
         const u64 p0 = u64(0xD2511F53u) * c0, p1 = u64(0xCD9E8D57u) * c2;
         c0 = u32(p1 >> 32) ^ c1 ^ k0;
@@ -191,6 +272,12 @@ AKUNU_DEVICE u32 random_word(const SamplerState& s, u32 position, u32 token) {
     }
     const u32 e = token % 4;
     return e == 0 ? c0 : e == 1 ? c1 : e == 2 ? c2 : c3;
+}
+
+// Whether XTC applies at a position.
+AKUNU_DEVICE bool excludes(const SamplerState& s, u32 position) {
+    if (!(s.xtc_probability > 0.0f)) return false;
+    return (double(random_word(s, position, 0, 1)) + 0.5) * 0x1p-32 < double(s.xtc_probability);
 }
 
 // Standard Gumbel noise of a random word; the largest value is below kMaxGumbel.
@@ -240,19 +327,28 @@ AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const 
     const u64 first = best_of(b, x, vocab);
     const float top = logit_of(first);
     if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) return id_of(first);
+    if (s.top_n_sigma > 0.0f) keep_sigmas(b, x, vocab, top, s.top_n_sigma);
     // Relative to the best first: then nothing overflows but to -inf, whatever the temperature.
     const float inverse = finite(1.0f / s.temperature);
     for (u32 i = thread_id(); i < vocab; i += kThreads) x[i] = (x[i] - top) * inverse;
     sync_block();
     Survivors left{x, vocab, *reinterpret_cast<SamplerMemory*>(b.shared()), false};
-    if (s.top_k > 0 && s.top_k < vocab) keep(b, left, ByLogit(), Count(), [&](u64) { return u64(s.top_k); });
+    if (s.top_k > 0 && s.top_k < vocab) keep(b, left, ByLogit(), Count(), 0, [&](u64) { return u64(s.top_k); });
     if (s.typical_p < 1.0f) {
         const ByDistance order{mean_logit(b, left)};
-        keep(b, left, order, Mass(), [&](u64 total) { return share_of(total, s.typical_p); });
+        keep(b, left, order, Mass(), s.min_keep, [&](u64 total) { return share_of(total, s.typical_p); });
     }
-    if (s.top_p < 1.0f) keep(b, left, ByLogit(), Mass(), [&](u64 total) { return share_of(total, s.top_p); });
-    const u64 best = best_left(b, left);
-    const float gap = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+    if (s.top_p < 1.0f)
+        keep(b, left, ByLogit(), Mass(), s.min_keep, [&](u64 total) { return share_of(total, s.top_p); });
+    u64 best = best_left(b, left);
+    float gap = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+    const bool without_top = excludes(s, position);
+    if (without_top || s.min_keep > 1) {  // what follows counts what min_p leaves
+        if (s.min_p > 0.0f) keep_above(b, left, logit_of(best), gap, s.min_keep);
+        gap = bits_to_float(0xFF800000u);
+        if (without_top) exclude_top(b, left, s.xtc_threshold, s.min_keep);
+        best = best_left(b, left);
+    }
     return draw(b, left, s, position, best, logit_of(best) + gap);
 }
 

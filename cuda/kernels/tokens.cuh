@@ -74,6 +74,75 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
     }
 }
 
+// x to the n-th, by squaring; what is too large counts as the largest float.
+AKUNU_DEVICE float power(float x, u32 n) {
+    float y = 1.0f;
+    for (; n != 0; n >>= 1) {
+        if (n & 1) y *= x;
+        x *= x;
+    }
+    return finite(y);
+}
+
+AKUNU_DEVICE u32 breaker_words(u32 vocab) { return kBreakerBytesAt + (vocab + 3) / 4; }
+
+// A token's set among sequence breakers; see BreakerLimits.
+AKUNU_DEVICE u32 breaker_set(const u32* breakers, u32 id) {
+    return breakers[breakers[kBreakerBytesAt + id / 4] >> (8 * (id % 4)) & 0xFF];
+}
+
+// Tokens behind the last sequence breaker of the `window` tokens before `end`, or `window`, by a block. One that is far
+// enough back for repeats of `longest` is not looked for.
+AKUNU_DEVICE u32 repeat_limit(Block b, const u32* breakers, const u32* end, u32 window, u32 longest) {
+    const u32 look = longest < window ? smaller(window, longest + 1 + kBreakerTailIds) : window;
+    for (u32 first = 0; first < look; first += kThreads) {
+        const u32 back = first + thread_id();
+        u32 mine = 0;  // the nearest wins: its distance, and how many tokens of the breaker follow
+        if (back < look) {
+            const u32 set = breaker_set(breakers, *(end - 1 - back));
+            bool found = (set & kIsBreaker) != 0;
+            u32 behind = 0;
+            const u32* tail = breakers + kBreakerSets + (set & 0xFFFF) * kBreakerTailWords;
+            for (u32 i = 0; i < (set >> 16 & 0x7FFF); ++i, tail += kBreakerTailWords) {
+                bool fits = tail[0] >= behind && tail[0] <= back;
+                for (u32 j = 0; fits && j < tail[0]; ++j) fits = tail[1 + j] == *(end - back + j);
+                if (!fits) continue;
+                found = true;
+                behind = tail[0];
+            }
+            if (found) mine = ~(thread_id() << 8 | behind);
+        }
+        const u32 nearest = reduce_block(b, mine, Larger());
+        if (nearest != 0) return first + (~nearest >> 8) - (~nearest & 0xFF);
+    }
+    return window;
+}
+
+// DRY: takes from the logit of each token that would go on with a repeat of what the text ends with, of the `n` tokens
+// from `begin` on. `counts` are zero before.
+AKUNU_DEVICE void penalise_repeats(Block b, const SamplerState& s, const u32* breakers, const u32* end, u32 position,
+                                   u32 begin, u32 n, float* scaled, u32* counts) {
+    const u32 window = smaller(position, s.dry_window);
+    if (s.dry_multiplier == 0.0f || window <= s.dry_allowed) return;
+    sync_block();
+    u32 longest = s.dry_longest;
+    if (breakers) longest = smaller(longest, repeat_limit(b, breakers, end, window, longest));
+    if (longest < s.dry_allowed) return;
+    for (u32 back = 1 + thread_id(); back < window; back += kThreads) {
+        const u32 at = *(end - back) - begin, most = smaller(longest, window - back);
+        if (at >= n || atomic_max(counts + at, 0u) > most) continue;
+        u32 same = 0;
+        while (same < most && *(end - 1 - same) == *(end - 1 - same - back)) ++same;
+        if (same >= s.dry_allowed) atomic_max(counts + at, same + 1);
+    }
+    sync_block();
+    for (u32 i = thread_id(); i < n; i += kThreads) {
+        if (counts[i] == 0 || (breakers && (breaker_set(breakers, begin + i) & kIsBreaker))) continue;
+        const float penalty = mul_rn(s.dry_multiplier, power(s.dry_base, counts[i] - 1 - s.dry_allowed));
+        scaled[i] = finite(add_rn(scaled[i], -penalty));
+    }
+}
+
 // scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens.
 AKUNU_DEVICE_CALL void sample_prepare(Block b) {
     constexpr u32 kSlice = 4096;
@@ -103,18 +172,24 @@ AKUNU_DEVICE_CALL void sample_prepare(Block b) {
             if (at < n) scaled[at] = finite(scaled[at] + bias[i].bias);
         }
         const bool penalises = s.repeat_penalty != 1.0f || s.presence_penalty != 0.0f || s.frequency_penalty != 0.0f;
-        if (!penalises) continue;
-        for (u32 i = row.position - smaller(row.position, s.penalty_window) + thread_id(); i < row.position;
-             i += kThreads) {
-            const u32 at = history[i] - begin;
-            if (at < n) atomic_add(counts + at, 1u);
+        if (penalises) {
+            for (u32 i = row.position - smaller(row.position, s.penalty_window) + thread_id(); i < row.position;
+                 i += kThreads) {
+                const u32 at = history[i] - begin;
+                if (at < n) atomic_add(counts + at, 1u);
+            }
+            sync_block();
+            for (u32 i = thread_id(); i < n; i += kThreads) {
+                if (counts[i] == 0) continue;
+                const float l = scaled[i] > 0.0f ? scaled[i] / s.repeat_penalty : scaled[i] * s.repeat_penalty;
+                scaled[i] =
+                    finite(add_rn(add_rn(l, -s.presence_penalty), -mul_rn(s.frequency_penalty, float(counts[i]))));
+                counts[i] = 0;
+            }
         }
-        sync_block();
-        for (u32 i = thread_id(); i < n; i += kThreads) {
-            if (counts[i] == 0) continue;
-            const float l = scaled[i] > 0.0f ? scaled[i] / s.repeat_penalty : scaled[i] * s.repeat_penalty;
-            scaled[i] = finite(add_rn(add_rn(l, -s.presence_penalty), -mul_rn(s.frequency_penalty, float(counts[i]))));
-        }
+        const u32* breakers = nullptr;
+        if (s.has_dry_breakers) breakers = b.buffer<u32>(8) + u64(row.slot) * breaker_words(p.vocab);
+        penalise_repeats(b, s, breakers, history + row.position, row.position, begin, n, scaled, counts);
     }
 }
 

@@ -41,6 +41,8 @@ struct SampleSlice {
     u64 moment;  // sum of mass x |relative logit|
     u32 count[kDepths];
     Ranked draw;
+    float sum, squares;  // of how far the logits are below the best
+    u32 left, unused;    // how many there are
 };
 
 // A row's scratch memory of logprobs: one per slice.

@@ -25,6 +25,9 @@ MAX_CHAIN: int
 MAX_LOGPROBS: int
 """Most tokens whose log-probabilities a step gives for each that is drawn."""
 MAX_LOGIT_BIAS: int
+BREAKER_SETS: int
+BREAKER_TAILS: int
+BREAKER_TAIL_IDS: int
 """Most entries of a text's `logit_bias`."""
 
 class TensorEntry:
@@ -547,6 +550,15 @@ class Engine:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         penalty_window: int = 64,
+        top_n_sigma: float = 0.0,
+        xtc_probability: float = 0.0,
+        xtc_threshold: float = 0.1,
+        min_keep: int = 0,
+        dry_multiplier: float = 0.0,
+        dry_base: float = 1.75,
+        dry_allowed_length: int = 2,
+        dry_penalty_last_n: int = -1,
+        dry_breakers: npt.NDArray[np.uint32] | None = None,
         logit_bias: Mapping[int, float] | None = None,
         seed: int = 0,
         logprobs: int = -1,

@@ -212,8 +212,10 @@ TOLD = " She saw a big red ball. She saw a big"
             "logit_bias": {3: -1.0},
         },
         {"temperature": 0.0, "logprobs": 3, "stop": " the "},
+        {"temperature": 0.0, "dry_multiplier": 0.8, "dry_allowed_length": 4},
+        {"temperature": 0.9, "seed": 6, "xtc_probability": 0.5, "top_n_sigma": 2.0, "dry_multiplier": 0.5},
     ],
-    ids=["greedy", "sampled", "penalties", "logprobs"],
+    ids=["greedy", "sampled", "penalties", "logprobs", "DRY", "XTC"],
 )
 def test_texts_are_those_without_drafts(
     model: akunu.Model, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch

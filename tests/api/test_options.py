@@ -37,6 +37,16 @@ def request(**options):
         ("temperature", 1e39),  # infinite as float32
         ("temperature", 10**400),
         ("top_k", -2),
+        ("top_n_sigma", -2),
+        ("xtc_probability", 1.5),
+        ("xtc_threshold", -0.1),
+        ("min_keep", -1),
+        ("dry_multiplier", -1),
+        ("dry_base", math.inf),
+        ("dry_allowed_length", -1),
+        ("dry_penalty_last_n", -2),
+        ("dry_sequence_breakers", 5),
+        ("dry_sequence_breakers", [""]),
         ("top_k", 2**32),
         ("wait_timeout", math.nan),
         ("wait_timeout", -1),
@@ -137,11 +147,20 @@ def test_the_model_file_sets_defaults():
         "general.sampling.min_p": 0.0,
         "general.sampling.penalty_repeat": float(np.float32(1.05)),
         "general.sampling.penalty_last_n": -1,
+        "general.sampling.xtc_probability": 0.5,
+        "general.sampling.xtc_threshold": float(np.float32(0.15)),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Sampling.from_metadata(metadata, 512) == Sampling(
-            temperature=0.6, top_k=20, top_p=0.95, min_p=0.0, repeat_penalty=1.05, penalty_window=512
+            temperature=0.6,
+            top_k=20,
+            top_p=0.95,
+            min_p=0.0,
+            repeat_penalty=1.05,
+            penalty_window=512,
+            xtc_probability=0.5,
+            xtc_threshold=0.15,
         )
         assert Sampling.from_metadata({"general.sampling.top_k": -1}, 512).top_k == 0
         assert Sampling.from_metadata({}, 512) == Sampling()
@@ -155,7 +174,6 @@ def test_the_model_file_sets_defaults():
         ("top_p", 7.0),
         ("penalty_last_n", -2),
         ("mirostat", 2),
-        ("xtc_probability", 0.5),
         ("sequence", "top_k;temperature"),
     ],
 )
@@ -175,4 +193,5 @@ def test_minus_one_and_zero_mean_what_they_mean_in_other_programs() -> None:
     assert 0 <= request(seed=-1).seed != request(seed=-1).seed
     assert request(penalty_window=-1).sampling.penalty_window == -1  # the engine's word for all
     assert 0 < request(top_p=0).sampling.top_p < 1e-9  # the likeliest token alone
+    assert request(top_n_sigma=-1).sampling.top_n_sigma == 0
     assert 0 < request(typical_p=0).sampling.typical_p < 1e-9

@@ -58,7 +58,9 @@ def test_options_that_are_not_given_are_left_to_the_model(akunu_cli, model):
 def test_every_sampling_option_reaches_the_model(akunu_cli, model):
     text = (
         "-n 9 --temperature 0.5 --top-k 7 --top-p 0.8 --min-p 0.1 --typical-p 0.7 --repeat-penalty 1.1 "
-        "--presence-penalty 0.2 --frequency-penalty 0.3 --penalty-window 8 --seed 4"
+        "--presence-penalty 0.2 --frequency-penalty 0.3 --penalty-window 8 --seed 4 --top-n-sigma 1.5 "
+        "--xtc-probability 0.4 --xtc-threshold 0.2 --min-keep 2 --dry-multiplier 0.8 --dry-base 1.5 "
+        "--dry-allowed-length 3 --dry-penalty-last-n 99 --dry-sequence-breaker \\n --dry-sequence-breaker END"
     )
     biases = ["--logit-bias", "5=-inf", "--logit-bias", "6=1.5"]
     akunu_cli("complete", "x", *text.split(), *biases, "--stop", r"\n", "--stop", "END")
@@ -74,6 +76,15 @@ def test_every_sampling_option_reaches_the_model(akunu_cli, model):
             "presence_penalty": 0.2,
             "frequency_penalty": 0.3,
             "penalty_window": 8,
+            "top_n_sigma": 1.5,
+            "xtc_probability": 0.4,
+            "xtc_threshold": 0.2,
+            "min_keep": 2,
+            "dry_multiplier": 0.8,
+            "dry_base": 1.5,
+            "dry_allowed_length": 3,
+            "dry_penalty_last_n": 99,
+            "dry_sequence_breakers": ["\n", "END"],
             "seed": 4,
             "logit_bias": {5: -math.inf, 6: 1.5},
             "stop": ["\n", "END"],

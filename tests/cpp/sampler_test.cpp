@@ -40,14 +40,18 @@ struct Sampler {
     std::vector<std::uint32_t> history = std::vector<std::uint32_t>(2 * kStride);
     std::vector<SamplerState> state = std::vector<SamplerState>(2);
     std::vector<LogitBias> bias = std::vector<LogitBias>(2 * kMaxLogitBias);
-    std::vector<std::uint32_t> mask, sampled = {0}, logit_rows = {1};
+    std::vector<std::uint32_t> mask, breakers, sampled = {0}, logit_rows = {1};
     std::vector<Row> rows = {{0, 0}, {kSlot, kPosition - 1}};
     std::vector<SlotState> slots = std::vector<SlotState>(2);
     std::vector<Control> control = std::vector<Control>(1);
     std::vector<LogprobRecord> record = std::vector<LogprobRecord>(1);
 
     Sampler(cpu::CpuDevice& d, std::uint32_t vocab)
-        : device(d), logits(vocab), scaled(2 * std::size_t{vocab}), mask(2 * std::size_t{mask_words(vocab)}) {
+        : device(d),
+          logits(vocab),
+          scaled(2 * std::size_t{vocab}),
+          mask(2 * std::size_t{mask_words(vocab)}),
+          breakers(2 * std::size_t{breaker_words(vocab)}) {
         for (std::uint32_t i = 0; i < kStride; ++i) history[kStride + i] = i % 3 % vocab;
     }
     void run(Op op, std::initializer_list<Binding> buffers) {
@@ -70,7 +74,7 @@ struct Sampler {
         slots[kSlot] = {};
         control[0] = {0, 1, 0};
         run(Op::kSamplePrepare, {bind(logits), bind(history), bind(state), bind(bias), bind(mask), bind(scaled),
-                                 bind(rows), bind(logit_rows)});
+                                 bind(rows), bind(logit_rows), bind(breakers)});
         run(Op::kSampleSelect, {bind(scaled), bind(state), bind(sampled), bind(rows), bind(logit_rows)});
         for (std::size_t i = logits.size(); i < scaled.size(); ++i) check(scaled[i] == 0, "the counts are zero again");
         run(Op::kAccept,

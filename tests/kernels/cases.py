@@ -590,6 +590,12 @@ def _sampling() -> Iterator[Case]:
             frequency_penalty=-0.25,
             penalty_window=-1,
         )
+    for vocab, position in [(1, 9), (4, 40), (1000, 3), (1000, 700), (32000, 100)]:
+        dry = dict(vocab=vocab, position=position, dry_multiplier=0.8)
+        yield case("sample_prepare", **dry)
+        yield case("sample_prepare", **dry, rows=3, masked=True, breakers=True, repeat_penalty=1.1)
+        yield case("sample_prepare", **dry, dry_allowed_length=0, dry_penalty_last_n=20)
+        yield case("sample_prepare", **dry, dry_allowed_length=5, dry_base=1.2, breakers=True)
     for vocab, draws in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
         for i, settings in enumerate(
             [
@@ -607,9 +613,17 @@ def _sampling() -> Iterator[Case]:
                 dict(
                     temperature=1.1, top_k=20, repeat_penalty=1.2, presence_penalty=0.2, frequency_penalty=0.1
                 ),
+                dict(temperature=1.3, top_n_sigma=1.5),
+                dict(temperature=1.0, top_n_sigma=1.0, top_p=0.7, min_p=0.01),
+                dict(temperature=1.0, xtc_probability=0.6, xtc_threshold=0.02),
+                dict(
+                    temperature=1.0, top_k=30, min_p=0.02, xtc_probability=0.5, xtc_threshold=0.05, min_keep=5
+                ),
+                dict(temperature=1.0, top_p=0.1, typical_p=0.2, min_p=0.9, min_keep=7),
+                dict(temperature=0.5, dry_multiplier=2.0, dry_allowed_length=1, top_p=0.9),
             ]
         ):
-            if vocab < 100_000 or i in (1, 4, 6, 8):
+            if vocab < 100_000 or i in (1, 4, 6, 8, 13, 15):
                 yield case("sample", vocab=vocab, draws=draws, seed=i << 40 | 12345 + i, **settings)
                 if vocab < 30_000:
                     yield case("sample", vocab=vocab, draws=min(draws, 4), seed=i, rows=3, **settings)

@@ -25,7 +25,7 @@ INCLUDE = (ROOT / "metal" / "include", ROOT / "cpp")
 POISON = 0xA5  # scratch memory holds anything
 
 SLICE, PREPARE = 2048, 1024
-LIST, SPREAD, LOGPROBS = 16, 32 * 8 + 8 + 32 * 4 + 8, 8 + 20 * 8
+LIST, SPREAD, LOGPROBS = 16, 32 * 8 + 8 + 32 * 4 + 8 + 16, 8 + 20 * 8
 
 
 def _slices(vocab: int) -> int:

@@ -35,6 +35,9 @@ ODD = [
     case("sample", vocab=2051, draws=2, temperature=1.3),
     case("sample_prepare", vocab=1027, biased=True, repeat_penalty=1.3, frequency_penalty=0.5, penalty_window=-1),
     case("sample", vocab=2050, draws=2, rows=3, temperature=1.0, top_p=0.8),
+    case("sample", vocab=2049, draws=2, temperature=1.3, top_n_sigma=1.2, top_p=0.9),
+    case("sample", vocab=4097, draws=3, temperature=1.0, top_p=0.99, min_p=0.001, xtc_probability=0.7, xtc_threshold=0.01, min_keep=3),
+    case("sample_prepare", vocab=1027, position=300, rows=2, breakers=True, dry_multiplier=0.8, repeat_penalty=1.3),
     case("sample_prepare", vocab=1027, biased=True, masked=True, rows=2, repeat_penalty=1.3),
     case("argmax", vocab=4097, kind="ties", rows=2),
     case("logprobs", vocab=2050, top=20, step=1, rows=3),
@@ -84,12 +87,12 @@ def select(
     s = _Slots(p, np.random.default_rng(1), vocab, [fields | {"seed": seed}], position)
     s.history[s.slots[0], :position] = past
     where, params = s.rows(position), s.params(position)
-    state, bias, mask, rows, logit_rows = (
+    state, bias, mask, rows, logit_rows, breakers = (
         p.buffers[name].data  # type: ignore[union-attr]
-        for name in ("state", "bias", "mask", where, "logit_rows")
+        for name in ("state", "bias", "mask", where, "logit_rows", "breakers")
     )
     scaled, sampled = np.zeros(2 * vocab, np.float32), np.full(1, 0xDEAD, np.uint32)
-    buffers = [logits, s.history, state, bias, mask, scaled, rows, logit_rows]
+    buffers = [logits, s.history, state, bias, mask, scaled, rows, logit_rows, breakers]
     lab.run("sample_prepare", buffers, pack("sample_prepare", **params))
     lab.run("sample_select", [scaled, state, sampled, rows, logit_rows], pack("sample_select", **params))
     return int(sampled[0])
@@ -104,6 +107,13 @@ EDGES = {
     "nearly all top_p": Settings(temperature=3.0, top_p=0.9999999),
     "min_p of one": Settings(min_p=1.0),
     "tiny min_p": Settings(min_p=1e-38),
+    "few sigmas": Settings(top_n_sigma=0.5, top_k=30),
+    "sigmas of huge logits": Settings(top_n_sigma=2.0, logit_bias={9: 3.4e38, 11: -3.4e38}),
+    "XTC of most": Settings(temperature=3.0, xtc_probability=1.0, xtc_threshold=1e-3),
+    "XTC of all": Settings(xtc_probability=1.0, xtc_threshold=0.0, top_k=20),
+    "XTC that leaves enough": Settings(xtc_probability=1.0, xtc_threshold=1e-3, min_p=0.01, min_keep=30),
+    "enough of few": Settings(top_p=1e-30, typical_p=0.01, min_p=1.0, min_keep=4),
+    "DRY": Settings(temperature=0, dry_multiplier=100.0, dry_allowed_length=0),
     "small typical_p": Settings(typical_p=0.05),
     "typical_p alone, flat": Settings(temperature=50.0, typical_p=0.5),
     "huge penalties": Settings(repeat_penalty=1e38, presence_penalty=3e38, frequency_penalty=3e38),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from akunu import _core
 from akunu.describe.config import ModelSpec, TensorRef, resolve
+from akunu.tokenizer.breakers import breaker_table
 from models import configs, convert, tiny
 
 from .reference import Settings, allowed
@@ -93,7 +94,11 @@ def start(
     engine: _core.Engine, prompt: Sequence[int], settings: Settings, seed: int, **options: object
 ) -> _core.Chunk:
     """Begin and run the prompt; the chunk holds the first token."""
-    engine.begin(prompt, **{**asdict(settings), "seed": seed, **options})
+    given = asdict(settings)
+    breakers = given.pop("dry_breakers")
+    if breakers:
+        given["dry_breakers"] = breaker_table(breakers, max(breakers) + 1)
+    engine.begin(prompt, **{**given, "seed": seed, **options})
     left, chunk = engine.prefill()
     while left:
         left, chunk = engine.prefill()

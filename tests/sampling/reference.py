@@ -31,6 +31,16 @@ class Settings:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     penalty_window: int = 64
+    top_n_sigma: float = 0.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    min_keep: int = 0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_breakers: Mapping[int, Sequence[Sequence[int]]] = field(default_factory=dict)
+    """Sequence breakers by their first token: what follows it in each; nothing where it is one itself."""
     logit_bias: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -76,7 +86,41 @@ def penalised(logits: npt.ArrayLike, history: Sequence[int], s: Settings) -> F64
         count = sum(1 for t in window if t == token)
         x[token] = x[token] / s.repeat_penalty if x[token] > 0 else x[token] * s.repeat_penalty
         x[token] -= s.presence_penalty + s.frequency_penalty * count
+    for token, length in repeats(history, s).items():
+        if () not in map(tuple, s.dry_breakers.get(token, ())):
+            x[token] -= s.dry_multiplier * s.dry_base ** _exponent(length, s)
     return np.minimum(x, _LARGEST)
+
+
+def _exponent(length: int, s: Settings) -> int:
+    most = int(np.log(_LARGEST) / np.log(s.dry_base)) if s.dry_base > 1.000001 else length
+    return min(length - s.dry_allowed_length, most)
+
+
+def repeats(history: Sequence[int], s: Settings) -> dict[int, int]:
+    """DRY: tokens that would go on with a repeat, and how many tokens at the end of the text it has."""
+    recent = history if s.dry_penalty_last_n < 0 else history[max(0, len(history) - s.dry_penalty_last_n) :]
+    n = len(recent)
+    if s.dry_multiplier == 0 or s.dry_base < 1 or n <= s.dry_allowed_length:
+        return {}
+    limit = n
+    for back in range(n):  # the last token first
+        at = n - 1 - back
+        tails = [
+            t for t in s.dry_breakers.get(recent[at], ()) if list(recent[at + 1 : at + 1 + len(t)]) == list(t)
+        ]
+        if tails:
+            limit = back - max(map(len, tails))
+            break
+    found: dict[int, int] = {}
+    for at in range(1, n):  # recent[:at] may end as the text does
+        length = 0
+        while length < at and recent[at - 1 - length] == recent[n - 1 - length]:
+            length += 1
+        length = min(length, limit)
+        if length >= s.dry_allowed_length:
+            found[recent[at]] = max(found.get(recent[at], 0), length)
+    return found
 
 
 def _softmax(x: F64) -> F64:
@@ -97,11 +141,20 @@ def _crossing(mass: F64, share: float) -> int:
     return int(reached[0]) + 1 if len(reached) else len(mass)
 
 
-def survivors(logits: F64, s: Settings) -> F64:
+def chance(seed: int, position: int) -> float:
+    """The number in (0, 1) that decides whether XTC applies."""
+    word = philox4x32([0, position, 1, 0], (seed & 0xFFFFFFFF, seed >> 32))[0]
+    return (float(word) + 0.5) * 2.0**-32
+
+
+def survivors(logits: F64, s: Settings, seed: int = 0, position: int = 0) -> F64:
     """Penalised logits over the temperature [vocab], -inf for the tokens that were dropped."""
     # Relative to the best, which changes no probability, so that no temperature overflows.
     with np.errstate(over="ignore"):
         x = (logits - logits.max()) / s.temperature
+    if s.top_n_sigma > 0:
+        floor = logits.max() - s.top_n_sigma * logits[logits > -np.inf].std()
+        x = np.where(logits >= floor, x, -np.inf)
     if 0 < s.top_k < len(x):
         x = _keep(x, np.argsort(-x, kind="stable"), s.top_k)
     if s.typical_p < 1:
@@ -110,18 +163,24 @@ def survivors(logits: F64, s: Settings) -> F64:
         entropy = float((p * np.where(p > 0, surprise, 0)).sum())
         distance = np.where(p > 0, np.abs(surprise - entropy), np.inf)
         order = np.argsort(distance, kind="stable")
-        x = _keep(x, order, _crossing(p[order], s.typical_p))
+        x = _keep(x, order, max(_crossing(p[order], s.typical_p), s.min_keep))
     if s.top_p < 1:
         order = np.argsort(-x, kind="stable")
-        x = _keep(x, order, _crossing(_softmax(x)[order], s.top_p))
+        x = _keep(x, order, max(_crossing(_softmax(x)[order], s.top_p), s.min_keep))
     if s.min_p > 0:
-        x = np.where(x - x.max() >= np.log(s.min_p), x, -np.inf)
+        enough = int((x - x.max() >= np.log(s.min_p)).sum())
+        x = _keep(x, np.argsort(-x, kind="stable"), max(enough, s.min_keep))
+    if s.xtc_threshold <= 0.5 and chance(seed, position) < s.xtc_probability:
+        likely = np.flatnonzero((x > -np.inf) & (_softmax(x) >= s.xtc_threshold))
+        top = likely[np.argsort(-x[likely], kind="stable")][:-1]
+        if (x > -np.inf).sum() - len(top) >= s.min_keep:
+            x[top] = -np.inf
     return x
 
 
-def probabilities(logits: npt.ArrayLike, history: Sequence[int], s: Settings) -> F64:
+def probabilities(logits: npt.ArrayLike, history: Sequence[int], s: Settings, seed: int = 0) -> F64:
     """Probability of each token to be drawn [vocab]; temperature above 0."""
-    return _softmax(survivors(penalised(logits, history, s), s))
+    return _softmax(survivors(penalised(logits, history, s), s, seed, len(history)))
 
 
 def draw(logits: npt.ArrayLike, history: Sequence[int], s: Settings, seed: int) -> int:
@@ -129,7 +188,7 @@ def draw(logits: npt.ArrayLike, history: Sequence[int], s: Settings, seed: int) 
     x = penalised(logits, history, s)
     if s.temperature == 0 or x.max() == -np.inf:
         return int(np.argmax(x))
-    return int(np.argmax(survivors(x, s) + gumbel(seed, len(history), len(x))))
+    return int(np.argmax(survivors(x, s, seed, len(history)) + gumbel(seed, len(history), len(x))))
 
 
 def allowed(logits: npt.ArrayLike, history: Sequence[int], s: Settings, seed: int) -> set[int]:
@@ -147,10 +206,11 @@ def allowed(logits: npt.ArrayLike, history: Sequence[int], s: Settings, seed: in
     for scale in (1 - 2e-6, 1.0, 1 + 2e-6):
         shares = {
             name: min(1.0, value * scale)
-            for name in ("typical_p", "top_p", "min_p")
+            for name in ("typical_p", "top_p", "min_p", "xtc_threshold")
             if 0 < (value := getattr(s, name)) < 1
         }
-        keys = survivors(x, replace(s, **shares)) + noise
+        settings = replace(s, top_n_sigma=s.top_n_sigma * (1 + 2 * (scale - 1)), **shares)
+        keys = survivors(x, settings, seed, len(history)) + noise
         contenders = keys >= keys.max() - 30
         error = 1e-5 + 2e-7 * float(np.abs(x[contenders]).max()) / s.temperature
         found |= set(np.flatnonzero(keys >= keys.max() - error).tolist())

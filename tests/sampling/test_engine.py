@@ -35,6 +35,21 @@ GRID = {
     "typical_p": Settings(typical_p=0.7),
     "small typical_p": Settings(typical_p=0.05),
     "hot typical_p": Settings(temperature=10.0, typical_p=0.5),
+    "top_n_sigma": Settings(top_n_sigma=1.0),
+    "top_n_sigma, top_p": Settings(temperature=2.0, top_n_sigma=1.5, top_p=0.8, min_p=0.1),
+    "XTC": Settings(xtc_probability=0.5, xtc_threshold=0.01),
+    "XTC always": Settings(top_k=30, xtc_probability=1.0, xtc_threshold=1e-3, min_keep=3),
+    "min_keep": Settings(top_p=0.01, typical_p=0.02, min_p=0.99, min_keep=6),
+    "DRY": Settings(temperature=0.5, dry_multiplier=0.8, dry_allowed_length=1),
+    "greedy DRY": Settings(temperature=0, dry_multiplier=2.0, dry_base=1.1),
+    "DRY, breakers": Settings(
+        temperature=0.3,
+        top_k=3,
+        dry_multiplier=5.0,
+        dry_allowed_length=0,
+        dry_penalty_last_n=30,
+        dry_breakers={17: [()], 42: [(42, 200), (42,)]},
+    ),
     "everything": Settings(temperature=1.5, top_k=40, top_p=0.9, min_p=0.02, typical_p=0.9),
     "repeat": Settings(repeat_penalty=1.5),
     "reward repeats": Settings(repeat_penalty=0.7, presence_penalty=-0.5, frequency_penalty=-0.2),
@@ -78,7 +93,7 @@ def test_every_setting_at_every_chain_length(tiny_file: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["temperature", "top_k", "top_p", "typical_p", "everything", "whole context"]
+    "name", ["temperature", "top_k", "top_p", "typical_p", "everything", "whole context", "XTC", "DRY"]
 )
 def test_a_real_model(tmp_path: Path, name: str) -> None:
     path = llama2c.write("Q8_0", tmp_path / "tinyllama.gguf")
@@ -109,6 +124,11 @@ LARGE = {
     "typical_p": Settings(temperature=0.1, typical_p=0.9),
     "flat typical_p": Settings(temperature=1e3, typical_p=0.5),
     "typical_p and top_p": Settings(temperature=0.5, typical_p=0.8, top_p=0.5, min_p=0.05),
+    "top_n_sigma": Settings(temperature=0.1, top_n_sigma=2.0),
+    "flat top_n_sigma": Settings(temperature=1e3, top_n_sigma=0.3, top_p=0.9),
+    "XTC": Settings(temperature=0.05, xtc_probability=1.0, xtc_threshold=1e-4),
+    "flat XTC": Settings(temperature=1e3, xtc_probability=1.0, xtc_threshold=6.5e-6, min_p=0.9),
+    "min_keep of thousands": Settings(temperature=0.1, typical_p=0.1, top_p=0.1, min_p=0.5, min_keep=3000),
     "all, long lists": Settings(temperature=1.0, top_k=100_000, typical_p=0.9, top_p=0.9, min_p=0.1),
     "all, short lists": Settings(temperature=0.2, top_k=200, typical_p=0.9, top_p=0.9, min_p=0.1),
 }

@@ -58,6 +58,15 @@ def test_noise_is_gumbel() -> None:
         (Settings(typical_p=0.34), [1, 2]),
         (Settings(typical_p=0.36), [0, 1, 2]),
         (Settings(typical_p=0.34, top_p=0.5), [1]),
+        # The logits' standard deviation is 0.762; the distances from the best are 0.916, 1.204, 1.609, 2.303.
+        (Settings(top_n_sigma=1.0), [0]),
+        (Settings(top_n_sigma=1.25), [0, 1]),
+        (Settings(top_n_sigma=1.6), [0, 1, 2]),
+        (Settings(xtc_probability=1.0, xtc_threshold=0.15), [2, 3, 4]),
+        (Settings(xtc_probability=1.0, xtc_threshold=0.3), [0, 1, 2, 3, 4]),  # one alone stays
+        (Settings(xtc_probability=1.0, xtc_threshold=0.15, min_keep=4), [0, 1, 2, 3, 4]),
+        (Settings(xtc_probability=1.0, xtc_threshold=0.51), [0, 1, 2, 3, 4]),
+        (Settings(top_p=0.1, min_p=0.9, min_keep=3), [0, 1, 2]),
     ],
 )
 def test_what_survives(settings: Settings, kept: list[int]) -> None:
@@ -88,6 +97,27 @@ def test_penalties_count_the_window() -> None:
     assert (
         penalised(logits, [0], Settings(presence_penalty=1.0, penalty_window=0)).tolist() == logits.tolist()
     )
+
+
+def test_dry_penalises_what_goes_on_with_a_repeat() -> None:
+    flat = np.zeros(10)
+
+    def penalties(history: list[int], **settings) -> dict[int, float]:
+        x = penalised(flat, history, Settings(dry_multiplier=1.0, dry_base=2.0, **settings))
+        return {int(token): -float(x[token]) for token in np.flatnonzero(x)}
+
+    # The text ends with 1 2 3, after which came 4; and with 3 after 9, after which came 5.
+    assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3]) == {4: 2.0}
+    assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3], dry_allowed_length=1) == {4: 4.0, 5: 1.0}
+    assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3], dry_penalty_last_n=8, dry_allowed_length=1) == {
+        4: 1.0,
+        5: 1.0,
+    }
+    # A repeat begins behind the last breaker, of one token or of two; a breaker itself is not penalised.
+    assert penalties([1, 2, 3, 4, 1, 2, 3], dry_breakers={2: [()]}, dry_allowed_length=1) == {4: 1.0}
+    assert penalties([1, 2, 3, 4, 1, 2, 3], dry_breakers={1: [(2,)]}, dry_allowed_length=1) == {4: 1.0}
+    assert penalties([1, 2, 3, 4, 1, 2, 3], dry_breakers={1: [(3,)], 2: [(2,)]}) == {4: 2.0}
+    assert penalties([1, 2, 3, 4, 1, 2, 3], dry_breakers={4: [()]}) == {}
 
 
 def test_bias_comes_before_the_penalties() -> None:

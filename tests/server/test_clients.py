@@ -333,6 +333,9 @@ def test_where_a_call_is_forced_the_format_of_the_content_is_left_out(served, ch
         {"min_tokens": 0, "skip_special_tokens": True, "cache_prompt": True, "id_slot": -1},
         {"stop": [""], "grammar": "", "regex": "", "json_schema": {}, "reasoning_effort": ""},
         {"dry_multiplier": 0, "dry_base": 1.75, "xtc_probability": 0, "xtc_threshold": 0.1},
+        {"dry_multiplier": 0.8, "dry_sequence_breakers": ["\n", ":"], "top_n_sigma": -1, "min_keep": 0},
+        {"dry_multiplier": 0.8, "dry_sequence_breakers": '["\\n", "\\"", "*"]', "xtc_probability": 0.5},
+        {"dry_multiplier": 0.8, "dry_sequence_breakers": '"\\n", ":"', "dry_penalty_last_n": -1},
         {"thinking": {"type": "disabled"}},
         {"enable_thinking": False, "think": False, "reasoning": {"enabled": False}},
         {"n_predict": -2},
@@ -378,6 +381,10 @@ def test_fields_of_other_servers_are_translated(served, path):
     assert short == ask(temperature=0, n_predict=2)
     assert ask(temperature=0, max_new_tokens=20).startswith(short.rstrip())
     assert ask(temperature=0, repetition_penalty=1.5, max_new_tokens=30)
+    other = ask(temperature=0, max_new_tokens=60, dry_multiplier=99, dry_allowed_length=0)
+    assert other != ask(temperature=0, max_new_tokens=60)
+    breakers = served.post(path, model="ember", **given, dry_sequence_breakers="[1")
+    assert breakers.status_code == 400 and breakers.json()["error"]["param"] == "dry_sequence_breakers"
     twice = served.post(path, model="ember", **given, max_new_tokens=1, n_predict=2)
     assert twice.status_code == 400 and twice.json()["error"]["param"] == "n_predict"
     strange = served.post(path, model="ember", **given, min_tokens=5)

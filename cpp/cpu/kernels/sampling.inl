@@ -3,11 +3,78 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
+// x to the n-th, by squaring; what is too large counts as the largest float.
+static inline float power(float x, u32 n) {
+    float y = 1;
+    for (; n; n >>= 1) {
+        if (n & 1) y *= x;
+        x *= x;
+    }
+    return finite(y);
+}
+
 static void argmax(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<SampleParams>(params);
     const auto* logits = cmd.buffers[0].as<float>();
     auto* sampled = cmd.buffers[1].as<u32>();
     for_logit_rows(p, worker, [&](u32 i) { sampled[i] = best_of(logits + std::size_t{i} * p.vocab, p.vocab).id; });
+}
+
+// A token's set among sequence breakers; see BreakerLimits.
+static inline u32 breaker_set(const u32* breakers, u32 id) {
+    return breakers[breakers[kBreakerBytesAt + id / 4] >> (8 * (id % 4)) & 0xFF];
+}
+
+// How long a repeat of the last `window` tokens before `end` may be: it begins behind the last sequence breaker. One
+// that is far enough back for repeats of `longest` is not looked for.
+static u32 repeat_limit(const u32* breakers, const u32* end, u32 window, u32 longest) {
+    const u32 look = longest < window ? std::min(window, longest + 1 + kBreakerTailIds) : window;
+    for (u32 back = 0; back < look; ++back) {  // from the last token on
+        const u32 set = breaker_set(breakers, end[-1 - std::ptrdiff_t{back}]);
+        bool found = set & kIsBreaker;
+        u32 behind = 0;  // tokens of the breaker after this one
+        const u32* tail = breakers + kBreakerSets + (set & 0xFFFF) * kBreakerTailWords;
+        for (u32 i = 0; i < (set >> 16 & 0x7FFF); ++i, tail += kBreakerTailWords) {
+            if (tail[0] < behind || tail[0] > back || !std::equal(tail + 1, tail + 1 + tail[0], end - back)) continue;
+            found = true;
+            behind = tail[0];
+        }
+        if (found) return back - behind;
+    }
+    return window;
+}
+
+// DRY: takes from the logit of each token that would go on with a repeat of what the text ends with. `counts` are zero
+// before and after.
+template <typename Mine>
+static void penalise_repeats(const SamplerState& s, const u32* breakers, const u32* end, u32 position, Mine&& mine,
+                             float* scaled, u32* counts) {
+    const u32 window = std::min(position, s.dry_window);
+    if (s.dry_multiplier == 0 || window <= s.dry_allowed) return;
+    u32 longest = s.dry_longest;
+    if (breakers) longest = std::min(longest, repeat_limit(breakers, end, window, longest));
+    if (longest < s.dry_allowed) return;
+    // Calls f(token, back) for mine that followed what may be the end of the text, which was `back` tokens ago.
+    const auto each = [&](auto&& f) {
+        for (u32 back = 1; back < window; ++back) {
+            const u32 id = end[-std::ptrdiff_t{back}];
+            if (mine(id) && (s.dry_allowed == 0 || end[-1 - std::ptrdiff_t{back}] == end[-1])) f(id, back);
+        }
+    };
+    each([&](u32 id, u32 back) {
+        const u32 most = std::min(longest, window - back);
+        if (counts[id] > most) return;
+        u32 n = 0;
+        while (n < most && end[-1 - std::ptrdiff_t{n}] == end[-1 - std::ptrdiff_t{n} - back]) ++n;
+        if (n >= s.dry_allowed) counts[id] = std::max(counts[id], n + 1);
+    });
+    each([&](u32 id, u32) {
+        if (counts[id] == 0) return;
+        const bool breaks = breakers && (breaker_set(breakers, id) & kIsBreaker);
+        const float penalty = s.dry_multiplier * power(s.dry_base, counts[id] - 1 - s.dry_allowed);
+        if (!breaks) scaled[id] = finite(scaled[id] - penalty);
+        counts[id] = 0;
+    });
 }
 
 // The tokens [begin, end) of a row of sample_prepare.
@@ -32,18 +99,22 @@ static inline void prepare_range(const DispatchCmd& cmd, const SampleParams& p, 
         const u32 id = bias[i].id;
         if (mine(id)) scaled[id] = finite(scaled[id] + bias[i].bias);
     }
-    if (s.repeat_penalty == 1 && s.presence_penalty == 0 && s.frequency_penalty == 0) return;
-    const u32 first = row.position - (row.position < s.penalty_window ? row.position : s.penalty_window);
-    for (u32 i = first; i < row.position; ++i) {
-        if (mine(history[i])) ++counts[history[i]];
+    if (s.repeat_penalty != 1 || s.presence_penalty != 0 || s.frequency_penalty != 0) {
+        const u32 first = row.position - std::min(row.position, s.penalty_window);
+        for (u32 i = first; i < row.position; ++i) {
+            if (mine(history[i])) ++counts[history[i]];
+        }
+        for (u32 i = first; i < row.position; ++i) {
+            const u32 id = history[i];
+            if (!mine(id) || counts[id] == 0) continue;
+            const float l = scaled[id] > 0 ? scaled[id] / s.repeat_penalty : scaled[id] * s.repeat_penalty;
+            scaled[id] = finite(l - s.presence_penalty - s.frequency_penalty * static_cast<float>(counts[id]));
+            counts[id] = 0;
+        }
     }
-    for (u32 i = first; i < row.position; ++i) {
-        const u32 id = history[i];
-        if (!mine(id) || counts[id] == 0) continue;
-        const float l = scaled[id] > 0 ? scaled[id] / s.repeat_penalty : scaled[id] * s.repeat_penalty;
-        scaled[id] = finite(l - s.presence_penalty - s.frequency_penalty * static_cast<float>(counts[id]));
-        counts[id] = 0;
-    }
+    const u32* breakers = nullptr;
+    if (s.has_dry_breakers) breakers = cmd.buffers[8].as<u32>() + std::size_t{row.slot} * breaker_words(p.vocab);
+    penalise_repeats(s, breakers, history + row.position, row.position, mine, scaled, counts);
 }
 
 // scaled = penalised(logits + bias), or -inf where the mask forbids. The second half of a row of `scaled` counts window
@@ -121,6 +192,11 @@ static inline void random_words(const SamplerState& s, u32 position, u32 first, 
     transpose4(words);
 }
 
+// The number in (0, 1) that decides whether XTC applies at a position.
+static inline double chance(const SamplerState& s, u32 position) {
+    return (static_cast<double>(philox4x32({0, position, 1, 0}, s.seed_lo, s.seed_hi)[0]) + 0.5) * 0x1p-32;
+}
+
 // argmax of logit + noise over the tokens with logits from `floor`; `best` has the highest logit.
 static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 position, Best best, float floor) {
     Draw draw;
@@ -154,6 +230,7 @@ static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 posi
 static u32 select(float* x, u32 vocab, u32 position, const SamplerState& s, SampleScratch& scratch) {
     Best best = best_of(x, vocab);
     if (s.temperature == 0 || best.logit == -kInfinity) return best.id;
+    if (s.top_n_sigma > 0) keep_sigmas(x, vocab, best.logit, s.top_n_sigma);
     // Relative to the best first: then nothing overflows but to -inf, whatever the temperature.
     const float inverse = finite(1.0f / s.temperature);
     for (u32 i = 0; i < vocab; i += L) {
@@ -164,11 +241,18 @@ static u32 select(float* x, u32 vocab, u32 position, const SamplerState& s, Samp
     Survivors survivors{x, vocab, scratch};
     if (s.top_k > 0) keep_top_k(survivors, s.top_k);
     if (s.typical_p < 1) {
-        keep_mass(survivors, ByDistance{mean_logit(survivors)}, static_cast<double>(s.typical_p));
+        keep_mass(survivors, ByDistance{mean_logit(survivors)}, static_cast<double>(s.typical_p), s.min_keep);
         if (!survivors.listed) best = best_of(x, vocab);
     }
-    if (s.top_p < 1) keep_mass(survivors, ByLogit{}, static_cast<double>(s.top_p));
-    const float gap = s.min_p > 0 ? std::log(s.min_p) : -kInfinity;
+    if (s.top_p < 1) keep_mass(survivors, ByLogit{}, static_cast<double>(s.top_p), s.min_keep);
+    float gap = s.min_p > 0 ? std::log(s.min_p) : -kInfinity;
+    // What follows counts what min_p leaves.
+    const bool excludes = s.xtc_probability > 0 && chance(s, position) < static_cast<double>(s.xtc_probability);
+    if (s.min_keep > 1 || excludes) {
+        if (s.min_p > 0) keep_above(survivors, gap, s.min_keep);
+        gap = -kInfinity;
+    }
+    if (excludes && exclude_top(survivors, s.xtc_threshold, s.min_keep) && !survivors.listed) best = best_of(x, vocab);
     if (!survivors.listed) return draw_from_all(survivors, s, position, best, best.logit + gap);
     float top = -kInfinity;
     for (const Candidate& c : survivors.list()) top = c.logit > top ? c.logit : top;

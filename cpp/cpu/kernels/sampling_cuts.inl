@@ -157,9 +157,9 @@ static bool list_within(Survivors& s, const Key& key, float depth) {
     return true;
 }
 
-// Keeps the fewest tokens, smallest keys first, that hold a share `p` of the probability.
+// Keeps the fewest tokens, smallest keys first, that hold a share `p` of the probability, but `least` if there are.
 template <typename Key>
-static void keep_mass(Survivors& s, const Key& key, double p) {
+static void keep_mass(Survivors& s, const Key& key, double p, u32 least) {
     constexpr float kDepths[] = {1, 2, 4, 8, 16};
     double total = 0;
     if (s.listed) {
@@ -183,8 +183,14 @@ static void keep_mass(Survivors& s, const Key& key, double p) {
         constexpr double kRounding = 1 + 1e-5;
         std::size_t d = 0;
         while (d < std::size(kDepths) && within[d] < p * total * kRounding) ++d;
-        if (d == std::size(kDepths) || !list_within(s, key, kDepths[d])) {
-            drop_after(s.x, s.n, key, find_cut<false>(s.x, s.n, key, p * total, s.scratch));
+        if (d == std::size(kDepths) || !list_within(s, key, kDepths[d]) || s.count < std::min(least, s.n)) {
+            s.listed = false;
+            Cut cut = find_cut<false>(s.x, s.n, key, p * total, s.scratch);
+            if (least > 1) {
+                const Cut other = find_cut<true>(s.x, s.n, key, least, s.scratch);
+                if (other.key > cut.key || (other.key == cut.key && other.id > cut.id)) cut = other;
+            }
+            drop_after(s.x, s.n, key, cut);
             return;
         }
     }
@@ -193,8 +199,90 @@ static void keep_mass(Survivors& s, const Key& key, double p) {
     double mass = 0;
     for (u32 i = 0; i < s.count; ++i) {
         mass += std::exp(static_cast<double>(list[i].logit));
-        if (mass >= p * total) s.count = i + 1;
+        if (mass >= p * total && i + 1 >= least) s.count = i + 1;
     }
+}
+
+// Drops the tokens that are more than `sigmas` standard deviations of the logits below the best.
+static void keep_sigmas(float* x, u32 n, float best, float sigmas) {
+    double sum = 0, squares = 0, count = 0;
+    for (u32 begin = 0; begin < n; begin += kBlock) {
+        vf one = zero(), two = zero(), left = zero();
+        const u32 end = n - begin < kBlock ? n : begin + kBlock;
+        for (u32 i = begin; i < end; i += L) {
+            const vf t = load_tokens(x + i, end - i);
+            const auto valid = t > set1(-kInfinity);
+            const vf d = valid ? t - set1(best) : zero();
+            one += d;
+            two = fma(d, d, two);
+            left += valid ? set1(1) : zero();
+        }
+        sum += static_cast<double>(reduce_add(one));
+        squares += static_cast<double>(reduce_add(two));
+        count += static_cast<double>(reduce_add(left));
+    }
+    const double mean = sum / count, variance = squares / count - mean * mean;
+    if (!std::isfinite(variance)) return;  // logits too large for it
+    const auto floor = static_cast<float>(-static_cast<double>(sigmas) * std::sqrt(std::max(variance, 0.0)));
+    for (u32 i = 0; i < n; i += L) {
+        const vf t = load_tokens(x + i, n - i);
+        store_tokens(x + i, t - set1(best) >= set1(floor) ? t : set1(-kInfinity), n - i);
+    }
+}
+
+// Keeps the tokens from `gap` below the best on, but `least` if there are.
+static void keep_above(Survivors& s, float gap, u32 least) {
+    if (s.listed) {
+        const auto list = s.list();
+        for (Candidate& c : list) c.key = -c.logit;
+        std::sort(list.data(), list.data() + list.size());
+        const float top = list.front().logit;
+        u32 n = 0;
+        while (n < s.count && (n < least || s.scratch.list[n].logit - top >= gap)) ++n;
+        s.count = n;
+        return;
+    }
+    const float floor = best_of(s.x, s.n).logit + gap;
+    u32 n = 0;
+    for (u32 i = 0; i < s.n; ++i) n += s.x[i] >= floor;
+    if (n < least) {
+        drop_after(s.x, s.n, ByLogit{}, find_cut<true>(s.x, s.n, ByLogit{}, least, s.scratch));
+        return;
+    }
+    for (u32 i = 0; i < s.n; i += L) {
+        const vf t = load_tokens(s.x + i, s.n - i);
+        store_tokens(s.x + i, t >= set1(floor) ? t : set1(-kInfinity), s.n - i);
+    }
+}
+
+// XTC: drops the tokens with a probability from `threshold` on, but for the last of them. False where it drops none.
+static bool exclude_top(Survivors& s, float threshold, u32 least) {
+    double total = 0;
+    if (s.listed) {
+        for (const Candidate& c : s.list()) total += std::exp(static_cast<double>(c.logit));
+    } else {
+        total = sum_exp(s.x, s.n, 0);
+    }
+    const auto floor = std::log(static_cast<double>(threshold) * total);  // -inf where all reach it
+    const auto each = [&](auto&& f) {                                     // f(logit, id), which may change the logit
+        for (u32 i = 0; i < (s.listed ? s.count : s.n); ++i) {
+            float& logit = s.listed ? s.scratch.list[i].logit : s.x[i];
+            if (logit > -kInfinity) f(logit, s.listed ? s.scratch.list[i].id : i);
+        }
+    };
+    u32 left = 0, likely = 0;
+    Best last{kInfinity, 0};
+    each([&](float logit, u32 id) {
+        ++left;
+        if (static_cast<double>(logit) < floor) return;
+        ++likely;
+        if (logit < last.logit || (logit == last.logit && id > last.id)) last = {logit, id};
+    });
+    if (likely < 2 || left - (likely - 1) < least) return false;
+    each([&](float& logit, u32 id) {
+        if (static_cast<double>(logit) >= floor && id != last.id) logit = -kInfinity;
+    });
+    return true;
 }
 
 // Mean of the relative logits under their own distribution. A token's surprise differs from the entropy as its logit

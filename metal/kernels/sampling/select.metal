@@ -1,4 +1,4 @@
-// Temperature, the cuts and the draw, steps 3 to 8 of docs/sampling.md, in four passes:
+// Temperature, the cuts and the draw, steps 4 to 11 of docs/sampling.md, in four passes:
 //   best_slices    (argmax.metal) the best token of each slice of the vocabulary
 //   sample_spread  per slice: a coarse histogram of the distances from the best; without cuts, the draw
 //   sample_gather  lists the tokens that the first cut could keep
@@ -28,9 +28,16 @@ static inline bool is_greedy(device const SamplerState& s, Ranked best) {
     return (as_type<uint>(s.temperature) & 0x7FFFFFFFu) == 0 || bits_of_rank(best.key) == kMinusInfinity;
 }
 static inline bool cuts_top_k(device const SamplerState& s, uint vocab) { return s.top_k > 0 && s.top_k < vocab; }
-// Any but min_p, which is only a threshold.
+// Any but min_p alone, which is only a threshold.
 static inline bool has_cuts(device const SamplerState& s, uint vocab) {
-    return cuts_top_k(s, vocab) || s.typical_p < 1.0f || s.top_p < 1.0f;
+    return cuts_top_k(s, vocab) || s.typical_p < 1.0f || s.top_p < 1.0f || s.top_n_sigma > 0.0f ||
+           s.xtc_probability > 0.0f || s.min_keep > 1;
+}
+// Whether XTC applies at a position: (word + 1/2) / 2^32 < probability.
+static inline bool excludes(device const SamplerState& s, uint position) {
+    if (!(s.xtc_probability > 0.0f)) return false;
+    const uint word = philox4x32(uint4(0, position, 1, 0), uint2(s.seed_lo, s.seed_hi)).x;
+    return ulong(word) * 2 + 1 < share_of(1ul << 33, s.xtc_probability);
 }
 // The largest distance that min_p keeps.
 static inline float reach(device const SamplerState& s) {
@@ -66,6 +73,8 @@ kernel void sample_spread_f32(
     threadgroup atomic_uint count[kDepths];
     threadgroup atomic_uint mass[2 * kDepths];
     threadgroup atomic_uint moment[2];
+    threadgroup float sums[2 * (kSliceThreads / 32)];
+    threadgroup uint lefts[kSliceThreads / 32];
     constexpr ushort kSimds = kSliceThreads / 32;
     const uint slice = at.x;
     const LogitRow row = logit_row(rows, logit_rows, p, at.y);
@@ -120,6 +129,36 @@ kernel void sample_spread_f32(
         if (m != 0) my_moment += ulong(float(m) * as_type<float>(d));
     }
     add_mass(moment, my_moment);
+    if (settings.top_n_sigma > 0.0f) {
+        float sum = 0.0f, squares = 0.0f;
+        uint left = 0;
+        for (uint id = first + thread_id; id < end; id += kSliceThreads) {
+            if (scaled[id] == kMinusInfinity) continue;
+            const float below = top - as_type<float>(scaled[id]);
+            sum += below;
+            squares += below * below;
+            left += 1;
+        }
+        sum = simd_sum(sum);
+        squares = simd_sum(squares);
+        left = simd_sum(left);
+        if (lane == 0) {
+            sums[simd] = sum;
+            sums[kSimds + simd] = squares;
+            lefts[simd] = left;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        if (thread_id == 0) {
+            for (ushort i = 1; i < kSimds; ++i) {
+                sums[0] += sums[i];
+                sums[kSimds] += sums[kSimds + i];
+                lefts[0] += lefts[i];
+            }
+            out.sum = sums[0];
+            out.squares = sums[kSimds];
+            out.left = lefts[0];
+        }
+    }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (thread_id < kDepths) {
         out.count[thread_id] = atomic_load_explicit(&count[thread_id], memory_order_relaxed);
@@ -128,7 +167,21 @@ kernel void sample_spread_f32(
     if (thread_id == 0) out.moment = mass_in(moment);
 }
 
-// Lists the tokens up to the depth that the first cut needs: all of them where it is typical_p.
+// How far below the best top_n_sigma keeps logits.
+static inline float reach_of_sigmas(device const SampleSlice* spread, uint slices, float sigmas) {
+    float sum = 0.0f, squares = 0.0f;
+    uint left = 0;
+    for (uint s = 0; s < slices; ++s) {
+        sum += spread[s].sum;
+        squares += spread[s].squares;
+        left += spread[s].left;
+    }
+    const float mean = sum / float(left), variance = max(squares / float(left) - mean * mean, 0.0f);
+    const bool overflows = (as_type<uint>(variance) & 0x7FFFFFFFu) >= 0x7F800000u;
+    return overflows ? as_type<float>(0x7F7FFFFFu) : sigmas * precise::sqrt(variance);
+}
+
+// Lists the tokens up to the depth that the first cut needs: all of them where it is none of top_k and top_p.
 kernel void sample_gather_f32(
     device const uint* scaled [[buffer(0)]],
     device const SamplerState* states [[buffer(1)]],
@@ -144,6 +197,7 @@ kernel void sample_gather_f32(
     threadgroup ulong mass[kDepths];
     threadgroup uint count[kDepths], before[kDepths];
     threadgroup uint deepest[1];
+    threadgroup float sigmas[1];
     threadgroup atomic_uint next[1];
     const uint slice = at.x;
     device const SamplerState& settings = states[rows[logit_rows[at.y]].slot];
@@ -174,6 +228,7 @@ kernel void sample_gather_f32(
         for (uint d = 0; d < kDepths; ++d) total += mass[d];
         const bool top_k = cuts_top_k(settings, p.vocab);
         const bool top_p = !top_k && !(settings.typical_p < 1.0f);
+        const bool all = settings.top_n_sigma > 0.0f || settings.min_keep > 1;  // the counts have what others drop
         const ulong want = top_k ? settings.top_k : share_of(total, settings.top_p);
         ulong reached = 0;
         uint n = 0, start = 0, depth = 0;
@@ -182,9 +237,11 @@ kernel void sample_gather_f32(
             reached += top_k ? ulong(count[d]) : mass[d];
             n += count[d];
             start += before[d];
-            if ((top_k || top_p) && reached >= want) break;
+            if (!all && (top_k || top_p) && reached >= want) break;
         }
         deepest[0] = depth;
+        sigmas[0] = settings.top_n_sigma > 0.0f ? reach_of_sigmas(spread, slices, settings.top_n_sigma)
+                                                : as_type<float>(0x7F7FFFFFu);
         atomic_store_explicit(&next[0], start, memory_order_relaxed);
         if (slice == 0) {
             device SampleList& list = *(device SampleList*)scratch;
@@ -200,7 +257,8 @@ kernel void sample_gather_f32(
         const uint d = distance_below(scaled[id], top, inverse);
         if (d == kDropped || depth_of(d) > deepest[0]) continue;
         const uint place = atomic_fetch_add_explicit(&next[0], 1, memory_order_relaxed);
-        entries[place].key = d;
+        const bool kept = top - as_type<float>(scaled[id]) <= sigmas[0];
+        entries[place].key = kept ? d : kDropped;
         entries[place].id = id;
     }
 }
@@ -281,11 +339,10 @@ static inline void choose_bucket(threadgroup CutSpace& space, ulong before, ulon
     }
 }
 
-// Drops what comes after the token with which the mass (or for COUNTS the number) of those before it, itself included,
-// first reaches `want`.
+// The token with which the mass (or for COUNTS the number) of those before it, itself included, first reaches `want`.
 template <bool COUNTS, typename Key>
-static inline void cut(device Ranked* entries, uint n, Key key, ulong want, threadgroup CutSpace& space,
-                       ushort thread_id, ushort lane, ushort simd) {
+static inline Cut find_cut(device Ranked* entries, uint n, Key key, ulong want, threadgroup CutSpace& space,
+                           ushort thread_id, ushort lane, ushort simd) {
     ulong prefix = 0, before = 0;
     uint known = kIdBits + 31, shift = known;
     while (shift > 0) {
@@ -314,9 +371,89 @@ static inline void cut(device Ranked* entries, uint n, Key key, ulong want, thre
         known = shift;
         if (space.chosen_count == 1) break;  // all threads
     }
+    Cut found;
+    found.prefix = prefix;
+    found.shift = known;
+    return found;
+}
+
+// Drops what comes after both of two tokens.
+template <typename Key>
+static inline void drop_after(device Ranked* entries, uint n, Key key, Cut a, Cut b, ushort thread_id) {
     for (uint i = thread_id; i < n; i += kDrawThreads) {
         const uint d = entries[i].key;
-        if (d != kDropped && (ulong(key(d)) << kIdBits | entries[i].id) >> known > prefix) entries[i].key = kDropped;
+        if (d == kDropped) continue;
+        const ulong place = ulong(key(d)) << kIdBits | entries[i].id;
+        if (place >> a.shift > a.prefix && place >> b.shift > b.prefix) entries[i].key = kDropped;
+    }
+}
+
+// Keeps the tokens that hold `want` of the mass, but `least` if there are.
+template <typename Key>
+static inline void keep_mass(device Ranked* entries, uint n, Key key, ulong want, uint least,
+                             threadgroup CutSpace& space, ushort thread_id, ushort lane, ushort simd) {
+    const Cut mass = find_cut<false>(entries, n, key, want, space, thread_id, lane, simd);
+    Cut both = mass;
+    if (least > 1) both = find_cut<true>(entries, n, key, ulong(least), space, thread_id, lane, simd);
+    drop_after(entries, n, key, mass, both, thread_id);
+}
+template <typename Key>
+static inline void keep_count(device Ranked* entries, uint n, Key key, ulong want, threadgroup CutSpace& space,
+                              ushort thread_id, ushort lane, ushort simd) {
+    const Cut cut = find_cut<true>(entries, n, key, want, space, thread_id, lane, simd);
+    drop_after(entries, n, key, cut, cut, thread_id);
+}
+
+// The distance of the nearest survivor.
+static inline uint nearest_of(device const Ranked* entries, uint n, threadgroup Ranked* shared, ushort thread_id,
+                              ushort lane, ushort simd) {
+    uint nearest = kDropped;
+    for (uint i = thread_id; i < n; i += kDrawThreads) nearest = min(nearest, entries[i].key);
+    return ~group_best(ranked(~nearest, 0), shared, lane, simd, kDrawSimds).key;
+}
+
+// Keeps the tokens from `limit` behind the nearest on, but `least` if there are.
+static inline void keep_above(device Ranked* entries, uint n, float limit, uint least, threadgroup Ranked* shared,
+                              threadgroup CutSpace& space, ushort thread_id, ushort lane, ushort simd) {
+    const float nearest = as_type<float>(nearest_of(entries, n, shared, thread_id, lane, simd));
+    ulong above = 0;
+    for (uint i = thread_id; i < n; i += kDrawThreads) {
+        if (entries[i].key != kDropped && as_type<float>(entries[i].key) - nearest <= limit) above += 1;
+    }
+    if (group_mass(above, space.sum, thread_id) < least) {  // all threads
+        keep_count(entries, n, ByLogit(), ulong(least), space, thread_id, lane, simd);
+        return;
+    }
+    for (uint i = thread_id; i < n; i += kDrawThreads) {
+        if (entries[i].key != kDropped && as_type<float>(entries[i].key) - nearest > limit) entries[i].key = kDropped;
+    }
+}
+
+// XTC: drops the tokens with a probability from `threshold` on, but for the last of them.
+static inline void exclude_top(device Ranked* entries, uint n, float threshold, uint least,
+                               threadgroup Ranked* shared, threadgroup CutSpace& space, ushort thread_id, ushort lane,
+                               ushort simd) {
+    ulong total = 0;
+    for (uint i = thread_id; i < n; i += kDrawThreads) total += mass_of(entries[i].key);
+    total = group_mass(total, space.sum, thread_id);
+    const ulong want = threshold > 0.0f ? share_of(total, threshold) : 0;
+    Ranked last = nothing();  // the farthest, then the highest id
+    ulong counts = 0;         // those that reach it, and above 2^32 all
+    for (uint i = thread_id; i < n; i += kDrawThreads) {
+        const uint d = entries[i].key;
+        if (d == kDropped) continue;
+        counts += 1ul << 32;
+        if (mass_of(d) < want) continue;
+        counts += 1;
+        last = better(last, ranked(d, ~entries[i].id));
+    }
+    last = group_best(last, shared, lane, simd, kDrawSimds);
+    counts = group_mass(counts, space.sum, thread_id);
+    const uint likely = uint(counts), left = uint(counts >> 32);
+    if (likely < 2 || left - (likely - 1) < least) return;  // all threads
+    for (uint i = thread_id; i < n; i += kDrawThreads) {
+        const uint d = entries[i].key;
+        if (d != kDropped && mass_of(d) >= want && entries[i].id != ~last.id) entries[i].key = kDropped;
     }
 }
 
@@ -349,10 +486,10 @@ kernel void sample_select_f32(
     } else if (!is_greedy(settings, best)) {
         device Ranked* entries = entries_in(scratch, p.vocab);
         device const SampleList& list = *(device const SampleList*)scratch;
-        const uint n = list.n;
+        const uint n = list.n, least = settings.min_keep;
         const bool top_k = cuts_top_k(settings, p.vocab), typical = settings.typical_p < 1.0f;
         if (top_k && settings.top_k < n) {
-            cut<true>(entries, n, ByLogit(), settings.top_k, space, thread_id, lane, simd);
+            keep_count(entries, n, ByLogit(), ulong(settings.top_k), space, thread_id, lane, simd);
         }
         if (typical) {
             ulong mass = 0, moment = 0;
@@ -365,22 +502,27 @@ kernel void sample_select_f32(
             moment = group_mass(moment, space.sum, thread_id);
             ByMean key;
             key.mean = float(moment / mass) + float(moment % mass) / float(mass);
-            cut<false>(entries, n, key, share_of(mass, settings.typical_p), space, thread_id, lane, simd);
+            keep_mass(entries, n, key, share_of(mass, settings.typical_p), least, space, thread_id, lane, simd);
         }
         if (settings.top_p < 1.0f) {
             ulong mass = list.total;
-            if (top_k || typical) {
+            if (top_k || typical || settings.top_n_sigma > 0.0f) {
                 mass = 0;
                 for (uint i = thread_id; i < n; i += kDrawThreads) mass += mass_of(entries[i].key);
                 mass = group_mass(mass, space.sum, thread_id);
             }
-            cut<false>(entries, n, ByLogit(), share_of(mass, settings.top_p), space, thread_id, lane, simd);
+            keep_mass(entries, n, ByLogit(), share_of(mass, settings.top_p), least, space, thread_id, lane, simd);
+        }
+        const bool without_top = excludes(settings, row.position);
+        if ((without_top || least > 1) && settings.min_p > 0.0f) {  // what follows counts what min_p leaves
+            keep_above(entries, n, reach(settings), least, shared, space, thread_id, lane, simd);
+        }
+        if (without_top) {
+            exclude_top(entries, n, settings.xtc_threshold, least, shared, space, thread_id, lane, simd);
         }
         // The nearest survivor, then the draw among those within min_p's reach of it.
-        uint nearest = kDropped;
-        for (uint i = thread_id; i < n; i += kDrawThreads) nearest = min(nearest, entries[i].key);
-        nearest = ~group_best(ranked(~nearest, 0), shared, lane, simd, kDrawSimds).key;
-        const float limit = min(reach(settings), kHopeless);
+        const uint nearest = nearest_of(entries, n, shared, thread_id, lane, simd);
+        const float limit = without_top || least > 1 ? kHopeless : min(reach(settings), kHopeless);
         Ranked draw = nothing();
         for (uint i = thread_id; i < n; i += kDrawThreads) {
             const uint id = entries[i].id;

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from akunu._core import Chunk
     from akunu.api.options import Request
+    from akunu.describe.sampling import Sampling
     from akunu.scheduling import Scheduler, Written
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
@@ -81,7 +82,7 @@ class Generation:
         self._sequence = Sequence(
             prompt,
             dict(
-                asdict(request.sampling),
+                _sampling(tokenizer, request.sampling),
                 logit_bias=request.logit_bias,
                 seed=request.seed,
                 logprobs=-1 if request.logprobs is None else request.logprobs,
@@ -271,3 +272,14 @@ def _stop_ids(
 
 def _rate(tokens: int, seconds: float) -> float:
     return tokens / seconds if seconds > 0 else 0.0
+
+
+def _sampling(tokenizer: Tokenizer | None, sampling: Sampling) -> dict[str, object]:
+    """Return the engine's arguments: sequence breakers as tokens, where something asks for them."""
+    found = asdict(sampling)
+    texts = found.pop("dry_sequence_breakers")
+    if sampling.dry_multiplier and texts and tokenizer:
+        from akunu.tokenizer.breakers import breakers_of
+
+        found["dry_breakers"] = breakers_of(tokenizer, texts)
+    return found

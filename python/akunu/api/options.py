@@ -10,7 +10,7 @@ import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, TypedDict, cast
 
 from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
@@ -54,6 +54,25 @@ class GenerationOptions(TypedDict, total=False):
         Subtracted from a logit for each recent occurrence of its token; 0: off.
     penalty_window : int | None
         How many of the latest tokens, prompt included, count as recent; 0 turns the penalties off, -1: all.
+    top_n_sigma : float | None
+        Drop tokens whose logit is more than this many standard deviations below the best; 0 or -1: off.
+    xtc_probability : float | None
+        Probability, at each token, of dropping all likely ones but the least likely of them (XTC); 0: off.
+    xtc_threshold : float | None
+        From which probability on XTC takes a token as likely; above 0.5 XTC is off.
+    min_keep : int | None
+        Tokens that `typical_p`, `top_p`, `min_p` and XTC leave at least; 0 is as 1.
+    dry_multiplier : float | None
+        DRY: subtracted from the logit of a token that would go on with a repeat of what the sequence ends
+        with, times `dry_base` for each token of it beyond `dry_allowed_length`; 0: off.
+    dry_base : float | None
+        Base of DRY's penalty; below 1: off.
+    dry_allowed_length : int | None
+        Length of the shortest repeat that DRY penalises, in tokens.
+    dry_penalty_last_n : int | None
+        How many of the latest tokens DRY looks at; 0: off, -1: all.
+    dry_sequence_breakers : Sequence[str] | None
+        Texts that a repeat does not go beyond; an empty sequence: none.
     logit_bias : Mapping[int, float] | None
         Added to the logits of these token ids; `-inf` forbids a token. At most 4096 entries.
     seed : int | None
@@ -109,6 +128,15 @@ class GenerationOptions(TypedDict, total=False):
     presence_penalty: float | None
     frequency_penalty: float | None
     penalty_window: int | None
+    top_n_sigma: float | None
+    xtc_probability: float | None
+    xtc_threshold: float | None
+    min_keep: int | None
+    dry_multiplier: float | None
+    dry_base: float | None
+    dry_allowed_length: int | None
+    dry_penalty_last_n: int | None
+    dry_sequence_breakers: Sequence[str] | None
     logit_bias: Mapping[int, float] | None
     seed: int | None
     stop: str | Sequence[str] | None
@@ -189,7 +217,8 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
             None if value is None else (SAMPLING_LIMITS.get(name) or _OTHER_LIMITS[name]).check(name, value)
         )
 
-    chosen = {field.name: number(field.name) for field in fields(Sampling)}
+    chosen = {name: number(name) for name in SAMPLING_LIMITS}
+    chosen["dry_sequence_breakers"] = _breakers(options.get("dry_sequence_breakers"))
     # llama.cpp's -1: a seed of its own, as many tokens as there is room for.
     seed, max_tokens = (None if value == -1 else value for value in map(number, ("seed", "max_tokens")))
     return Request(
@@ -245,6 +274,17 @@ def _stop_ids(value: object, vocab_size: int) -> tuple[int, ...]:
         raise InvalidArgumentError(f"stop_token_ids: expected a sequence of token ids, got {value!r}")
     limit = Limit(int, 0, vocab_size - 1)
     return tuple(dict.fromkeys(limit.check("stop_token_ids", token) for token in value))
+
+
+def _breakers(value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
+    if texts is None or not all(isinstance(text, str) and text for text in texts):
+        raise InvalidArgumentError(
+            f"dry_sequence_breakers: expected a sequence of texts that are not empty, got {value!r}"
+        )
+    return cast("tuple[str, ...]", texts)
 
 
 def _stop(value: object) -> tuple[str, ...]:

@@ -219,6 +219,32 @@ GENERATION_OPTIONS: list[Callable[[Any], Any]] = [
     _number("--presence-penalty", Number, "X", "Subtract X from the logit of every recent token; 0: off."),
     _number("--frequency-penalty", Number, "X", "Subtract X for each recent occurrence of a token; 0: off."),
     _number("--penalty-window", Integer, "N", "How many of the latest tokens count as recent; -1: all."),
+    _number(
+        "--top-n-sigma",
+        Number,
+        "N",
+        "Drop tokens N standard deviations of the logits below the best; 0: off.",
+    ),
+    _number(
+        "--xtc-probability", Number, "P", "Drop the likely tokens but the last, with probability P; 0: off."
+    ),
+    _number(
+        "--xtc-threshold", Number, "P", "A token is likely for XTC from probability P on; above 0.5: off."
+    ),
+    _number("--min-keep", Integer, "N", "Leave at least N tokens to sample from."),
+    _number(
+        "--dry-multiplier", Number, "X", "Penalise what goes on with a repeat of the text's end by X; 0: off."
+    ),
+    _number("--dry-base", Number, "X", "DRY's penalty grows by this factor with each token of the repeat."),
+    _number("--dry-allowed-length", Integer, "N", "DRY penalises repeats from N tokens on."),
+    _number("--dry-penalty-last-n", Integer, "N", "DRY looks at the latest N tokens; -1: all."),
+    click.option(
+        "--dry-sequence-breaker",
+        "dry_sequence_breakers",
+        multiple=True,
+        metavar="TEXT",
+        help=r"DRY: a repeat does not go beyond this text (\n, \t as elsewhere); none: no text. Repeatable.",
+    ),
     click.option(
         "--logit-bias",
         multiple=True,
@@ -276,6 +302,14 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
         "presence_penalty",
         "frequency_penalty",
         "penalty_window",
+        "top_n_sigma",
+        "xtc_probability",
+        "xtc_threshold",
+        "min_keep",
+        "dry_multiplier",
+        "dry_base",
+        "dry_allowed_length",
+        "dry_penalty_last_n",
         "seed",
     )
     found = {name: values.pop(name) for name in names}
@@ -283,10 +317,16 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
         found[name] = None if found[name] == -1 else found[name]
     found["stop_token_ids"] = list(values.pop("stop_token_ids")) or None
     found["logit_bias"] = dict(map(_bias, values.pop("logit_bias"))) or None
-    found["stop"] = [text.replace("\\n", "\n").replace("\\t", "\t") for text in values.pop("stop")] or None
+    found["stop"] = [_unescaped(text) for text in values.pop("stop")] or None
+    breakers = [_unescaped(text) for text in values.pop("dry_sequence_breakers")]
+    found["dry_sequence_breakers"] = ([] if breakers == ["none"] else breakers) if breakers else None
     found = {name: value for name, value in found.items() if value is not None}
     resolve(found, Sampling(), _ANY_VOCABULARY)
     return found
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _bias(text: str) -> tuple[int, float]:

@@ -30,10 +30,21 @@ class Sampling:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     penalty_window: int = 64
+    top_n_sigma: float = 0.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    min_keep: int = 0
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
 
     def __post_init__(self) -> None:
         if self.top_k == -1:  # Hugging Face and vLLM write -1 for "off"
             object.__setattr__(self, "top_k", 0)
+        if self.top_n_sigma < 0:  # llama.cpp writes -1 for "off"
+            object.__setattr__(self, "top_n_sigma", 0.0)
         for name in ("top_p", "typical_p"):
             if getattr(self, name) == 0:  # the likeliest (most typical) token alone, as in llama.cpp
                 object.__setattr__(self, name, _LEAST_MASS)
@@ -72,12 +83,11 @@ class Sampling:
                 values[name] = SAMPLING_LIMITS[name].check(called.get(key, _PREFIX + key), value)
             except InvalidArgumentError as error:
                 _warn(f"the model's files recommend a value that is not used: {error}")
-        for key in ("xtc_probability", "mirostat"):
-            if metadata.get(_PREFIX + key):
-                _warn(
-                    f"the model file recommends {_PREFIX}{key} = {metadata[_PREFIX + key]}, "
-                    "which Akunu does not have"
-                )
+        if metadata.get(_PREFIX + "mirostat"):
+            _warn(
+                f"the model file recommends {_PREFIX}mirostat = {metadata[_PREFIX + 'mirostat']}, "
+                "which Akunu does not have"
+            )
         sequence = metadata.get(_PREFIX + "sequence")
         if isinstance(sequence, str) and sequence:
             _warn(
@@ -96,6 +106,8 @@ _FILE_KEYS: Final[Mapping[str, str]] = {
     "typical_p": "typical_p",  # not in GGUF, but in a folder's generation_config.json
     "penalty_repeat": "repeat_penalty",
     "penalty_last_n": "penalty_window",
+    "xtc_probability": "xtc_probability",
+    "xtc_threshold": "xtc_threshold",
 }
 
 
@@ -113,6 +125,14 @@ SAMPLING_LIMITS: Final[Mapping[str, Limit]] = {
     "presence_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
     "frequency_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
     "penalty_window": Limit(int, -1, _MAX_U32),
+    "top_n_sigma": Limit(float, -1.0, FLOAT32_MAX),
+    "xtc_probability": Limit(float, 0.0, 1.0),
+    "xtc_threshold": Limit(float, 0.0, 1.0),
+    "min_keep": Limit(int, 0, _MAX_U32),
+    "dry_multiplier": Limit(float, 0.0, FLOAT32_MAX),
+    "dry_base": Limit(float, 0.0, FLOAT32_MAX),
+    "dry_allowed_length": Limit(int, 0, _MAX_U32),
+    "dry_penalty_last_n": Limit(int, -1, _MAX_U32),
 }
 
 

@@ -46,12 +46,8 @@ class ForeignFields(Fields, kw_only=True):
         "id_slot": (-1,),
         "n_keep": (0,),
         "n_probs": (0,),
-        "min_keep": (0,),
         "mirostat": (0,),
         "dynatemp_range": (0, 0.0),
-        "xtc_probability": (0, 0.0),
-        "dry_multiplier": (0, 0.0),
-        "top_n_sigma": (-1, -1.0, 0, 0.0),
         "tfs_z": (1, 1.0),
         "timings_per_token": (False,),
         "return_progress": (False,),
@@ -90,11 +86,6 @@ class ForeignFields(Fields, kw_only=True):
     cache_salt: str | None = None
     request_id: str | None = None  # a label
     # Of settings that are off, which another field says.
-    xtc_threshold: Any = None
-    dry_base: Any = None
-    dry_allowed_length: Any = None
-    dry_penalty_last_n: Any = None
-    dry_sequence_breakers: Any = None
     dynatemp_exponent: Any = None
     mirostat_tau: Any = None
     mirostat_eta: Any = None
@@ -126,12 +117,8 @@ class ForeignFields(Fields, kw_only=True):
     id_slot: Any = None
     n_keep: Any = None
     n_probs: Any = None
-    min_keep: Any = None
     mirostat: Any = None
     dynatemp_range: Any = None
-    xtc_probability: Any = None
-    dry_multiplier: Any = None
-    top_n_sigma: Any = None
     tfs_z: Any = None
     timings_per_token: Any = None
     return_progress: Any = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from akunu.api.options import MAX_PRIORITY
+from akunu.server.errors import ApiError
 from akunu.server.foreign_fields import ForeignFields
 
 __all__ = ["SamplingFields", "stop_texts"]
@@ -24,6 +26,15 @@ class SamplingFields(ForeignFields, kw_only=True):
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     penalty_window: int | None = None
+    top_n_sigma: float | None = None
+    xtc_probability: float | None = None
+    xtc_threshold: float | None = None
+    min_keep: int | None = None
+    dry_multiplier: float | None = None
+    dry_base: float | None = None
+    dry_allowed_length: int | None = None
+    dry_penalty_last_n: int | None = None
+    dry_sequence_breakers: list[str] | str | None = None
     logit_bias: dict[int, float] | None = None
     seed: int | None = None
     stop_token_ids: list[int] | None = None
@@ -33,6 +44,18 @@ class SamplingFields(ForeignFields, kw_only=True):
         """Those that were given, as arguments of a generation."""
         names = SamplingFields.__annotations__
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        breakers = found.get("dry_sequence_breakers")
+        if isinstance(breakers, str):  # clients of other programs send the list as JSON, or its inside
+            try:
+                text = breakers.strip()
+                found["dry_sequence_breakers"] = msgspec.json.decode(
+                    text if text.startswith("[") else f"[{text}]", type=list[str]
+                )
+            except msgspec.MsgspecError:
+                raise ApiError(
+                    400, f"dry_sequence_breakers: found {breakers!r}, expected a list of texts",
+                    param="dry_sequence_breakers", code="invalid_value",
+                ) from None  # fmt: skip
         if found.get("seed") == -1:  # a seed of its own, as without one
             del found["seed"]
         return found

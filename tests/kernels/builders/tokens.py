@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from akunu.tokenizer.breakers import breaker_table
 from sampling import reference as sampler
 
 from .. import reference as ref
@@ -31,6 +32,11 @@ def _states(settings: Sequence[dict[str, Any]], slots: npt.NDArray[np.uint32]) -
         s["seed_lo"], s["seed_hi"] = seed & 0xFFFFFFFF, seed >> 32
         s["end_ids"][: len(end_ids)], s["n_end_ids"] = end_ids, len(end_ids)
         s["n_bias"] = len(fields.pop("logit_bias", {}))
+        s["dry_base"], s["xtc_threshold"] = 1.75, 0.1
+        s["has_dry_breakers"] = bool(fields.pop("dry_breakers", {}))
+        s["dry_allowed"] = allowed = fields.pop("dry_allowed_length", 2)
+        s["dry_window"] = fields.pop("dry_penalty_last_n", -1) % 2**32
+        s["dry_longest"] = allowed + int(88.7228391 / np.log(fields.get("dry_base", 1.75)))
         s["masked"] = fields.pop("mask", None) is not None
         for name, value in fields.items():
             s[name] = value % 2**32 if name == "penalty_window" else value
@@ -67,6 +73,12 @@ class _Slots:
                 bits = np.zeros(mask.shape[1] * 32, np.uint8)
                 bits[list(allowed)] = 1
                 mask[row] = np.packbits(bits, bitorder="little").view(np.uint32)
+        words = 256 + 512 * 21 + (vocab + 3) // 4
+        breakers = poisoned(4 * (n + 2) * words).view(np.uint32).reshape(n + 2, -1)
+        for slot, s in zip(self.slots, settings, strict=True):
+            if s.get("dry_breakers"):
+                breakers[slot] = breaker_table(s["dry_breakers"], vocab)
+        p.input("breakers", breakers)
         p.input("bias", bias)
         p.input("mask", mask)
 
@@ -92,6 +104,17 @@ class _Slots:
 
 def _logits(rng: np.random.Generator, vocab: int, sigma: float = 3.0) -> ref.F32:
     return normal(rng, vocab, sigma=sigma)
+
+
+def _breakers(rng: np.random.Generator, vocab: int) -> dict[int, list[tuple[int, ...]]]:
+    """Rare tokens are breakers, and common ones together."""
+    few = [0, vocab - 1]
+    return {
+        vocab // 2: [()],
+        vocab // 3: [(), (0,)],
+        0: [tuple(rng.choice(few, 6).tolist()), tuple(rng.choice(few, 9).tolist())],
+        vocab - 1: [tuple(rng.choice(few, 8).tolist())],
+    }
 
 
 def argmax(p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, kind: str, rows: int = 1) -> None:
@@ -130,11 +153,15 @@ def sample_prepare(
     biased: bool = False,
     masked: bool = False,
     rows: int = 1,
+    breakers: bool = False,
     **settings: Any,
 ) -> None:
+    """`breakers`: DRY has some, of one token and of several."""
     each = []
     for _ in range(rows):
         own = dict(settings)
+        if breakers:
+            own["dry_breakers"] = _breakers(rng, vocab)
         if biased:
             ids = np.unique(rng.integers(0, vocab, 40)).tolist()
             own["logit_bias"] = {t: -np.inf if i % 7 == 0 else rng.uniform(-5, 5) for i, t in enumerate(ids)}
@@ -143,6 +170,9 @@ def sample_prepare(
         each.append(own)
     s = _Slots(p, rng, vocab, each, position)
     s.history[:, :position:3] = s.history[:, :1]  # one token many times
+    if "dry_multiplier" in settings:
+        s.history[:, :position] = rng.integers(0, 2, (len(s.history), position)) * (vocab - 1)
+        s.history[:, position // 2 : position // 2 + 3] = vocab // 2  # what has breakers
     logits = np.stack([_logits(rng, vocab) for _ in range(rows)])
     p.run(
         "sample_prepare",
@@ -154,6 +184,7 @@ def sample_prepare(
         p.inout("scaled", np.zeros((rows, 2, vocab), np.float32)),
         s.rows(position),
         "logit_rows",
+        "breakers",
         **s.params(position),
     )
     p.bytes = 8 * vocab * rows
@@ -219,6 +250,7 @@ def sample(
             "scaled",
             where,
             "logit_rows",
+            "breakers",
             **params,
         )
         p.run("sample_select", "scaled", "state", "sampled", where, "logit_rows", **params)
