@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self, TextIO
 import click
 
 from akunu.base.errors import AkunuError
+from akunu.base.memory import bytes_text
 from akunu.cli.wrapping import WordWrap
 
 if TYPE_CHECKING:
@@ -296,4 +297,9 @@ def stats_text(stats: Stats) -> str:
         f"first token {seconds_text(stats.time_to_first_token) if stats.generated_tokens else '-'}",
         f"generated {stats.generated_tokens} tokens, {_speed_text(stats.decode_tokens_per_second)}",
     ]
+    if chosen := stats.expert_hits + stats.expert_misses:
+        parts.append(
+            f"experts {100 * stats.expert_hits / chosen:.0f} % in memory, "
+            f"{bytes_text(stats.expert_bytes)} read in {seconds_text(stats.expert_seconds)}"
+        )
     return "[" + " | ".join(parts) + "]"

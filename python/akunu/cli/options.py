@@ -84,6 +84,13 @@ def writing_options(function: F) -> F:
             metavar="GIB",
             help="How many GiB the files in --cache-dir may take.",
         ),
+        click.option(
+            "--memory",
+            type=Number(0, 1 << 32, min_open=True),
+            metavar="GIB",
+            help="How many GiB the model may take in all. On the CPU, experts without room stay in their file. "
+            "[default: what the device has]",
+        ),
     )
 
 
@@ -92,6 +99,8 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
     found = {} if draft is None else {"draft": draft}
+    if (memory := values.pop("memory", None)) is not None:
+        found["memory"] = math.ceil(memory * (1 << 30))
     if folder is None:
         refuse_unused(["cache_size"], "--cache-dir")
         return found
