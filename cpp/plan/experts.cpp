@@ -156,7 +156,7 @@ class ExpertsBlock final : public Block {
         e.emit(Op::kExpertsDown, name + "_down", place_.layer)
             .input(e.activations.act(name), e.input_format(x.down))
             .weight(x.down)
-            .buffer(e.activations.f32("hidden"))
+            .buffer(e.hidden())
             .buffer(x.down_bias)
             .buffer(e.activations.f32(name + "_ids"))
             .buffer(e.activations.f32(name + "_weights"))

@@ -66,8 +66,16 @@ def writing_options(function: F) -> F:
             "--draft",
             type=MODEL,
             metavar="MODEL",
-            help="Draft model for speculative decoding: a smaller model with the same vocabulary. It changes "
-            "the speed, not the output.",
+            help="Draft model for speculative decoding: a smaller model with the same vocabulary; or mtp, "
+            "the model's own head for it, or none. It changes the speed, not the output. [default: that "
+            "head, if the model has one]",
+        ),
+        click.option(
+            "--mmproj",
+            type=FULL,
+            metavar="FILE",
+            help='The tower of a GGUF model that reads images, or "none". [default: the mmproj file beside '
+            "the model]",
         ),
         click.option(
             "--cache-dir",
@@ -88,8 +96,8 @@ def writing_options(function: F) -> F:
             "--memory",
             type=Number(0, 1 << 32, min_open=True),
             metavar="GIB",
-            help="How many GiB the model may take in all. On the CPU, experts without room stay in their file. "
-            "[default: what the device has]",
+            help="How many GiB the model may take in all. On the CPU, experts without room stay in the "
+            "file. [default: what the device has]",
         ),
     )
 
@@ -98,7 +106,10 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `writing_options` out of a command's values: arguments of `akunu.load`."""
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
-    found = {} if draft is None else {"draft": draft}
+    found = {} if draft is None else {"draft": False if draft == "none" else draft}
+    mmproj = values.pop("mmproj", None)
+    if mmproj is not None:
+        found["mmproj"] = False if mmproj == "none" else mmproj
     if (memory := values.pop("memory", None)) is not None:
         found["memory"] = math.ceil(memory * (1 << 30))
     if folder is None:

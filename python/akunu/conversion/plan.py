@@ -60,7 +60,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     UnsupportedError
         GGUF has no way to say what the model is.
     """
-    spec = model.spec()
+    spec = model.spec(drafts=None)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):

@@ -27,6 +27,7 @@ from akunu.describe.expert_rules import (
 )
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
+    DEEPSEEK_PREDICTION,
     DELTA_MIXERS,
     DOWN,
     FFN_BIAS,
@@ -46,6 +47,7 @@ from akunu.describe.layer_rules import (
     QK_NORM,
     QKV,
     QWEN3_MOE,
+    QWEN_PREDICTION,
     SHIFTED_NORMS,
     SINKS,
     TOWERS,
@@ -199,6 +201,7 @@ _ROWS = (
         layer_kinds=named_layers,
         router=Router("sigmoid", sum_eps=1e-20),
         left_out=PREDICTION,
+        prediction=DEEPSEEK_PREDICTION,
     ),
     Architecture(
         name="minimax-m2",
@@ -290,6 +293,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         value_heads_grouped=False,  # the converter reorders them
     ),
     Architecture(
@@ -303,6 +307,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         value_heads_grouped=False,
         router=Router(),
     ),
@@ -317,6 +322,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         router=Router(),
     ),
 )
