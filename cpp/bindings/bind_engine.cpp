@@ -219,8 +219,8 @@ void bind_engine_class(py::module_& m) {
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype,
                          std::optional<std::uint32_t> chunk, std::uint32_t parallel, std::uint64_t kv_memory,
-                         bool check_weights, const py::object& synthetic, const py::object& quantize,
-                         const py::object& progress) {
+                         std::uint64_t memory, bool check_weights, const py::object& synthetic,
+                         const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const DType kv = to_kv_dtype(kv_dtype);
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
@@ -232,11 +232,11 @@ void bind_engine_class(py::module_& m) {
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
                      std::move(dev), std::move(config), std::move(source),
-                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory}, report));
+                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory, memory}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
-             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("check_weights") = true,
+             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("memory") = 0, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
         .def_property_readonly("vocab", [](PyEngine& e) { return e.get().config().vocab_size; })
@@ -253,6 +253,18 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("whole_images", [](PyEngine& e) { return e.get().config().whole_image_rows != 0; })
         .def_property_readonly("max_logits", [](PyEngine& e) { return e.get().max_logits(); })
         .def_property_readonly("memory", [](PyEngine& e) { return memory_dict(e.get().memory()); })
+        .def_property_readonly("paged_experts",
+                               [](PyEngine& e) {
+                                   const PagedUse u = e.get().paged_use();
+                                   py::dict d;
+                                   d["bytes"] = u.bytes;
+                                   d["held_bytes"] = u.held_bytes;
+                                   d["hits"] = u.hits;
+                                   d["misses"] = u.misses;
+                                   d["read_bytes"] = u.read_bytes;
+                                   d["seconds"] = u.seconds;
+                                   return d;
+                               })
         .def_property_readonly("pages",
                                [](PyEngine& e) {
                                    const PyEngine::Call call(e);

@@ -51,6 +51,13 @@ struct MixedQkv {
     bool operator==(const MixedQkv&) const = default;
 };
 
+// Experts that stay in their file: bytes of all of them, packed, and of those that are held; experts that steps used
+// and found held, or not; bytes read for the latter, and seconds that all threads spent on that, on average.
+struct PagedUse {
+    std::uint64_t bytes = 0, held_bytes = 0, hits = 0, misses = 0, read_bytes = 0;
+    double seconds = 0;
+};
+
 // What suits a device, as data. Blocks and engines read it; they never ask which device it is.
 struct DeviceTraits {
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
@@ -61,6 +68,7 @@ struct DeviceTraits {
     bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`
     bool recodes = false;               // takes weights of all types, else Loader recodes some (core/recode.h)
     bool reads_weights = true;          // else only their sizes count
+    bool pages_experts = false;         // takes experts that stay in their file
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };
@@ -132,6 +140,12 @@ class Device {
     // The same for the weights of experts, all of one type and shape. A device that has no experts throws
     // UnsupportedError.
     virtual Weight prepare_experts(std::span<const HostTensor> experts);
+    // The same where the host bytes stay: experts are read when a step uses them, and as many as `hold_experts` lets
+    // are kept. Of devices with the trait `pages_experts`.
+    virtual Weight page_experts(std::span<const HostTensor> experts);
+    // Before the first replay. Returns what they take of `bytes`, for all weights of `page_experts`.
+    virtual std::uint64_t hold_experts(std::uint64_t /*bytes*/) { return 0; }
+    virtual PagedUse paged_use() const { return {}; }
     // Uses the host bytes in place where it can (`mapped`); the caller keeps them alive and unchanged. Else a copy,
     // which the caller releases.
     virtual Weight map_weight(const HostTensor& tensor) = 0;

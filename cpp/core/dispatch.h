@@ -84,6 +84,7 @@ struct DispatchCmd {
     bool barrier = true;  // must wait for the commands before it: see set_barriers
     bool packed = false;  // the weight is in the device's own layout
     Whole whole = Whole::kNone;
+    bool paged = false;   // its weights are experts that stay in their file: set by the device
     bool merged = false;  // another command's kernel does its work where the whole table runs: set by the device
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;

@@ -91,7 +91,9 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       traits_{.max_batch_rows = 1,
               .activated_matmuls = true,
               .whole_halves = kernels_.whole_rows != nullptr,
-              .recodes = true} {
+              .recodes = true,
+              .pages_experts = true},
+      paged_(threads_) {
     ThreadPool::of_process().reserve(threads_);
 }
 
@@ -229,6 +231,19 @@ Weight CpuDevice::prepare_experts(std::span<const HostTensor> experts) {
             .packed = true};
 }
 
+Weight CpuDevice::page_experts(std::span<const HostTensor> experts) {
+    const HostTensor& first = experts.front();
+    const auto pages = paged_.add(experts, static_cast<std::size_t>(kernels_.lanes));
+    // Kernels find them where others find the weights themselves.
+    Memory memory(pages, reinterpret_cast<std::byte*>(pages.get()));
+    return {.dtype = packed_type(first.dtype),
+            .rows = first.rows,
+            .cols = first.cols,
+            .count = experts.size(),
+            .data = {to_buffer(std::move(memory), sizeof(ExpertPages)), 0},
+            .packed = true};
+}
+
 Weight CpuDevice::map_weight(const HostTensor& t) {
     const auto view = [](std::span<const std::byte> bytes) {
         auto* p = const_cast<std::byte*>(bytes.data());
@@ -243,8 +258,23 @@ Weight CpuDevice::map_weight(const HostTensor& t) {
             .mapped = true};
 }
 
+bool CpuDevice::add_paged(const DispatchCmd& cmd, std::size_t at, std::vector<PagedCommand>& to) const {
+    const bool both = cmd.op == Op::kExpertsGateUp;
+    if (!both && cmd.op != Op::kExpertsDown) return false;
+    ExpertPages* const pages = paged_.find(cmd.buffers[1]);
+    ExpertPages* const other = both ? paged_.find(cmd.buffers[2]) : nullptr;
+    if (!pages && !other) return false;
+    if (both && !(pages && other)) throw UnsupportedError("gate and up of experts are not both in their file");
+    const std::uint8_t ids = both ? 5 : 4;
+    to.push_back({at, {pages, other}, ids, both});
+    return true;
+}
+
 std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
-    for (DispatchCmd& cmd : table.commands) {
+    std::vector<PagedCommand> paged;
+    for (std::size_t i = 0; i < table.commands.size(); ++i) {
+        DispatchCmd& cmd = table.commands[i];
+        cmd.paged = add_paged(cmd, i, paged);
         const Kernel kernel = kernels_.find(cmd);
         if (!kernel) {
             throw UnsupportedError("no CPU kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
@@ -254,7 +284,7 @@ std::unique_ptr<Program> CpuDevice::compile(DispatchTable table) {
         check_experts(cmd);
         cmd.kernel = reinterpret_cast<const void*>(kernel);
     }
-    return std::make_unique<CpuProgram>(std::move(table));
+    return std::make_unique<CpuProgram>(std::move(table), std::move(paged));
 }
 
 ThreadPool& CpuDevice::pool() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "cpu/expert_pages.h"
 #include "cpu/kernel.h"
 #include "cpu/replay.h"
 #include "cpu/thread_pool.h"
@@ -40,6 +41,9 @@ class CpuDevice final : public Device {
     void download(const Binding& from, std::span<std::byte> bytes) override;
     Weight prepare_weight(const HostTensor& tensor) override;
     Weight prepare_experts(std::span<const HostTensor> experts) override;
+    Weight page_experts(std::span<const HostTensor> experts) override;
+    std::uint64_t hold_experts(std::uint64_t bytes) override { return paged_.hold(bytes); }
+    PagedUse paged_use() const override { return paged_.use(); }
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
@@ -57,6 +61,8 @@ class CpuDevice final : public Device {
     // Weights lie side by side, so that those smaller than a huge page are in huge pages too.
     std::shared_ptr<std::byte> weight_memory(std::uint64_t bytes);
 
+    // Whether the command's experts stay in their file; then it is added to such commands.
+    bool add_paged(const DispatchCmd& cmd, std::size_t at, std::vector<PagedCommand>& to) const;
     // Null: packed as all other weights.
     const WholeFormat* format_of(Whole whole) const;
 
@@ -68,6 +74,7 @@ class CpuDevice final : public Device {
     std::vector<std::shared_ptr<Replay>> replays_;  // one, and those that late helpers have not left yet
     std::shared_ptr<std::byte> slab_;               // where the next weight lies, and the bytes in use there
     std::uint64_t slab_used_ = 0;
+    ExpertStore paged_;
 };
 
 // What `threads` threads reach now: bytes/s read from memory, FLOP/s and int8 operations/s.

@@ -49,9 +49,10 @@ double Load::nanoseconds(const ReplayArgs& args) const {
     return (rows_.of(args.rows, args.keys) + logits_.of(args.logits, args.keys)) / kBytesPerNs;
 }
 
-CpuProgram::CpuProgram(DispatchTable t)
+CpuProgram::CpuProgram(DispatchTable t, std::vector<PagedCommand> paged)
     : Program(std::move(t)),
       commands_(std::make_shared<const std::vector<DispatchCmd>>(behind_a_barrier(table.commands))),
-      load_(*commands_) {}
+      load_(*commands_),
+      paged_(std::make_shared<const std::vector<PagedCommand>>(std::move(paged))) {}
 
 }  // namespace akunu::cpu

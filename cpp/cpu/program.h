@@ -1,6 +1,7 @@
 // A table as the CPU runs it, and what a step of it costs: found out once, since a small model's step is short.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -31,17 +32,29 @@ class Load {
     std::size_t stages_ = 0;
 };
 
+class ExpertPages;
+
+// A command whose experts stay in their file.
+struct PagedCommand {
+    std::size_t at;  // in its program
+    std::array<ExpertPages*, 2> pages;
+    std::uint8_t ids;  // its buffer of the experts that rows use
+    bool counted;      // that they were found held, or not
+};
+
 class CpuProgram final : public Program {
   public:
     // Commands that have their kernels.
-    explicit CpuProgram(DispatchTable t);
+    explicit CpuProgram(DispatchTable t, std::vector<PagedCommand> paged);
     // The first one waits for whatever runs before it. Kept by whoever still looks at them.
     const std::shared_ptr<const std::vector<DispatchCmd>>& commands() const { return commands_; }
     const Load& load() const { return load_; }
+    const std::shared_ptr<const std::vector<PagedCommand>>& paged() const { return paged_; }
 
   private:
     std::shared_ptr<const std::vector<DispatchCmd>> commands_;
     Load load_;
+    std::shared_ptr<const std::vector<PagedCommand>> paged_;
 };
 
 }  // namespace akunu::cpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/expert_pages.h"
+
 namespace akunu::cpu {
 
 namespace {
@@ -17,19 +19,27 @@ int team_for(double ns, std::size_t stages, int threads) {
     return std::clamp(static_cast<int>(std::sqrt(ns / (static_cast<double>(stages) * kNsPerThread))), 1, threads);
 }
 
+template <typename Params>
+std::size_t choices_of(const std::byte* params) {
+    const auto& p = params_as<Params>(params);
+    return std::size_t{p.rows} * p.chosen;
+}
+
 }  // namespace
 
 void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
                      const Meanwhile& meanwhile, std::span<double> seconds, int threads) {
     segments_.clear();
     commands_ = 0;
+    has_paged_ = false;
     double ns = 0;
     std::size_t stages = 1;
     for (const Program* p : segments) {
         const auto& program = static_cast<const CpuProgram&>(*p);
         const std::size_t all = program.commands()->size(), n = std::min(all, args.commands - commands_);
         if (n == 0) continue;
-        segments_.push_back({program.commands(), commands_ + n});
+        segments_.push_back({program.commands(), commands_ + n, program.paged()});
+        has_paged_ |= !program.paged()->empty();
         commands_ += n;
         const auto add = [&](const Load& load) {
             ns += load.nanoseconds(args);
@@ -77,8 +87,39 @@ std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
     return at;
 }
 
+std::uint64_t Replay::stage_end(std::uint64_t at) const {
+    const std::size_t in_step = at % commands_;
+    std::size_t before = 0;
+    auto segment = segments_.begin();
+    for (; segment->end <= in_step; ++segment) before = segment->end;
+    std::size_t i = in_step + 1;
+    while (i < segment->end && !(*segment->commands)[i - before].barrier && seconds_.empty()) ++i;
+    return at - in_step + i;
+}
+
+template <typename F>
+void Replay::for_paged(std::uint64_t from, std::uint64_t to, const F& f) const {
+    const auto step = static_cast<std::uint32_t>(from / commands_);
+    const std::size_t first = from % commands_, last = first + (to - from);  // of one step
+    std::size_t before = 0;
+    for (const Segment& segment : segments_) {
+        for (const PagedCommand& c : *segment.paged) {
+            const std::size_t at = before + c.at;
+            if (at >= first && at < std::min(last, segment.end)) f((*segment.commands)[c.at], c, step);
+        }
+        before = segment.end;
+    }
+}
+
 bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
     const std::size_t n = commands_;
+    if (has_paged_) {
+        for_paged(at, next, [](const DispatchCmd&, const PagedCommand& c, std::uint32_t) {
+            for (ExpertPages* const pages : c.pages) {
+                if (pages) pages->settle();
+            }
+        });
+    }
     if (next == told_before_) told_.wait(0);
     if (!seconds_.empty()) {
         const auto now = Clock::now();
@@ -90,7 +131,20 @@ bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
         const bool yield = __atomic_load_n(&control_->yield, __ATOMIC_RELAXED) != 0;
         if (steps_done_ == args_.steps || control_->stop || yield) return false;
     }
-    return !stop_.load(std::memory_order_relaxed);
+    if (stop_.load(std::memory_order_relaxed)) return false;
+    if (has_paged_) {
+        for_paged(next, stage_end(next), [&](const DispatchCmd& cmd, const PagedCommand& c, std::uint32_t step) {
+            alignas(8) std::byte params[kMaxParamBytes];
+            patched_params(cmd, args_, step, params);
+            const std::size_t choices = cmd.op == Op::kExpertsGateUp ? choices_of<ExpertsGateUpParams>(params)
+                                                                     : choices_of<ExpertsDownParams>(params);
+            const std::span<const u32> ids(cmd.buffers[c.ids].as<u32>(), choices);
+            for (std::size_t i = 0; i < c.pages.size(); ++i) {
+                if (c.pages[i]) c.pages[i]->choose(ids, c.counted && i == 0);
+            }
+        });
+    }
+    return true;
 }
 
 void Replay::look_up() {

@@ -31,9 +31,17 @@ class Replay final : public Team {
     struct Segment {
         std::shared_ptr<const std::vector<DispatchCmd>> commands;
         std::size_t end;
+        std::shared_ptr<const std::vector<PagedCommand>> paged;
     };
+    // Of the commands [from, to), counted from the first step on, those whose experts stay in their file.
+    template <typename F>
+    void for_paged(std::uint64_t from, std::uint64_t to, const F& f) const;
+    // Where the stage ends that begins with this command.
+    std::uint64_t stage_end(std::uint64_t at) const;
+
     std::vector<Segment> segments_;
     std::size_t commands_ = 0;
+    bool has_paged_ = false;
     ReplayArgs args_;
     const Control* control_ = nullptr;
     const Poll* poll_ = nullptr;

@@ -23,8 +23,10 @@ ModelConfig drawing(ModelConfig config) {
 
 Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
-    : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress) {
+    : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress,
+                  options.memory) {
     allocate(options);
+    hold_experts();
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
         body(phase);

@@ -30,6 +30,8 @@ struct EngineOptions {
     std::uint32_t parallel = 8;  // sequences at a time
     // Bytes of all pages and states; 0: those of a context for each sequence, or half of the device's memory.
     std::uint64_t kv_memory = 0;
+    std::uint64_t memory =
+        0;  // bytes of the model in all; 0: as the device has. Experts without room stay in their file
     std::uint32_t sounds = 1;  // of decoders with cross-attention: sounds at a time
 };
 

@@ -67,7 +67,8 @@ void Engine::allocate_cache(const EngineOptions& options) {
     const std::uint64_t least = least_bytes(needs) + own_states;
     // Of memory that is shared with the host, the weights have taken theirs.
     const auto own_left = device_->memory_left();
-    const std::uint64_t has = own_left.value_or(device_->memory());
+    const std::uint64_t shared = options.memory ? std::min(options.memory, device_->memory()) : device_->memory();
+    const std::uint64_t has = own_left.value_or(shared);
     const std::uint64_t memory = own_left ? has / 2 : std::min(has / 2, has - std::min(has, memory_.weights));
     std::uint64_t bytes = std::max(least, std::min(bytes_for(needs, slots) + own_states, memory));
     if (options.kv_memory) {

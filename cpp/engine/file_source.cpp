@@ -402,6 +402,14 @@ HostTensor FileSource::get(const std::string& name) {
     return {.dtype = DType::F32, .rows = p.rows, .cols = p.cols, .bytes = std::as_bytes(std::span(copy))};
 }
 
+bool FileSource::in_place(const std::string& name) const {
+    const Part& p = part(name);
+    const DTypeInfo& info = dtype_info(p.dtype);
+    const Plane& first = p.planes[0];
+    return p.add == 0 && !p.tiles && std::ranges::all_of(p.planes, &Plane::whole) &&
+           (info.planar() || info.block_elems > 1 || (first.entry->offset + first.offset) % info.block_bytes == 0);
+}
+
 void FileSource::done(const std::string& name) {
     copies_.erase(name);
     gathered_.erase(name);

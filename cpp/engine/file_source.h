@@ -50,6 +50,7 @@ class FileSource final : public WeightSource {
     bool has(const std::string& name) const override { return parts_.contains(name); }
     // ModelFileError when a weight that is checked holds NaN or an infinity.
     HostTensor get(const std::string& name) override;
+    bool in_place(const std::string& name) const override;
     void done(const std::string& name) override;
     std::uint64_t total_bytes() const override;
     // Of what is not done with, that is.

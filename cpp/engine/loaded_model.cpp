@@ -9,7 +9,7 @@
 namespace akunu {
 
 LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                         std::uint32_t context, const Progress& progress)
+                         std::uint32_t context, const Progress& progress, std::uint64_t memory)
     : source_(std::move(source)),
       device_(std::move(device)),
       config_(std::move(config)),
@@ -23,13 +23,33 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }
     total_bytes_ = source_->total_bytes();
-    Loader loader(*device_, *source_, progress, config_.encoder || config_.audio || config_.image);
+    // Of what the device has, something is for programs, and for others.
+    memory_limit_ = memory ? memory : device_->memory() / 20 * 17;
+    const bool experts = std::ranges::any_of(
+        config_.blocks, [](const auto& block) { return std::holds_alternative<ExpertsConfig>(block.mixer); });
+    const bool needed = total_bytes_ > memory_limit_ / 8 * 7;
+    pages_experts_ = experts && device_->traits().pages_experts && (memory || needed);
+    has_limit_ = memory > 0;
+    Loader loader(*device_, *source_, progress, config_.encoder || config_.audio || config_.image, pages_experts_,
+                  needed);
     model_ = std::make_unique<Model>(config_, loader);
     loader.finish();
     memory_.weights = loader.owned_bytes();
     memory_.weights_mapped = loader.mapped_bytes();
     owned_ = loader.take_memory();
     if (memory_.weights_mapped == 0) source_.reset();
+}
+
+void LoadedModel::hold_experts() {
+    const std::uint64_t used = memory_.weights + memory_.kv_cache + memory_.scratch;
+    if (used > memory_limit_ && (has_limit_ || pages_experts_)) {
+        throw DeviceError("the model takes " + std::to_string(used / 1'000'000) + " MB of memory" +
+                          (pages_experts_ ? " without its experts" : "") + ", and the limit is " +
+                          std::to_string(memory_limit_ / 1'000'000) +
+                          " MB: give more memory, or a smaller context or kv_memory");
+    }
+    if (!pages_experts_) return;
+    memory_.weights += device_->hold_experts(memory_limit_ - used);
 }
 
 void LoadedModel::prepare_kernels(const Progress& progress) {

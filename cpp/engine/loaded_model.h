@@ -33,14 +33,17 @@ class LoadedModel {
     // Tokens of a text at most.
     std::uint32_t context() const { return context_; }
     MemoryUse memory() const { return memory_; }
+    // Of experts that stay in their file.
+    PagedUse paged_use() const { return device_->paged_use(); }
 
     // Ends the replay that runs; an Engine's step that begins later, too. May be called at any time.
     void cancel() { cancelled_ = true; }
 
   protected:
-    // `context` 0: the model's, at most kDefaultContext.
+    // `context` 0: the model's, at most kDefaultContext. `memory`: what the model may take in all, 0: as much as the
+    // device has. Experts that have no room stay in their file.
     LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                std::uint32_t context, const Progress& progress);
+                std::uint32_t context, const Progress& progress, std::uint64_t memory = 0);
     ~LoadedModel() = default;
 
     // ModelFileError where weights are used from the mapping of a file that is shorter by now: reading them would be a
@@ -54,6 +57,8 @@ class LoadedModel {
     Binding allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts);
     // What the model's blocks need between their commands, for tables of up to `rows` rows.
     void allocate_activations(std::uint32_t rows);
+    // Once all else has its memory: experts that stay in their file get what is left.
+    void hold_experts();
     // Once the programs are compiled that every call needs: afterwards none waits for kernels.
     void prepare_kernels(const Progress& progress);
     PlanContext plan() const { return {*device_, config_, activations_, step_}; }
@@ -66,7 +71,9 @@ class LoadedModel {
     Activations activations_;
     StepBuffers step_;
     MemoryUse memory_;
-    std::uint64_t total_bytes_ = 0;  // of the source
+    std::uint64_t total_bytes_ = 0;   // of the source
+    std::uint64_t memory_limit_ = 0;  // for weights, caches and what is between commands
+    bool has_limit_ = false, pages_experts_ = false;
     std::uint32_t context_ = 0;
     std::atomic<bool> cancelled_{false};
 };

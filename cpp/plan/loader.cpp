@@ -10,8 +10,14 @@
 
 namespace akunu {
 
-Loader::Loader(Device& device, WeightSource& source, const Progress& progress, bool whole)
-    : device_(device), source_(source), progress_(progress), whole_(whole), total_(source.total_bytes()) {}
+Loader::Loader(Device& device, WeightSource& source, const Progress& progress, bool whole, bool paged, bool needed)
+    : device_(device),
+      source_(source),
+      progress_(progress),
+      whole_(whole),
+      paged_(paged),
+      needed_(needed),
+      total_(source.total_bytes()) {}
 
 void Loader::loaded(std::uint64_t bytes) {
     done_ += bytes;
@@ -63,8 +69,20 @@ Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t c
 }
 
 Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols) {
-    const Weight w = parted(tensor(name, count * rows, cols), count);
-    if (!w.mapped) source_.done(name);
+    const bool can = source_.in_place(name), paged = paged_ && count > 1 && can;
+    if (paged_ && count > 1 && !can && needed_) {
+        throw UnsupportedError("tensor '" + name +
+                               "': the model does not fit the memory, and its experts cannot stay in files that hold "
+                               "their rows in another order or each expert by itself; akunu convert makes a GGUF file "
+                               "of it, from which they can be used");
+    }
+    const HostTensor tensors = tensor(name, count * rows, cols);
+    const Weight w = parted(tensors, count, paged);
+    if (paged) {
+        mapped_bytes_ += tensors.total_bytes();
+    } else if (!w.mapped) {
+        source_.done(name);
+    }
     return w;
 }
 
@@ -74,7 +92,7 @@ Weight Loader::heads(const std::string& name, std::uint64_t count, std::uint64_t
     return w;
 }
 
-Weight Loader::parted(const HostTensor& tensors, std::uint64_t count) {
+Weight Loader::parted(const HostTensor& tensors, std::uint64_t count, bool paged) {
     const Weight prepared = take_weight(device_, tensors, [&](const HostTensor& all) {
         std::vector<HostTensor> parts(count, all);
         for (std::uint64_t i = 0; i < count; ++i) {
@@ -87,7 +105,7 @@ Weight Loader::parted(const HostTensor& tensors, std::uint64_t count) {
             parts[i].biases = part(all.biases);
             if (all.factors.size() > 1) parts[i].factors = all.factors.subspan(i, 1);
         }
-        return device_.prepare_experts(parts);
+        return paged ? device_.page_experts(parts) : device_.prepare_experts(parts);
     });
     return kept(prepared, tensors);
 }

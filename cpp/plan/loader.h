@@ -22,7 +22,9 @@ using Progress = std::function<void(std::uint64_t, std::uint64_t, std::string_vi
 class Loader {
   public:
     // `whole`: all weights are `Whole::kTexts`.
-    Loader(Device& device, WeightSource& source, const Progress& progress, bool whole);
+    // `paged`: experts stay in their file, `needed`: where they cannot, that is an error.
+    Loader(Device& device, WeightSource& source, const Progress& progress, bool whole, bool paged = false,
+           bool needed = false);
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
@@ -86,7 +88,7 @@ class Loader {
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Weight prepared(HostTensor tensor);
     // `count` equal parts of the tensor's rows, each a matrix.
-    Weight parted(const HostTensor& tensors, std::uint64_t count);
+    Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);
     // Owns what the device made of the tensor, where that is not the tensor itself.
     Weight kept(const Weight& weight, const HostTensor& tensor);
     void loaded(std::uint64_t bytes);
@@ -94,7 +96,7 @@ class Loader {
     Device& device_;
     WeightSource& source_;
     const Progress& progress_;
-    const bool whole_;
+    const bool whole_, paged_, needed_;
     const std::uint64_t total_;
     std::uint64_t done_ = 0, owned_bytes_ = 0, mapped_bytes_ = 0;
     std::vector<DeviceBuffer> owned_;

@@ -403,6 +403,20 @@ class Memory(TypedDict):
     kv_cache: int
     scratch: int
 
+class PagedExperts(TypedDict):
+    """Of experts that stay in their file: bytes of all of them and of those held, and counts since the load.
+
+    `hits` and `misses` are experts that a layer used and found in memory, or not; `seconds` are those in
+    which `read_bytes` were read and packed by a thread, on average.
+    """
+
+    bytes: int
+    held_bytes: int
+    hits: int
+    misses: int
+    read_bytes: int
+    seconds: float
+
 class Engine:
     """A loaded model: weights, KV cache, scratch and dispatch tables on one device.
 
@@ -424,6 +438,7 @@ class Engine:
         chunk: int | None = None,
         parallel: int = 8,
         kv_memory: int = 0,
+        memory: int = 0,
         check_weights: bool = True,
         synthetic: Mapping[str, str] | None = None,
         quantize: Mapping[str, str] | None = None,
@@ -433,7 +448,8 @@ class Engine:
         `progress(total_bytes, total_bytes, what)`, while a device does what it does once for all loads.
 
         `chunk`: rows of a step at most; None: the device's `prompt_rows`. `kv_memory`: bytes of all pages and
-        states; 0: a context for each of `parallel` texts, or half of the device's memory. `check_weights`:
+        states; 0: a context for each of `parallel` texts, or half of the device's memory. `memory`: bytes
+        of the model in all, 0: as the device has; experts without room stay in their file. `check_weights`:
         float weights that are NaN or infinite are an error.
 
         `quantize` maps canonical tensor names to the dtypes that they get as they are loaded.
@@ -461,6 +477,7 @@ class Engine:
     max_logits: int
     """Rows of a step that draw, or verify a draft, at most."""
     memory: Memory
+    paged_experts: PagedExperts
     memory_left: int | None
     """Bytes that are free of a memory of the device's own; None where it shares the machine's."""
     pages: Pages

@@ -188,6 +188,31 @@ struct ExpertsGatedOutput {
     static void store_group(float* to, vf v) { AKUNU_ISA::store(to, v); }
 };
 
+// Calls run(weights, first, last) for units of an expert, with the addresses of its weights in `buffers`: at once, or,
+// of an expert that stays in its file and is not held, for so many units as a thread has room for.
+template <std::size_t kWeights, typename Run>
+static void for_weights(const DispatchCmd& cmd, const Worker& worker, std::size_t expert, std::size_t expert_bytes,
+                        std::size_t groups, std::size_t first, std::size_t last, const Run& run) {
+    std::array<const std::byte*, kWeights> weights;
+    if (!cmd.paged) {
+        for (std::size_t i = 0; i < kWeights; ++i) {
+            weights[i] = cmd.buffers[1 + i].as<std::byte>() + expert * expert_bytes;
+        }
+        return run(weights, first, last);
+    }
+    bool held = true;
+    for (std::size_t i = 0; i < kWeights; ++i) held = held && is_held(*cmd.buffers[1 + i].as<ExpertPages>(), expert);
+    const std::size_t step = held ? last - first : kPagedRows / 32;
+    for (std::size_t u = first; u < last; u += step) {
+        const std::size_t end = std::min(last, u + step), g1 = std::min(end * (32 / L), groups);
+        for (std::size_t i = 0; i < kWeights; ++i) {
+            weights[i] = groups_of(*cmd.buffers[1 + i].as<ExpertPages>(), expert, u * (32 / L), g1, worker.index,
+                                   static_cast<int>(i));
+        }
+        run(weights, u, end);
+    }
+}
+
 template <typename Products>
 static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<ExpertsGateUpParams>(params);
@@ -201,9 +226,8 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
     if (!items.next()) return;
     const ExpertRows by(cmd.buffers[5].as<u32>(), p.rows, p.chosen, p.experts, worker.scratch);
 
-    const auto run = [&](const ExpertRows::Expert& expert, std::size_t u0, std::size_t u1) {
-        const std::byte* const w_gate = cmd.buffers[1].as<std::byte>() + expert.id * groups * group_bytes;
-        const std::byte* const w_up = cmd.buffers[2].as<std::byte>() + expert.id * groups * group_bytes;
+    const auto run = [&](const ExpertRows::Expert& expert, const std::byte* w_gate, const std::byte* w_up,
+                         std::size_t u0, std::size_t u1) {
         const auto many = [&](const auto& panels, std::size_t first, std::size_t n) {
             using Form = typename Products::Form;
             constexpr int kHalf = kPanelVectors / 2;
@@ -247,7 +271,10 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
     do {
         for (std::uint64_t i = items.begin; i < items.end && i / parts < by.used();) {
             const std::uint64_t e = i / parts, end = std::min(items.end, (e + 1) * parts);
-            run(by[e], i % parts * together, std::min<std::size_t>(units, (end - e * parts) * together));
+            const ExpertRows::Expert expert = by[e];
+            for_weights<2>(cmd, worker, expert.id, groups * group_bytes, groups, i % parts * together,
+                           std::min<std::size_t>(units, (end - e * parts) * together),
+                           [&](const auto& w, std::size_t u0, std::size_t u1) { run(expert, w[0], w[1], u0, u1); });
             i = end;
         }
     } while (items.next());
@@ -289,8 +316,7 @@ static void experts_down(const DispatchCmd& cmd, const std::byte* params, const 
             }
         }
     };
-    const auto run = [&](const ExpertRows::Expert& expert, std::size_t s0, std::size_t s1) {
-        const std::byte* const w = cmd.buffers[1].as<std::byte>() + expert.id * groups * group_bytes;
+    const auto run = [&](const ExpertRows::Expert& expert, const std::byte* w, std::size_t s0, std::size_t s1) {
         const auto many = [&](const auto& panels, std::size_t first, std::size_t n) {
             const auto group = [&](std::size_t s, int v) {
                 return w + std::min(s * kPanelVectors + static_cast<std::size_t>(v), groups - 1) * group_bytes;
@@ -323,7 +349,12 @@ static void experts_down(const DispatchCmd& cmd, const std::byte* params, const 
         for (std::size_t r = 0; r < p.rows && !p.accumulate; ++r) {
             std::memset(y + r * p.n + first, 0, n * sizeof(float));
         }
-        for (std::size_t e = 0; e < by.used(); ++e) run(by[e], s0, s1);
+        for (std::size_t e = 0; e < by.used(); ++e) {
+            const ExpertRows::Expert expert = by[e];
+            for_weights<1>(
+                cmd, worker, expert.id, groups * group_bytes, groups, s0, s1,
+                [&](const auto& weights, std::size_t u0, std::size_t u1) { run(expert, weights[0], u0, u1); });
+        }
     } while (items.next());
 }
 

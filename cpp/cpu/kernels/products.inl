@@ -19,6 +19,7 @@
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
+#include "cpu/paged_groups.h"
 
 // Order matters: each file uses the ones before it.
 // clang-format off

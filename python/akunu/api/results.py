@@ -63,6 +63,14 @@ class Stats:
         Tokens that were guessed from earlier text and run several at a time (`speculative`).
     accepted_tokens : int
         Those of them that were drawn.
+    expert_hits, expert_misses : int
+        In the steps of this generation, of a model whose experts stay in their file (`memory` of
+        `akunu.load`): experts that a layer used and found in memory, and those that were read. Sequences
+        that run at the same time share steps, and each counts all of a step.
+    expert_bytes : int
+        Read for the latter.
+    expert_seconds : float
+        In which that took a thread, on average: what these steps waited for.
     """
 
     prompt_tokens: int
@@ -75,6 +83,10 @@ class Stats:
     decode_tokens_per_second: float
     drafted_tokens: int = 0
     accepted_tokens: int = 0
+    expert_hits: int = 0
+    expert_misses: int = 0
+    expert_bytes: int = 0
+    expert_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

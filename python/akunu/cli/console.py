@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self, TextIO
 import click
 
 from akunu.base.errors import AkunuError
+from akunu.base.memory import bytes_text
 from akunu.cli.wrapping import WordWrap
 
 if TYPE_CHECKING:
@@ -298,4 +299,9 @@ def stats_text(stats: Stats) -> str:
     ]
     if stats.drafted_tokens:
         parts.append(f"drafts {stats.accepted_tokens} of {stats.drafted_tokens} accepted")
+    if chosen := stats.expert_hits + stats.expert_misses:
+        parts.append(
+            f"experts {100 * stats.expert_hits / chosen:.0f} % in memory, "
+            f"{bytes_text(stats.expert_bytes)} read in {seconds_text(stats.expert_seconds)}"
+        )
     return "[" + " | ".join(parts) + "]"

@@ -92,6 +92,13 @@ def writing_options(function: F) -> F:
             metavar="GIB",
             help="How many GiB the files in --cache-dir may take.",
         ),
+        click.option(
+            "--memory",
+            type=Number(0, 1 << 32, min_open=True),
+            metavar="GIB",
+            help="How many GiB the model may take in all. On the CPU, experts without room stay in the "
+            "file. [default: what the device has]",
+        ),
     )
 
 
@@ -103,6 +110,8 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     mmproj = values.pop("mmproj", None)
     if mmproj is not None:
         found["mmproj"] = False if mmproj == "none" else mmproj
+    if (memory := values.pop("memory", None)) is not None:
+        found["memory"] = math.ceil(memory * (1 << 30))
     if folder is None:
         refuse_unused(["cache_size"], "--cache-dir")
         return found

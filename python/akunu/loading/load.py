@@ -75,6 +75,7 @@ def load(
     kv_dtype: str = "f16",
     parallel: int = 8,
     kv_memory: int | None = None,
+    memory: int | None = None,
     quantize: str | None = None,
     draft: str | os.PathLike[str] | bool | None = None,
     mmproj: str | os.PathLike[str] | Literal[False] | None = None,
@@ -331,6 +332,7 @@ def _open_text(
             kv_dtype=asked.kv_dtype,
             parallel=asked.parallel,
             kv_memory=asked.kv_memory or 0,
+            memory=asked.memory or 0,
             quantize=model.types,
             progress=report,
         )

@@ -24,6 +24,7 @@ _SIZES: Final = {
     "threads": THREADS,
     "parallel": Limit(int, 1, MAX_PARALLEL),
     "kv_memory": _BYTES,
+    "memory": _BYTES,
     "cache_size": _BYTES,
 }
 OWN_HEAD: Final = "mtp"
@@ -53,6 +54,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         device's memory. Layers with a window keep what it reaches only; recurrent states are part of it. What
         texts do not need keeps earlier ones, so that a prompt that begins like one of them runs only what is
         new. Memory is taken as it is used.
+    memory
+        Bytes that the model may take in all: weights, KV cache, and what is between them. The experts of a
+        model that has some stay in their file, on the CPU: those that were used last are kept in what is left
+        of this memory, others are read when a step needs them. None: what the device has; a model with
+        experts that is larger than that runs so, too.
     quantize
         A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
@@ -93,6 +99,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     kv_dtype: str = "f16"
     parallel: int = 8
     kv_memory: int | None = None
+    memory: int | None = None
     quantize: str | None = None
     draft: str | os.PathLike[str] | bool | None = None
     mmproj: str | os.PathLike[str] | Literal[False] | None = None

@@ -82,10 +82,15 @@ def _window(tokens: int) -> Mapping[str, int | float]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
 
-def _qwen35(key_heads: int, value_heads: int) -> Mapping[str, int | float]:
+def _qwen35(
+    key_heads: int, value_heads: int, more: Mapping[str, int | float] = MappingProxyType({})
+) -> Mapping[str, int | float]:
     sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
     numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
-    return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64})
+    return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64, **more})
+
+
+_A3B = _experts(256, 8, 512, {"expert_shared_feed_forward_length": 512})
 
 
 def _gemma4(period: int, n_layers: int, window: int, **more: object) -> Mapping[str, object]:
@@ -139,9 +144,13 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           extra=_qwen35(16, 32)),
     "qwen3-30b-a3b":  Shape("qwen3moe", "30B-A3B", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6,
                           tied=False, extra=_experts(128, 8, 768)),
+    "qwen3.6-35b-a3b": Shape("qwen35moe", "35B-A3B", 40, 2048, 16, 2, 256, 512, 248320, 262144, 1e7, 1e-6,
+                          tied=False, extra=_qwen35(16, 32, _A3B)),
     # So many layers as small memories hold, which cost as much each as those of the whole model.
     "qwen3-30b-a3b-6-layers": Shape("qwen3moe", "30B-A3B, 6 layers", 6, 2048, 32, 4, 128, 6144, 151936, 40960,
                           1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
+    "qwen3.6-35b-a3b-8-layers": Shape("qwen35moe", "35B-A3B, 8 layers", 8, 2048, 16, 2, 256, 512, 248320,
+                          262144, 1e7, 1e-6, tied=False, extra=_qwen35(16, 32, _A3B)),
     "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
                           1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     "deepseek-v2-lite": Shape("deepseek2", "16B-A2.4B", 27, 2048, 16, 1, 576, 10944, 102400, 163840,

@@ -27,7 +27,7 @@ from akunu.scheduling.planning import Part, Plan, Planner
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
-    from akunu._core import Chunk, Engine
+    from akunu._core import Chunk, Engine, PagedExperts
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
@@ -65,6 +65,8 @@ class Scheduler:
             else None
         )
         self._planner = Planner(engine, self._disk, writer)
+        experts = engine.paged_experts
+        self._experts: PagedExperts | None = experts if experts["bytes"] else None
         self._between: deque[tuple[Prefix, list[int], Future[PageData | None]]] = deque()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -379,6 +381,8 @@ class Scheduler:
                 return True
             raise
         ended = time.perf_counter()
+        if self._experts is not None:
+            self._count_experts([part.sequence for part in parts], self._experts)
         with self._lock:
             moved = self._planner.record(plan, chunks, failed, (began, start, ended))
             self._stalled = 0 if moved or failed else self._stalled + 1
@@ -387,6 +391,16 @@ class Scheduler:
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
+
+    def _count_experts(self, sequences: list[Sequence], before: PagedExperts) -> None:
+        """Add what a step did with experts that stay in their file to the sequences that it was for."""
+        now = self._engine.paged_experts
+        for sequence in sequences:
+            sequence.expert_hits += now["hits"] - before["hits"]
+            sequence.expert_misses += now["misses"] - before["misses"]
+            sequence.expert_bytes += now["read_bytes"] - before["read_bytes"]
+            sequence.expert_seconds += now["seconds"] - before["seconds"]
+        self._experts = now
 
     def _write_ahead(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""

@@ -133,6 +133,11 @@ class Sequence:
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     """Time in steps, for the prompt and for the tokens after the first."""
+    expert_hits: int = 0
+    expert_misses: int = 0
+    expert_bytes: int = 0
+    expert_seconds: float = 0.0
+    """Of its steps, what `Engine.paged_experts` counts."""
 
     def arrive(self, number: int, arrival: int) -> None:
         """It belongs to round `number`, and is the `arrival`-th that came.
