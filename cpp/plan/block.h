@@ -55,5 +55,7 @@ std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ExpertsConfig& experts);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ShortConvolutionConfig& convolution);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const Mamba2Config& mamba);
 
 }  // namespace akunu

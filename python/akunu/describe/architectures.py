@@ -25,6 +25,7 @@ from akunu.describe.expert_rules import (
     expert_rules,
     shared_rules,
 )
+from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
     DELTA_MIXERS,
@@ -321,6 +322,6 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *DENSE_ROWS)}
+    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *HYBRID_ROWS, *DENSE_ROWS)}
 )
 """The rows, by name."""

@@ -23,9 +23,11 @@ __all__ = [
     "ExpertRouter",
     "Experts",
     "FeedForward",
+    "Mamba2",
     "Mixer",
     "Recurrence",
     "RopeSet",
+    "ShortConvolution",
     "layer_blocks",
 ]
 
@@ -157,6 +159,8 @@ class ExpertRouter(Router):
 class Experts:
     """A feed-forward of experts, of which a router chooses some for each row.
 
+    Experts are gated where there is a tensor `experts_gate`.
+
     Attributes
     ----------
     count, used
@@ -166,6 +170,8 @@ class Experts:
     shared_dim
         Inner elements of one that every row has, times the sigmoid of a gate where there is a tensor
         `shared_router`; 0: there is none.
+    latent_dim
+        Elements of what experts read and write, projections of the rows; 0: they read and write rows.
     limit, sharpness, up_offset
         With g the gate's and u the other product, of which g is at most `limit` and u within it, an expert's
         inner elements are activation(g) * (u + up_offset); 0: no limit. A sharpness other than 1 makes the
@@ -178,6 +184,7 @@ class Experts:
     activation: Activation
     router: ExpertRouter
     shared_dim: int = 0
+    latent_dim: int = 0
     limit: float = 0.0
     sharpness: float = 1.0
     up_offset: float = 0.0
@@ -216,7 +223,46 @@ class DeltaNet:
     kind: Literal["delta_net"] = "delta_net"
 
 
-Mixer: TypeAlias = Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet
+@dataclass(frozen=True)
+class Mamba2:
+    """Mamba-2.
+
+    Attributes
+    ----------
+    groups
+        Of neighbouring heads that share their B and C.
+    state_dim
+        Elements of the state for each of a head's elements.
+    taps
+        Of the convolution before it.
+    """
+
+    groups: int
+    heads: int
+    state_dim: int
+    head_dim: int
+    taps: int
+    kind: Literal["mamba2"] = "mamba2"
+
+
+@dataclass(frozen=True)
+class ShortConvolution:
+    """A gated convolution of `taps` rows, over as many channels as the residual stream has."""
+
+    taps: int
+    kind: Literal["short_convolution"] = "short_convolution"
+
+
+Mixer: TypeAlias = (
+    Attention
+    | CrossAttention
+    | FeedForward
+    | Experts
+    | Recurrence
+    | DeltaNet
+    | Mamba2
+    | ShortConvolution
+)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import (
     Attention,
     Block,
-    DeltaNet,
     ExpertRouter,
     Experts,
     FeedForward,
@@ -42,16 +41,15 @@ from akunu.describe.config_keys import (
 )
 from akunu.describe.config_numbers import (
     DecoderSizes,
-    DeltaSizes,
     Numbers,
     decoder_sizes,
-    delta_sizes,
     shown,
 )
 from akunu.describe.expert_rules import stored_rules
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.quantized import take_factors, with_factors
+from akunu.describe.recurrent import RecurrentSizes, recurrent_sizes
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
@@ -313,7 +311,8 @@ def model_config(
     rotated: Sequence[bool] = (),
     temperature: tuple[float, int] = (0.0, 0),
     bidirectional: bool = False,
-    delta_net: DeltaNet | None = None,
+    recurrent: RecurrentSizes | None = None,
+    value_heads_grouped: bool = True,
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
@@ -370,7 +369,8 @@ def model_config(
             own.dim,
             activation,
             router,
-            shared_dim=own.shared_dim if kinds[n].has("shared_gate") else 0,
+            shared_dim=own.shared_dim if kinds[n].has("shared_down") else 0,
+            latent_dim=own.latent_dim if kinds[n].has("latent_in") else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -381,9 +381,9 @@ def model_config(
         "feed_forward": feed_forward,
         "experts": experts,
     }
-    if delta_net is not None:
-        shared = delta_net
-        makers["delta_net"] = lambda n: shared
+    if recurrent is not None and recurrent.kind is not None:
+        shared = recurrent.mixer(grouped=value_heads_grouped)
+        makers[recurrent.kind] = lambda n: shared
     return ModelConfig(
         arch=arch,
         n_layers=sizes.n_layers,
@@ -418,6 +418,8 @@ def _logit_scale(decoder: Architecture | None, numbers: Numbers) -> float:
 
 def rotated_layers(arch: Architecture, layer_window: Sequence[int]) -> list[bool]:
     """Whose heads are rotated, as the architecture says."""
+    if arch.rotated == "none":
+        return [False] * len(layer_window)
     if arch.rotated == "period":
         return [(n + 1) % arch.unrotated_period != 0 for n in range(len(layer_window))]
     if arch.rotated == "windowed" and any(layer_window):
@@ -470,20 +472,20 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
     check_heads(kinds, sizes, meta)
-    delta = delta_sizes_of(kinds, meta)
+    recurrent = recurrent_sizes(kinds, meta)
     left_out = dict(arch.left_out)
     # The layers that predict a token more are counted with the others.
     for n in range(n_layers, meta.n_layers):
         left_out |= {f"blk.{n}.*": left_out.get("blk.*.nextn.*", "")}
     warn_of_left_out(tensors, left_out, arch.name)
     refs = map_tensors(
-        arch.tensors,
+        stored_rules(arch.tensors, tensors.__contains__, 0),
         tensors,
         sizes.symbols(vocab_size),
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
-                sizes.layer_symbols(n) | (delta.symbols() if delta else {}),
+                sizes.layer_symbols(n) | recurrent.symbols(dim),
             )
             for n, kind in enumerate(kinds)
         ],
@@ -515,7 +517,9 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
             context,
             windowed=any(layer_window),
             plain_local=arch.plain_local_rope,
-        ),
+        )
+        if arch.rotated != "none"
+        else [],
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5),
@@ -526,7 +530,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         decoder=arch,
         rotated=rotated,
         temperature=_temperature(arch, meta),
-        delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
+        recurrent=recurrent,
+        value_heads_grouped=_value_heads_grouped(arch, meta),
     )
     return ModelSpec(config, refs)
 
@@ -540,8 +545,15 @@ def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
 
 
 def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
-    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack."""
+    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack, or one with
+    a feed-forward no size of it.
+    """
     for n, kind in enumerate(kinds):
+        if "feed_forward" in kind.mixers and sizes.ffn_dim[n] == 0:
+            raise ModelFileError(
+                f"{numbers.name('ffn_dim')}: found 0 for layer {n}, which has a feed-forward; "
+                "expected an integer from 1"
+            )
         if "attention" in kind.mixers and sizes.n_kv_heads[n] == 0:
             raise ModelFileError(
                 f"{numbers.name('n_kv_heads')}: found 0 for layer {n}, which has attention; "
@@ -553,16 +565,6 @@ def _value_heads_grouped(arch: Architecture, meta: GgufNumbers) -> bool:
     """Whether neighbouring value heads share a key head: Ollama's files say it, others by their kind."""
     reordered = meta.suffixed("ssm.v_head_reordered")
     return not reordered if isinstance(reordered, bool) else arch.value_heads_grouped
-
-
-def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes | None:
-    """The sizes of delta nets, where some layers have one."""
-    return delta_sizes(numbers) if any("delta_net" in kind.mixers for kind in kinds) else None
-
-
-def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
-    """The mixer of those sizes."""
-    return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
 
 
 _TEMPERATURE_KEYS: Final = ("temperature_length", "yarn_log_multiplier")

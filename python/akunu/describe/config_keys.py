@@ -59,7 +59,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 0, 1 << 14, hf=("num_key_value_heads",)),
         "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
-        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 0, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
             ("expert_count",),
             int,
@@ -80,8 +80,13 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             0,
             1 << 24,
             0,
-            hf=("shared_expert_intermediate_size", "shared_intermediate_size"),
+            hf=(
+                "shared_expert_intermediate_size",
+                "shared_intermediate_size",
+                "moe_shared_expert_intermediate_size",
+            ),
         ),
+        "latent_dim": ConfigKey(("moe_latent_size",), int, 0, 1 << 20, 0, hf=("moe_latent_size",)),
         "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
         "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
         "shared_experts": ConfigKey(
@@ -176,15 +181,28 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
         ),
         "yarn_log_multiplier": ConfigKey(("rope.scaling.yarn_log_multiplier",), float, 0.0, 1e3),
-        # Of gated delta nets.
-        "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
-        "delta_value_heads": ConfigKey(
-            ("ssm.time_step_rank",), int, 1, 1 << 14, hf=("linear_num_value_heads",)
+        # Of gated delta nets, and of Mamba-2: see `akunu.describe.recurrent`.
+        "delta_key_heads": ConfigKey(
+            ("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads", "mamba_n_groups", "n_groups")
         ),
-        "delta_key_dim": ConfigKey(("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim",)),
-        "delta_value_dim": ConfigKey((), int, 1, 1 << 12, hf=("linear_value_head_dim",)),
+        "delta_value_heads": ConfigKey(
+            ("ssm.time_step_rank",),
+            int,
+            1,
+            1 << 14,
+            hf=("linear_num_value_heads", "mamba_n_heads", "mamba_num_heads"),
+        ),
+        "delta_key_dim": ConfigKey(
+            ("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim", "mamba_d_state", "ssm_state_size")
+        ),
+        "delta_value_dim": ConfigKey(
+            (), int, 1, 1 << 12, hf=("linear_value_head_dim", "mamba_d_head", "mamba_head_dim")
+        ),
         "delta_values": ConfigKey(("ssm.inner_size",), int, 1, 1 << 24),
-        "delta_taps": ConfigKey(("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim",)),
+        "delta_taps": ConfigKey(
+            ("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim", "mamba_d_conv", "conv_kernel")
+        ),
+        "conv_taps": ConfigKey(("shortconv.l_cache",), int, 2, 64, hf=("conv_L_cache",)),
         "full_attention_interval": ConfigKey(
             ("full_attention_interval",), int, 1, 4096, 4, hf=("full_attention_interval",)
         ),

@@ -54,6 +54,19 @@ def _fused(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -
     )
 
 
+def _ungated(hf: str) -> tuple[TensorRule, ...]:
+    """The matrices of experts without a gate, each a tensor for all of them, by a checkpoint's names."""
+    return tuple(
+        TensorRule(
+            "", hf.replace("{part}", part).replace("fc{n}", f"fc{n}"), ((f"experts_{part}", rows),), cols,
+            count="n_experts",
+        )
+        for n, (part, rows, cols) in enumerate(
+            (("up", "expert_dim", "expert_width"), ("down", "expert_width", "expert_dim")), 1
+        )
+    )  # fmt: skip
+
+
 def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
     return TensorRule(source, hf, ((name, rows),), cols, optional)
 
@@ -239,6 +252,10 @@ _HF_FORMS: Final[Sequence[_Form]] = (
     _fused(hf=(_H + "block_sparse_moe.experts.gate_up_proj", _H + "block_sparse_moe.experts.down_proj")),
     _apart(hf=_H + "mlp.switch_mlp.{part}_proj.weight"),
     _apart(hf=_H + "block_sparse_moe.switch_mlp.{part}_proj.weight"),
+    _fused(hf=(_H + "feed_forward.experts.gate_up_proj", _H + "feed_forward.experts.down_proj")),
+    _apart(hf=_H + "feed_forward.switch_mlp.{part}_proj.weight"),
+    _ungated(_H + "mixer.experts.{part}_proj"),
+    _ungated(_H + "mixer.switch_mlp.fc{n}.weight"),
     (
         _by_key_head(
             "",
@@ -272,8 +289,9 @@ _OLLAMA_NAMES: Final = (
     (".ssm_dt.bias", ".ssm_dt"),
     (".exp_probs_b.bias", ".exp_probs_b"),
     (".post_attention_norm.", ".ffn_norm."),  # of gpt-oss
+    ("token_embd_norm.", "output_norm."),  # of LFM2
 )
-"""Parts of llama.cpp's names, and what Ollama's converters have in their places."""
+"""Parts of llama.cpp's names, and what Ollama's converters and some others have in their places."""
 
 
 def _as_ollama(rule: TensorRule, has: Callable[[str], bool], layer: int) -> TensorRule:

@@ -18,8 +18,6 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import (
     ModelSpec,
     check_heads,
-    delta_net_of,
-    delta_sizes_of,
     local_by_period,
     model_config,
     rotated_layers,
@@ -32,6 +30,7 @@ from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPEC
 from akunu.describe.hf_row import HfModel
 from akunu.describe.known_missing import why_missing
 from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.rotary import (
     DIVISORS,
     inverse_frequencies,
@@ -102,7 +101,7 @@ def resolve_hf(
         A key or a tensor is missing, has another type or shape, or is out of range.
     """
     model_type, row = _row(config)
-    config = _with_rope(_text_config(config), row)
+    config = _usual(config, row)
     arch = ARCHITECTURES[row.arch]
     normed = any(kind.has("attn_q_norm") for kind in arch.layers.values())
     refuse_unknown_features(
@@ -115,13 +114,13 @@ def resolve_hf(
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
-    delta = delta_sizes_of(kinds, numbers)
+    recurrent = recurrent_sizes(kinds, numbers)
     left_out = dict(row.left_out)
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
         left_out |= {f"*layers.{n}.*": "multi-token prediction"}
     warn_of_left_out(found, left_out, model_type)
-    symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
+    symbols = [sizes.layer_symbols(n) | recurrent.symbols(sizes.dim) for n in range(sizes.n_layers)]
     ignored = (*left_out, *ignored)
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
@@ -134,8 +133,8 @@ def resolve_hf(
         context or context_length,
         plain_local=arch.plain_local_rope,
     )
-    rotary = [rope.frequencies(_FULL)]
-    frequencies = rotary[0][0]
+    rotary = [rope.frequencies(_FULL)] if arch.rotated != "none" else []
+    frequencies = rotary[0][0] if rotary else np.zeros(sizes.head_dim // 2)
     if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults:
         raise UnsupportedError(
             f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
@@ -165,7 +164,7 @@ def resolve_hf(
         decoder=arch,
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
-        delta_net=delta_net_of(delta, grouped=True),
+        recurrent=recurrent,
     )
     return ModelSpec(model, refs)
 
@@ -181,6 +180,8 @@ def _rotated(
 ) -> list[bool]:
     """Whose heads are rotated: as the configuration says of each layer, or by its period, or as usual."""
     n_layers = len(layer_window)
+    if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
+        return [False] * n_layers
     if arch.rotated != "period":
         return rotated_layers(arch, layer_window)
     flags = config.get("no_rope_layers")  # which, whatever its name, are those that are rotated
@@ -201,7 +202,7 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     `local`: those of the windowed layers.
     """
     model_type, row = _row(config)
-    config = _with_rope(_text_config(config), row)
+    config = _usual(config, row)
     numbers = HfNumbers(config, row.defaults, model_type)
     sizes = decoder_sizes(numbers)
     context_length = numbers.integer("context_length")
@@ -276,6 +277,12 @@ def _text_config(config: Mapping[str, object]) -> Mapping[str, object]:
     return {key: nulls.get(key) if value is None else value for key, value in config.items()}
 
 
+def _usual(config: Mapping[str, object], row: HfModel) -> Mapping[str, object]:
+    """The text model's part of a configuration, by the keys that most classes have."""
+    config = _text_config(config)
+    return _with_rope(row.usual(config) if row.usual else config, row)
+
+
 def _with_rope(config: Mapping[str, object], row: HfModel) -> Mapping[str, object]:
     """The configuration, with the rotary parameters of its class where it has none."""
     absent = config.get("rope_parameters") is None and config.get("rope_scaling") is None
@@ -330,8 +337,9 @@ def _map(
     owner: str,
     ignored: Sequence[str],
 ) -> dict[str, TensorRef]:
-    prefix = _prefix(tensors)
-    embedding = tensors[f"{prefix}embed_tokens.weight"]
+    suffix = arch.tensors[0].hf  # of the embedding
+    prefix = _prefix(tensors, suffix)
+    embedding = tensors[prefix + suffix]
     vocab_size = embedding.shape[0] if embedding.shape else 0
     announced = config.get("vocab_size")
     if announced is not None and announced != vocab_size:
@@ -389,7 +397,8 @@ def _map(
         ignored=(*row.ignored, *ignored),
     )
     # A folder has the logarithm of what a GGUF file has.
-    refs = {name.replace("delta_decay", "delta_a_log"): ref for name, ref in refs.items()}
+    for decay, logarithm in (("delta_decay", "delta_a_log"), ("mamba_decay", "mamba_a_log")):
+        refs = {name.replace(decay, logarithm): ref for name, ref in refs.items()}
     # MLX has turned the convolutions around, and has added the 1 then.
     turned = any(name.endswith("conv1d.weight") and t.shape[-1] == 1 for name, t in tensors.items())
     if turned:
@@ -430,9 +439,10 @@ def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
         )
 
 
-def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
-    """What stands before the decoder's names: "model.", or more where it is a part of the model."""
-    suffix = "embed_tokens.weight"
+def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
+    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part of
+    the model.
+    """
     found = sorted(name.removesuffix(suffix) for name in tensors if name.endswith(suffix))
     if not found:
         raise ModelFileError(f"tensor model.{suffix} is missing; the checkpoint has no decoder")

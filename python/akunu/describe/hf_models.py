@@ -9,12 +9,14 @@ The defaults are those of Transformers' configuration classes, which need not wr
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
+from akunu.describe.hf_hybrid_models import HYBRID_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
 
@@ -35,6 +37,9 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
+        "conv_bias": (False,),  # of LFM2's convolutions
+        "mamba_proj_bias": (False,),
+        "time_step_limit": ([0.0, math.inf], [0.0, {"__float__": "Infinity"}]),
         "is_causal": (True,),
         "qk_layernorm": (False,),
         "use_parallel_residual": (False,),
@@ -290,6 +295,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe": _QWEN35_MOE,
         "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
         **EXPERT_MODELS,
+        **HYBRID_MODELS,
         **DENSE_MODELS,
     }
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -62,6 +62,8 @@ class HfModel:
         None: as the architecture says, whatever that key is.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
+    usual
+        Says a configuration of this class by the keys that most classes have.
     """
 
     arch: str
@@ -82,6 +84,7 @@ class HfModel:
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
     turned_experts: bool = False
+    usual: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
 
     def bias_key(self, name: str) -> tuple[str, bool]:
         """The key that says whether there is the bias of this canonical name, and its default; or ""."""

@@ -14,10 +14,9 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
             "gemma4 gemma4_text gemma4_unified"
         ),
         "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
-        "short convolutions": "lfm2 lfm2moe lfm2_moe lfm3",
-        "Mamba layers": (
-            "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba granitehybrid granitemoehybrid jamba nemotron_h "
-            "nemotron_h_moe plamo2 zamba2 bamba"
+        "norms behind its convolutions, and gates on heads": "lfm3",
+        "Mamba layers of its kind": (
+            "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba jamba plamo2 zamba2 bamba"
         ),
         "multi-head latent attention": (
             "deepseek2 deepseek_v2 deepseek_v3 glm4_moe_lite glm4moelite kimi_k2 minicpm3 mistral4 plm"

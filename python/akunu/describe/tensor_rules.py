@@ -34,11 +34,20 @@ Pooling = Literal["mean", "cls", "last"]
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
-MixerKind = Literal["attention", "cross_attention", "feed_forward", "experts", "recurrence", "delta_net"]
+MixerKind = Literal[
+    "attention",
+    "cross_attention",
+    "feed_forward",
+    "experts",
+    "recurrence",
+    "delta_net",
+    "mamba2",
+    "short_convolution",
+]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
-Rotated = Literal["all", "period", "windowed"]
+Rotated = Literal["all", "none", "period", "windowed"]
 """Whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
@@ -201,8 +210,8 @@ class Architecture:
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
-        Whose heads are rotated: those of all layers, of all but each n-th (`unrotated_period`), or of the
-        windowed ones, where there are any.
+        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or of
+        the windowed ones, where there are any.
     scales
         The scales that it has, of `SCALES`.
     plain_local_rope
@@ -266,7 +275,7 @@ class Architecture:
     @property
     def shares_expert(self) -> bool:
         """Whether layers with experts have one that all rows share."""
-        return any(kind.has("shared_gate") for kind in self.layers.values())
+        return any(kind.has("shared_down") for kind in self.layers.values())
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
         """The kind of each layer of a model."""
