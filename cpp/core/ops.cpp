@@ -73,9 +73,9 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
                                       FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
-constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),       FIELD(ShortConvParams, step),
-                                          FIELD(ShortConvParams, channels),   FIELD(ShortConvParams, taps),
-                                          FIELD(ShortConvParams, has_bias),   FIELD(ShortConvParams, activation),
+constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),        FIELD(ShortConvParams, step),
+                                          FIELD(ShortConvParams, channels),    FIELD(ShortConvParams, taps),
+                                          FIELD(ShortConvParams, has_bias),    FIELD(ShortConvParams, activation),
                                           FIELD(ShortConvParams, state_words), FIELD(ShortConvParams, gated)};
 constexpr FieldInfo kDeltaRuleFields[] = {
     FIELD(DeltaRuleParams, rows),        FIELD(DeltaRuleParams, step),    FIELD(DeltaRuleParams, key_heads),
@@ -109,11 +109,12 @@ constexpr FieldInfo kRouteFields[] = {FIELD(RouteParams, rows),
                                       FIELD(RouteParams, has_choice_bias),
                                       FIELD(RouteParams, has_expert_scale)};
 constexpr FieldInfo kExpertsGateUpFields[] = {
-    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),  FIELD(ExpertsGateUpParams, chosen),
-    FIELD(ExpertsGateUpParams, n),         FIELD(ExpertsGateUpParams, k),        FIELD(ExpertsGateUpParams, activation),
-    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias), FIELD(ExpertsGateUpParams, limit),
-    FIELD(ExpertsGateUpParams, sharpness), FIELD(ExpertsGateUpParams, up_offset),
-    FIELD(ExpertsGateUpParams, gated)};
+    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),
+    FIELD(ExpertsGateUpParams, chosen),    FIELD(ExpertsGateUpParams, n),
+    FIELD(ExpertsGateUpParams, k),         FIELD(ExpertsGateUpParams, activation),
+    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias),
+    FIELD(ExpertsGateUpParams, limit),     FIELD(ExpertsGateUpParams, sharpness),
+    FIELD(ExpertsGateUpParams, up_offset), FIELD(ExpertsGateUpParams, gated)};
 constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    FIELD(ExpertsDownParams, experts),
                                             FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
                                             FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
@@ -212,14 +213,8 @@ constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", RW},
                                             index("rows"),
                                             index("spans"),
                                             state("slots")};
-constexpr BufferInfo kSsmScanBuffers[] = {{"xbc", R},
-                                          {"dt", R},
-                                          constant("constants"),
-                                          state("state", RW),
-                                          {"y", W},
-                                          index("rows"),
-                                          index("spans"),
-                                          state("slots")};
+constexpr BufferInfo kSsmScanBuffers[] = {{"xbc", R}, {"dt", R},     constant("constants"), state("state", RW),
+                                          {"y", W},   index("rows"), index("spans"),        state("slots")};
 constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},     state("history"), state("rules"),
                                               state("forbidden"), index("rows"),    index("logit_rows")};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
@@ -465,9 +460,8 @@ Cost route_cost(const DispatchCmd& c) {
 
 Cost experts_gate_up_cost(const DispatchCmd& c) {
     const auto p = c.params_as<ExpertsGateUpParams>();
-    Cost cost =
-        per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen,
-                (p.gated ? 4.0 : 2.0) * p.n * p.k * p.chosen);
+    Cost cost = per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen,
+                        (p.gated ? 4.0 : 2.0) * p.n * p.k * p.chosen);
     cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k) + (p.gated ? weight_bytes(c.last_weight, p.n, p.k) : 0);
     cost.experts = p.experts;
     cost.chosen = p.chosen;

@@ -1,8 +1,8 @@
 // A feed-forward of experts: h += Σ w_e · (act(x·Wg_eᵀ) * x·Wu_eᵀ)·Wd_eᵀ over those that a router chose for the row,
 // with x = norm(h) and w from x·Wrᵀ. All have the biases that the model has. A shared expert is one that every row goes
 // to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one; without such a gate it is a
-// plain feed-forward of the same x. Experts may lack Wg, and then are act(x·Wu_eᵀ)·Wd_eᵀ. They may have x·Wiᵀ for x, and
-// give what is added as a vector of that size, to be multiplied by Wo.
+// plain feed-forward of the same x. Experts may lack Wg, and then are act(x·Wu_eᵀ)·Wd_eᵀ. They may have x·Wiᵀ for x,
+// and give what is added as a vector of that size, to be multiplied by Wo.
 #include "plan/block.h"
 
 namespace akunu {

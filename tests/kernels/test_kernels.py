@@ -17,6 +17,7 @@ from .cases import (
     EXPERT_CHECKS,
     FUSED_CHECKS,
     IMPORTANCE_CHECKS,
+    MAMBA_CHECKS,
     MIXED_QKV,
     RECURRENCE_CHECKS,
     SINK_CHECKS,
@@ -34,7 +35,7 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    ([*DELTA_CHECKS, *EXPERT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
+    ([*DELTA_CHECKS, *MAMBA_CHECKS, *EXPERT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
     (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}

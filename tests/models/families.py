@@ -360,7 +360,12 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
             return 1 + 0.3 * x
         if "norm" in name:
             # Attention scores that are neither flat nor one-hot.
-            gain = 1.4 if any(part in name for part in ("q_norm", "k_norm", "q_layernorm", "k_layernorm")) else 1.0
+            gain = (
+                1.4
+                if any(part in name for part in ("q_norm", "k_norm", "q_layernorm", "k_layernorm"))
+                else 1.0
+            )
+            gain *= 2 if "norm_f" in name else 1  # fewer near ties
             plain = not family.zero_centred or "linear_attn" in name
             return (gain if plain else gain - 1) + 0.2 * x
         if "conv.conv" in name:

@@ -195,10 +195,14 @@ class DeltaGroup : ChunkedStates {
 
 static void delta_rule(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<DeltaRuleParams>(params);
-    const StateInputs in{cmd.buffers[4].as<std::byte>(), p.state_words,
-                         p.step,                         p.rows,
-                         p.key_heads,                    cmd.buffers[7].as<Row>(),
-                         cmd.buffers[8].as<StateSpan>(), cmd.buffers[9].as<SlotState>()};
+    const StateInputs in{cmd.buffers[4].as<std::byte>(),
+                         p.state_words,
+                         p.step,
+                         p.rows,
+                         p.key_heads,
+                         cmd.buffers[7].as<Row>(),
+                         cmd.buffers[8].as<StateSpan>(),
+                         cmd.buffers[9].as<SlotState>()};
     // A product takes a quarter of what reading its element of the state does.
     const std::uint64_t state = std::uint64_t{p.value_heads / p.key_heads} * p.key_dim * p.value_dim;
     for_states(

@@ -202,7 +202,8 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
     const std::size_t choices = std::size_t{p.rows} * p.chosen, most = std::min<std::size_t>(choices, p.experts);
     // Items are of one expert: so many as may be used. Those behind the ones that are, are empty.
     const std::size_t together = choices >= 2 * most ? kExpertStrips / 2 : 1, parts = (units + together - 1) / together;
-    auto items = worker.claim(most * parts, (p.gated ? 2 : 1) * together * (32 / L) * group_cost(group_bytes, choices / most));
+    auto items =
+        worker.claim(most * parts, (p.gated ? 2 : 1) * together * (32 / L) * group_cost(group_bytes, choices / most));
     if (!items.next()) return;
     const ExpertRows by(cmd.buffers[5].as<u32>(), p.rows, p.chosen, p.experts, worker.scratch);
 
@@ -260,7 +261,8 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
                         vf gate[2 * kMostTokens], up[2 * kMostTokens];
                         tiles.run(n, w_gate + g * group_bytes, t, m, gate);
                         if (p.gated) tiles.run(n, w_up + g * group_bytes, t, m, up);
-                        out.gated(gate, p.gated ? up : nullptr, static_cast<int>(m), n, expert.id, g * L, values[0] + (g - g0) * L);
+                        out.gated(gate, p.gated ? up : nullptr, static_cast<int>(m), n, expert.id, g * L,
+                                  values[0] + (g - g0) * L);
                         g += static_cast<std::uint64_t>(n);
                     }
                     for (std::size_t i = 0; i < m; ++i) out.store(values[i], expert.choices[first + t + i], u);

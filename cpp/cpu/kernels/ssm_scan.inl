@@ -158,10 +158,14 @@ class SsmHeads : ChunkedStates {
 
 static void ssm_scan(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<SsmScanParams>(params);
-    const StateInputs in{cmd.buffers[3].as<std::byte>(), p.state_words,
-                         p.step,                         p.rows,
-                         p.blocks,                       cmd.buffers[5].as<Row>(),
-                         cmd.buffers[6].as<StateSpan>(), cmd.buffers[7].as<SlotState>()};
+    const StateInputs in{cmd.buffers[3].as<std::byte>(),
+                         p.state_words,
+                         p.step,
+                         p.rows,
+                         p.blocks,
+                         cmd.buffers[5].as<Row>(),
+                         cmd.buffers[6].as<StateSpan>(),
+                         cmd.buffers[7].as<SlotState>()};
     // As for a delta rule, with one product less.
     const std::uint64_t state = std::uint64_t{p.heads / p.blocks} * p.state_dim * p.head_dim;
     for_states(

@@ -12,7 +12,7 @@ using namespace metal;
 
 // A thread has a channel of all rows, one after the other: what it reads of a record it reads before it writes there.
 kernel void short_conv(
-    device const float* x [[buffer(0)]],
+    device const float* x [[buffer(0)]],        // [rows][channels], or where gated b, c and v [rows][3][channels]
     device const float* weights [[buffer(1)]],  // [taps][channels], then the bias
     device float* records [[buffer(2)]],
     device float* y [[buffer(3)]],
@@ -38,14 +38,16 @@ kernel void short_conv(
             }
         }
         if (stopped) continue;  // the rest of a chain is of other texts
-        const float input = x[ulong(r) * p.channels + channel];
+        device const float* row = x + ulong(r) * (p.gated != 0 ? 3 : 1) * p.channels + channel;
+        const float input = p.gated != 0 ? row[0] * row[2 * p.channels] : row[0];
         for (uint i = 0; i + 1 < kMostTaps; ++i) past[i] = past[i + 1];
         past[kMostTaps - 1] = input;
         float sum = p.has_bias != 0 ? weights[ulong(p.taps) * p.channels + channel] : 0.0f;
         for (uint t = 0; t < p.taps; ++t) {
             sum = fma(weights[ulong(t) * p.channels + channel], past[kMostTaps - p.taps + t], sum);
         }
-        y[ulong(r) * p.channels + channel] = p.activation != 0 ? activate(p.activation - 1, sum) : sum;
+        const float out = p.activation != 0 ? activate(p.activation - 1, sum) : sum;
+        y[ulong(r) * p.channels + channel] = p.gated != 0 ? row[p.channels] * out : out;
         // Of the input that is overwritten here, the rows from now on need no more.
         record[ulong(position % kept) * p.channels] = input;
     }

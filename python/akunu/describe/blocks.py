@@ -254,14 +254,7 @@ class ShortConvolution:
 
 
 Mixer: TypeAlias = (
-    Attention
-    | CrossAttention
-    | FeedForward
-    | Experts
-    | Recurrence
-    | DeltaNet
-    | Mamba2
-    | ShortConvolution
+    Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet | Mamba2 | ShortConvolution
 )
 
 

@@ -545,8 +545,8 @@ def _temperature(arch: Architecture, meta: GgufNumbers) -> tuple[float, int]:
 
 
 def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
-    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack, or one with
-    a feed-forward no size of it.
+    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack, or one
+    with a feed-forward no size of it.
     """
     for n, kind in enumerate(kinds):
         if "feed_forward" in kind.mixers and sizes.ffn_dim[n] == 0:

@@ -193,7 +193,11 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             hf=("linear_num_value_heads", "mamba_n_heads", "mamba_num_heads"),
         ),
         "delta_key_dim": ConfigKey(
-            ("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim", "mamba_d_state", "ssm_state_size")
+            ("ssm.state_size",),
+            int,
+            1,
+            1 << 12,
+            hf=("linear_key_head_dim", "mamba_d_state", "ssm_state_size"),
         ),
         "delta_value_dim": ConfigKey(
             (), int, 1, 1 << 12, hf=("linear_value_head_dim", "mamba_d_head", "mamba_head_dim")

@@ -440,8 +440,8 @@ def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
 
 
 def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
-    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part of
-    the model.
+    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part
+    of the model.
     """
     found = sorted(name.removesuffix(suffix) for name in tensors if name.endswith(suffix))
     if not found:

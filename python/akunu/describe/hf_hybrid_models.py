@@ -1,8 +1,8 @@
 """The model types of Hugging Face that are rows of `akunu.describe.hybrid_rows`.
 
-The defaults are those of Transformers' configuration classes. Which layers have which mixer these say in ways of
-their own, and have changed them; here it becomes what a GGUF file says: heads of keys, and sizes of
-feed-forwards, of each layer, 0 where there are none.
+The defaults are those of Transformers' configuration classes. Each says in its own way which layers have
+which mixer, and several ways have been in use; here it becomes what a GGUF file says: heads of keys, and
+sizes of feed-forwards, of each layer, 0 where there are none.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def _nemotron(config: Config) -> Config:
 _LFM2 = HfModel(
     "lfm2",
     defaults=defaults_of(
-        dim=2560, n_layers=32, n_heads=32, ffn_dim=12288, context_length=128000, norm_eps=1e-5, rope_theta=1e6,
-        conv_taps=3,
+        dim=2560, n_layers=32, n_heads=32, ffn_dim=12288, context_length=128000, norm_eps=1e-5,
+        rope_theta=1e6, conv_taps=3,
     ),
     tied=True,
     model_class="Lfm2ForCausalLM",
@@ -178,9 +178,9 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             "nemotron_h_moe",
             defaults=defaults_of(
                 dim=4096, n_heads=32, head_dim=128, ffn_dim=21504, context_length=4096, norm_eps=1e-5,
-                n_experts=8, experts_used=2, expert_dim=7688, shared_dim=7688, expert_scale=1.0, expert_groups=1,
-                expert_groups_used=1, delta_key_heads=8, delta_value_heads=128, delta_key_dim=128,
-                delta_value_dim=64, delta_taps=4,
+                n_experts=8, experts_used=2, expert_dim=7688, shared_dim=7688, expert_scale=1.0,
+                expert_groups=1, expert_groups_used=1, delta_key_heads=8, delta_value_heads=128,
+                delta_key_dim=128, delta_value_dim=64, delta_taps=4,
             ),
             model_class="NemotronHForCausalLM",
             biases="flag",

@@ -31,7 +31,7 @@ __all__ = ["HYBRID_ROWS"]
 
 
 def _with(mixer: str) -> Callable[[LayerNumbers, int], Sequence[str]]:
-    """Names the kind of each layer, where those without heads of keys have this mixer in attention's place."""
+    """Names the kind of each layer: those without heads of keys have this mixer in attention's place."""
 
     def kinds(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
         kv_heads = numbers.layer_integers("n_kv_heads", default=1)
@@ -53,7 +53,9 @@ _LFM2_NORMS = (
 _LFM2_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
     "short_convolution": (
         *_LFM2_NORMS,
-        matrix(BLK + "shortconv.in_proj.weight", HF + "conv.in_proj.weight", "conv_input", "conv_parts", "dim"),
+        matrix(
+            BLK + "shortconv.in_proj.weight", HF + "conv.in_proj.weight", "conv_input", "conv_parts", "dim"
+        ),
         matrix(BLK + "shortconv.conv.weight", HF + "conv.conv.weight", "conv_taps", "dim", "conv_taps"),
         matrix(BLK + "shortconv.out_proj.weight", HF + "conv.out_proj.weight", "conv_output", "dim", "dim"),
     ),

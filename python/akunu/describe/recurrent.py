@@ -91,5 +91,10 @@ def recurrent_sizes(kinds: Sequence[LayerKind], numbers: Numbers) -> RecurrentSi
     else:
         value_dim = numbers.integer("delta_value_dim")
     return RecurrentSizes(
-        own, key_heads, value_heads, numbers.integer("delta_key_dim"), value_dim, numbers.integer("delta_taps")
+        own,
+        key_heads,
+        value_heads,
+        numbers.integer("delta_key_dim"),
+        value_dim,
+        numbers.integer("delta_taps"),
     )

@@ -210,8 +210,8 @@ class Architecture:
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
-        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or of
-        the windowed ones, where there are any.
+        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or
+        of the windowed ones, where there are any.
     scales
         The scales that it has, of `SCALES`.
     plain_local_rope

@@ -13,13 +13,14 @@ from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .recurrence import recur
 from .rows import column_squares, embed, gate_act, norm, norm_add, quantize, rope_table
 from .speech import attention_weights, cross_attention, unfold
+from .ssm_scan import gated_norm, ssm_scan
 from .tokens import accept, argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (rope_table, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention, kv_copy)
-_RECURRENT = (recur, short_conv, delta_rule)
+_RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)
 _EXPERTS = (route, experts_gate_up, experts_down)
 _ENCODER = (embed_position, layer_norm, pool)
 _SPEECH = (unfold, cross_attention, attention_weights)
