@@ -108,6 +108,8 @@ dev: $(BIN)/python
 		-DPython_EXECUTABLE=$(abspath $(BIN))/python -Dpybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 	$(BIN)/ninja -C build/dev
 	cd python/akunu && ln -sf ../../build/dev/_core*.so .
+	mkdir -p python/akunu/lib python/akunu/include
+	cd python/akunu/lib && ln -sf ../../../build/dev/libakunu.* . && ln -sf ../../../cpp/c_api/akunu.h ../include/
 
 # Installed and run where nothing else is: what it lacks is not found by chance.
 wheel: $(VENV)/.installed-dev
@@ -120,4 +122,4 @@ wheel: $(VENV)/.installed-dev
 	cd build && wheel-check/bin/akunu complete "Once upon a time" --device cpu --temperature 0 -n 16
 
 clean:
-	rm -rf build dist .cache $(VENV) python/akunu/_core*.so
+	rm -rf build dist .cache $(VENV) python/akunu/_core*.so python/akunu/lib python/akunu/include

@@ -13,14 +13,18 @@ def test_make_dev_links_the_compiled_module_in_a_fresh_clone(tmp_path: Path) -> 
     recipe = subprocess.run(
         ["make", "-n", "dev"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    (link,) = [line for line in recipe if "ln -s" in line]
-    module = tmp_path / "build" / "dev" / "_core.cpython.so"
-    module.parent.mkdir(parents=True)
-    module.write_bytes(b"compiled")
+    links = [line for line in recipe if "ln -s" in line or line.startswith("mkdir")]
+    built = [tmp_path / "build" / "dev" / name for name in ("_core.cpython.so", "libakunu.so")]
+    header = tmp_path / "cpp" / "c_api" / "akunu.h"
     package = tmp_path / "python" / "akunu"
     package.mkdir(parents=True)
-    subprocess.run(link, shell=True, cwd=tmp_path, check=True)
-    assert [path.resolve() for path in package.iterdir()] == [module]
+    for path in (*built, header):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"there")
+    for line in links:
+        subprocess.run(line, shell=True, cwd=tmp_path, check=True)
+    found = {path.resolve() for path in package.rglob("*") if path.is_symlink()}
+    assert found == {*built, header}
 
 
 def test_every_test_runs_in_test_or_in_test_long() -> None:

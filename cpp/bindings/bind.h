@@ -11,6 +11,7 @@ void bind_formats(pybind11::module_& module);
 void bind_engine(pybind11::module_& module);
 void bind_lookup(pybind11::module_& module);
 void bind_encoder(pybind11::module_& module);
+void bind_images(pybind11::module_& module);
 void bind_speech(pybind11::module_& module);
 void bind_chips(pybind11::module_& module);
 void bind_lab(pybind11::module_& module);

@@ -59,6 +59,29 @@ PyPrefix to_prefix(const IdArray& ids, std::uint64_t root, const py::object& con
     return {{ids.data(), ids.data() + ids.size()}, root, to_contents(contents)};
 }
 
+// Start, rows, the first of them, and their count.
+using PyRows = std::tuple<std::uint32_t, std::shared_ptr<EncodedRows>, std::uint32_t, std::uint32_t>;
+
+TextInputs to_inputs(const std::vector<PyRows>& rows, const py::object& object) {
+    TextInputs inputs;
+    for (const auto& [start, encoded, first, count] : rows) {
+        if (!encoded) throw InvalidArgumentError("inputs: found no rows at " + std::to_string(start));
+        inputs.rows.push_back({start, first, count, encoded});
+    }
+    if (object.is_none()) return inputs;
+    const auto positions = object.cast<IdArray>();
+    if (positions.ndim() != 2 || positions.shape(1) != kPositionAxes) {
+        throw InvalidArgumentError("positions: expected an array of [tokens, " + std::to_string(kPositionAxes) + "]");
+    }
+    inputs.positions.resize(static_cast<std::size_t>(positions.shape(0)));
+    const std::uint32_t* at = positions.data();
+    for (auto& position : inputs.positions) {
+        std::copy_n(at, kPositionAxes, position.begin());
+        at += kPositionAxes;
+    }
+    return inputs;
+}
+
 class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
@@ -242,21 +265,25 @@ void bind_engine_class(py::module_& m) {
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, const py::object& logit_bias, std::uint64_t seed, int logprobs,
                const py::object& end_ids, bool reuse, std::optional<std::uint32_t> slot, std::uint64_t root,
-               const py::object& contents) {
+               const py::object& contents, const std::vector<PyRows>& rows, const py::object& positions) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
                 const SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
                                frequency_penalty, penalty_window, logit_bias, seed, logprobs, end_ids, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
                 const std::uint32_t at = slot ? *slot : e.only_slot();
-                return e.call([&](Engine& engine, const Poll&) { return engine.begin(at, prompt.view(), s, reuse); });
+                TextInputs inputs = to_inputs(rows, positions);
+                return e.call([&](Engine& engine, const Poll&) {
+                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs));
+                });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
             py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
-            py::arg("root") = 0, py::arg("contents") = py::none())
+            py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
+            py::arg("positions") = py::none())
         .def(
             "extend",
             [](PyEngine& e, std::uint32_t slot, const py::object& ids) {

@@ -335,6 +335,7 @@ void bind_formats(py::module_& module) {
         .def_property_readonly("dtype", [](const TensorEntry& t) { return dtype_info(t.dtype).name; })
         .def_property_readonly("shape", shape)
         .def_readonly("nbytes", &TensorEntry::bytes)
+        .def_readonly("paired", &TensorEntry::paired)
         .def_readonly("file", &TensorEntry::file)
         .def_readonly("offset", &TensorEntry::offset)
         .def("__repr__", repr);

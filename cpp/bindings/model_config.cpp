@@ -104,9 +104,17 @@ RopeSet to_rope_set(const Fields& f) {
         PyErr_Clear();
         throw InvalidArgumentError(f.path() + "inv_freq is " + quote(values) + ", expected a row of numbers");
     }
+    std::vector<std::uint32_t> axes;
+    if (f.has("axes")) axes = f.integers("axes");
+    const auto n = static_cast<std::size_t>(inv_freq.size());
+    f.check(axes.empty() || axes.size() == n, "axes", axes.size(), "one for each of the " + std::to_string(n));
+    for (const std::uint32_t axis : axes) {
+        f.check(axis < kPositionAxes, "axes", axis, "less than " + std::to_string(kPositionAxes));
+    }
     return {.inv_freq = {inv_freq.data(), inv_freq.data() + inv_freq.size()},
             .scale = f.number("scale"),
             .style = f.one_of(kRopeStyles, "style"),
+            .axes = std::move(axes),
             .temperature = f.number("temperature", 0),
             .temperature_length = f.integer("temperature_length", 0)};
 }
@@ -271,6 +279,34 @@ Mamba2Config to_mamba2(const Fields& f) {
     return c;
 }
 
+ImageConfig to_image(const Fields& f) {
+    const ImageConfig image{.values = f.integer("values"),
+                            .frames = f.integer("frames", 1),
+                            .channels = f.integer("channels", 3),
+                            .patches = f.integer("patches"),
+                            .dim = f.integer("dim"),
+                            .parts = f.integer("parts")};
+    f.check(image.frames > 0 && image.frames <= 16, "frames", image.frames, "1 to 16");
+    f.check(image.channels > 0 && image.values % image.channels == 0, "channels", image.channels,
+            "a divisor of the " + std::to_string(image.values) + " values");
+    f.check(image.values > 0, "values", image.values, "at least 1");
+    f.check(image.patches > 0, "patches", image.patches, "at least 1");
+    f.check(image.dim > 0, "dim", image.dim, "at least 1");
+    f.check(image.parts > 0, "parts", image.parts, "at least 1");
+    return image;
+}
+
+MergeConfig to_merge(const Fields& f, const ModelConfig& model) {
+    if (!model.image) throw InvalidArgumentError(f.path() + "kind is 'merge', but the model has no image");
+    const MergeConfig m{.patches = model.image->patches,
+                        .mean = f.flag("mean"),
+                        .dim = f.integer("dim", 0),
+                        .activation = f.one_of(kActivations, "activation"),
+                        .part = f.integer("part", 0)};
+    f.check(m.part < model.image->parts, "part", m.part, "less than " + std::to_string(model.image->parts));
+    return m;
+}
+
 MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     const std::string kind = f.text("kind");
     if (kind == "attention") return to_attention(f, model);
@@ -281,9 +317,10 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "delta_net") return to_delta_net(f);
     if (kind == "short_convolution") return to_short_convolution(f);
     if (kind == "mamba2") return to_mamba2(f);
+    if (kind == "merge") return to_merge(f, model);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
                                "', expected one of attention, cross_attention, feed_forward, experts, recurrence, "
-                               "delta_net, short_convolution, mamba2");
+                               "delta_net, short_convolution, mamba2, merge");
 }
 
 EncoderConfig to_encoder(const Fields& f) {
@@ -303,7 +340,7 @@ EncoderConfig to_encoder(const Fields& f) {
 void scale_residual(ModelConfig& m, const Fields& f) {
     const float r = f.number("residual_scale", 1);
     if (r == 1) return;
-    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio) {
+    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio || m.image) {
         throw InvalidArgumentError("residual_scale is " + std::to_string(r) +
                                    ", expected 1, or a positive number for a model of tokens alone");
     }
@@ -329,7 +366,9 @@ ModelConfig to_config(const py::object& object) {
     m.positions = f.integer("positions", 0);
     m.kinds = f.integer("kinds", 0);
     f.check(m.dim > 0, "dim", m.dim, "at least 1");
-    f.check(m.vocab_size > 0, "vocab_size", m.vocab_size, "at least 1");
+    if (f.has("image")) m.image = to_image(Fields(f.optional("image"), "image."));
+    m.encoded_parts = f.integer("encoded_parts", 0);
+    f.check(m.vocab_size > 0 || m.image, "vocab_size", m.vocab_size, "at least 1");
     f.each("rope_sets", [&](const Fields& set) { m.rope_sets.push_back(to_rope_set(set)); });
     f.each("blocks", [&](const Fields& block) {
         const py::object mixer = block.optional("mixer");

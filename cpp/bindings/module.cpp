@@ -8,6 +8,7 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_exit(m);
     akunu::bind_errors(m);
     akunu::bind_formats(m);
+    akunu::bind_images(m);
     akunu::bind_engine(m);
     akunu::bind_lookup(m);
     akunu::bind_encoder(m);

@@ -18,6 +18,8 @@ struct RopeSet {
     std::vector<float> inv_freq;  // [rotated elements of a head / 2], all scalings applied
     float scale = 1.0f;           // multiplies cos and sin (YaRN, longrope)
     RopeStyle style = kRopeInterleaved;
+    // For each frequency, which of a row's kPositionAxes positions it turns by; empty: by its place in the text.
+    std::vector<std::uint32_t> axes;
     float temperature = 0;                 // see RopeTableParams
     std::uint32_t temperature_length = 0;  // 0: there is none
 
@@ -118,8 +120,17 @@ struct Mamba2Config {
     }
 };
 
+// How an encoder of images makes a row of neighbouring patches, see plan/merge.cpp. It leaves the stream as it is.
+struct MergeConfig {
+    std::uint32_t patches = 1;  // of a row
+    bool mean = false;          // of the patches, else they are side by side
+    std::uint32_t dim = 0;      // between two products; 0: there is one
+    Activation activation = kActGelu;
+    std::uint32_t part = 0;  // of the row: which of ImageConfig::parts it makes
+};
+
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 RecurrenceConfig, DeltaNetConfig, ShortConvolutionConfig, Mamba2Config>;
+                                 RecurrenceConfig, DeltaNetConfig, ShortConvolutionConfig, Mamba2Config, MergeConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.
@@ -148,6 +159,17 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
+// What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand
+// in a decoder's text.
+struct ImageConfig {
+    std::uint32_t values = 0;  // of a patch
+    std::uint32_t frames = 1;  // of a film that the product is with; all of a picture's are equal
+    std::uint32_t channels = 3;
+    std::uint32_t patches = 1;  // of a row
+    std::uint32_t dim = 0;      // of the decoder
+    std::uint32_t parts = 1;    // of a row, each so wide: the embedding, and what is added behind the first layers
+};
+
 struct ModelConfig {
     std::uint32_t dim = 0, vocab_size = 0, context_length = 0;
     float norm_eps = 1e-5f;
@@ -159,7 +181,10 @@ struct ModelConfig {
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<EncoderConfig> encoder;    // it makes vectors of texts
-    std::optional<AudioConfig> audio;        // it hears; with neither, it samples tokens
+    std::optional<AudioConfig> audio;        // it hears
+    std::optional<ImageConfig> image;        // it sees; with none of these, it samples tokens
+    // Of one that samples: parts of the rows that an encoder may put in the place of tokens, see ImageConfig; 0: none.
+    std::uint32_t encoded_parts = 0;
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.
     std::uint32_t sound_positions() const {
@@ -167,6 +192,10 @@ struct ModelConfig {
             if (const auto* cross = std::get_if<CrossAttentionConfig>(&block.mixer)) return cross->positions;
         }
         return 0;
+    }
+    // Whether some rotary set turns by other positions than the places in a text.
+    bool has_axes() const {
+        return std::ranges::any_of(rope_sets, [](const RopeSet& set) { return !set.axes.empty(); });
     }
     // Heads of all blocks whose weights may be asked for.
     std::size_t aligned_heads() const {

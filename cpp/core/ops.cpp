@@ -29,7 +29,11 @@ constexpr FieldInfo kUnfoldFields[] = {FIELD(UnfoldParams, rows),   FIELD(Unfold
                                        FIELD(UnfoldParams, stride), FIELD(UnfoldParams, formats)};
 constexpr FieldInfo kRopeTableFields[] = {
     FIELD(RopeTableParams, rows),  FIELD(RopeTableParams, step),        FIELD(RopeTableParams, half_dim),
-    FIELD(RopeTableParams, scale), FIELD(RopeTableParams, temperature), FIELD(RopeTableParams, temperature_length)};
+    FIELD(RopeTableParams, scale), FIELD(RopeTableParams, temperature), FIELD(RopeTableParams, temperature_length),
+    FIELD(RopeTableParams, axes)};
+constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
+                                           FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
+                                           FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
                                      FIELD(NormParams, formats), FIELD(NormParams, gather)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
@@ -147,7 +151,9 @@ constexpr BufferInfo kEmbedPositionBuffers[] = {constant("positions", kOptional)
                                                 index("rows"),
                                                 index("row_kinds", kOptional)};
 constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kRopeTableBuffers[] = {constant("inv_freq"), {"table", W}, index("rows")};
+constexpr BufferInfo kRopeTableBuffers[] = {
+    constant("inv_freq"), {"table", W}, index("rows"), constant("axes", kOptional), index("positions", kOptional)};
+constexpr BufferInfo kInsertRowsBuffers[] = {{"hidden", RW}, {"encoded", R}, index("sources")};
 constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        constant("weight"),
                                        {"out_f32", W, kOptional},
@@ -285,6 +291,11 @@ Cost unfold_cost(const DispatchCmd& c) {
 Cost rope_table_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RopeTableParams>();
     return per_row(8.0 * p.half_dim, 2.0 * p.half_dim);
+}
+
+Cost insert_rows_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<InsertRowsParams>();
+    return per_row((p.accumulate ? 12.0 : 8.0) * p.dim, p.accumulate ? p.dim : 0.0);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
@@ -522,6 +533,7 @@ constexpr OpInfo kOps[] = {
     row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
+    row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

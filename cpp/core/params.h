@@ -90,6 +90,23 @@ struct RopeTableParams {
     // As does 1 + temperature·ln(1 + position / temperature_length), rounded down; 0: there is none.
     float temperature;
     u32 temperature_length;
+    u32 axes;  // 1: a row has kPositionAxes positions of its own, and a frequency turns by the one that `axes` names
+};
+
+// Positions of a row where one is not enough: of a picture's rows their time, row and column.
+enum PositionAxes : u32 { kPositionAxes = 3 };
+
+// Rows that an encoder made, in the place of what was looked up for their tokens, or added to it:
+// hidden[r] (+)= encoded[sources[r]][offset, offset + dim). Rows without a source, and those of later steps of a chain,
+// stay as they are.
+enum RowSource : u32 { kNoSource = 0xFFFFFFFF };
+struct InsertRowsParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 dim;
+    u32 width;  // floats from one encoded row to the next
+    u32 offset;
+    u32 accumulate;
 };
 
 struct NormParams {

@@ -15,6 +15,7 @@ constexpr std::uint32_t kLogprobRecords = 4096;  // of all steps of a call
 ModelConfig drawing(ModelConfig config) {
     if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
     if (config.audio) throw UnsupportedError("this model hears, it draws no tokens");
+    if (config.image) throw UnsupportedError("this model sees, it draws no tokens");
     return config;
 }
 
@@ -59,6 +60,7 @@ void Engine::allocate(const EngineOptions& options) {
     };
     const std::uint64_t vocab = config_.vocab_size;
     s.rows = shared({s.max_rows, sizeof(Row)});
+    if (config_.has_axes()) s.positions = shared({s.max_rows, kPositionAxes, sizeof(u32)});
     s.logit_rows = shared({s.max_logits, sizeof(u32)});
     s.history = shared({slots, s.history_stride, sizeof(u32)});
     s.copies = shared({2, sizeof(u32)});
@@ -77,6 +79,7 @@ void Engine::allocate(const EngineOptions& options) {
 
 const Program& Engine::body(Phase phase) {
     if (phase == Phase::kBatch && device_->traits().max_batch_rows <= 1) phase = Phase::kPrefill;
+    if (phase == Phase::kEncoded) allocate_encoded();
     auto& p = bodies_[phase];
     if (!p) p = device_->compile(model_->body(plan(), phase));
     return *p;
@@ -88,7 +91,8 @@ const Program& Engine::tail(const TailKey& key) {
     return *p;
 }
 
-Phase Engine::phase_for(std::uint32_t rows) const {
+Phase Engine::phase_for(std::uint32_t rows, bool encoded) const {
+    if (encoded) return Phase::kEncoded;
     if (rows == 1) return Phase::kDecode;
     return rows <= device_->traits().max_batch_rows ? Phase::kBatch : Phase::kPrefill;
 }
@@ -162,6 +166,8 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.ruled = from.ruled;
     to.root = from.root;
     to.contents = from.contents;
+    to.inputs = from.inputs;
+    to.next_position = from.next_position;
     std::copy_n(history(slot), from.known, history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
@@ -192,7 +198,8 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
 }
 
-std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse) {
+std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse,
+                            TextInputs inputs) {
     Sequence& s = opened(slot);
     const auto ids = text.ids;
     check_ids(ids);
@@ -200,11 +207,15 @@ std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const Sample
         throw InvalidArgumentError("contents of " + std::to_string(text.contents.size()) + " positions, of a text of " +
                                    std::to_string(ids.size()));
     }
+    check_inputs(text, inputs);
+    if (!inputs.rows.empty()) body(Phase::kEncoded);
     std::vector<std::uint64_t> contents(text.contents.begin(), text.contents.end());
     const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
     drop_pages(slot);
     s.root = text.root;
     s.contents = std::move(contents);
+    s.inputs = std::move(inputs);
+    s.next_position = next_position(s.inputs);
     std::ranges::copy(ids, history(slot));
     s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
     s.ruled = false;
@@ -263,6 +274,12 @@ std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
     go_back(slot, n);
     s.known = s.prompt = n;
     s.contents.resize(std::min<std::size_t>(s.contents.size(), n));
+    if (s.inputs.positions.size() > n) {
+        s.inputs.positions.resize(n);
+        s.next_position = next_position(s.inputs);
+    }
+    // Some that are cut may have to be run again; which of them stand in the text its contents say.
+    std::erase_if(s.inputs.rows, [&](const PlacedRows& placed) { return placed.start >= n; });
     return s.length;
 }
 
@@ -291,6 +308,7 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
         step_.rows.host<Row>()[row + i] = {slot, s.length + i};
         if (config_.sound_positions()) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
     }
+    place_inputs(row, s, n);
     if (!checkpoints_) return;
     step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};
     step_.slots.host<SlotState>()[slot] = {};
@@ -350,6 +368,8 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     TailKey key{.draw = masks ? Draw::kSampled : Draw::kGreedy};
     Control& control = begin_control(0);
     bool each_is_one = true;
+    const bool encoded =
+        std::ranges::any_of(parts, [&](const Part& part) { return is_encoded(sequences_[part.slot], part.rows); });
     for (const Part& part : parts) {
         Sequence& s = opened(part.slot);
         const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
@@ -380,7 +400,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
     if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
-    const Program* segments[] = {&body(phase_for(args.rows)), args.logits ? &tail(key) : nullptr};
+    const Program* segments[] = {&body(phase_for(args.rows, encoded)), args.logits ? &tail(key) : nullptr};
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;
     if (masks && args.logits) {

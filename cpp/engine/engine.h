@@ -146,7 +146,9 @@ class Engine : public LoadedModel {
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
-    std::uint32_t begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse);
+    // `inputs`: what an encoder made of the text's contents, and rotary positions.
+    std::uint32_t begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse,
+                        TextInputs inputs = {});
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be drawn after it.
@@ -266,6 +268,11 @@ class Engine : public LoadedModel {
     Control& begin_control(std::uint32_t active);
     std::uint32_t replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
                               const Meanwhile& meanwhile);
+    void check_inputs(const Prefix& text, const TextInputs& inputs) const;
+    // Whether an encoder made some of a text's next n rows.
+    bool is_encoded(const Sequence& s, std::uint32_t n) const;
+    void place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n);
+    void allocate_encoded();
     // Rows from `row` on are a text's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
     void hold_sound(std::uint32_t sound);
@@ -273,7 +280,8 @@ class Engine : public LoadedModel {
     bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
     const Program& body(Phase phase);
     const Program& tail(const TailKey& key);
-    Phase phase_for(std::uint32_t rows) const;
+    // Of a step of so many rows, some of which an encoder made.
+    Phase phase_for(std::uint32_t rows, bool encoded = false) const;
     std::uint32_t* history(std::uint32_t slot) const;
     // Texts' states. The position after a text's length where a checkpoint of it is to be kept next; what a step leaves
     // out so that it ends there, of a part's rows, and its steps.

@@ -26,7 +26,8 @@ Replay Engine::replay_of(const PhaseRun& run) {
 
 std::vector<Written> Engine::run_prefix(std::uint32_t slot, std::uint32_t commands) {
     Sequence& s = opened(slot);
-    const PhaseRun run{phase_for(s.known - s.length), s.known - s.length, s.length};
+    const std::uint32_t rows = s.known - s.length;
+    const PhaseRun run{phase_for(rows, is_encoded(s, rows)), rows, s.length};
     auto [segments, args] = replay_of(run);
     args.commands = commands;
     const DispatchCmd* last = nullptr;

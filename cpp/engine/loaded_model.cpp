@@ -23,7 +23,7 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }
     total_bytes_ = source_->total_bytes();
-    Loader loader(*device_, *source_, progress, config_.encoder || config_.audio);
+    Loader loader(*device_, *source_, progress, config_.encoder || config_.audio || config_.image);
     model_ = std::make_unique<Model>(config_, loader);
     loader.finish();
     memory_.weights = loader.owned_bytes();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "engine/encoded_rows.h"
 
 namespace akunu {
 
@@ -25,6 +26,8 @@ struct Sequence {
     // the token, else 0; positions behind the last one have tokens.
     std::uint64_t root = 0;
     std::vector<std::uint64_t> contents;
+    TextInputs inputs;
+    std::uint32_t next_position = 0;  // rotary, of the first place that inputs.positions does not name
     // Where blocks have a state: the position that its record's is before, at most `length`; kLostState while a step
     // that changes it has not succeeded.
     std::uint32_t state_at = 0;

@@ -13,6 +13,14 @@ void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint3
     n.per_row = std::max(n.per_row, per_row);
 }
 
+void Activations::reserve_merged(const std::string& name, std::uint64_t dim, std::uint32_t formats,
+                                 std::uint64_t rows_of_one) {
+    const bool known = needs_.contains(name);
+    reserve(name, dim, formats);
+    std::uint64_t& rows = needs_[name].rows_of_one;
+    rows = known ? std::min(rows, rows_of_one) : rows_of_one;
+}
+
 void Activations::reserve_bytes(const std::string& name, std::uint64_t bytes) {
     Need& n = needs_[name];
     n.bytes = std::max(n.bytes, bytes);
@@ -28,7 +36,7 @@ std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
     };
     for (const auto& [name, n] : needs_) {
         std::uint64_t elements = 0;
-        const std::uint64_t all = rows * n.per_row;
+        const std::uint64_t all = (rows + n.rows_of_one - 1) / n.rows_of_one * n.per_row;
         if (__builtin_mul_overflow(all, n.dim, &elements) || elements > (std::uint64_t{1} << 60)) {
             throw InvalidArgumentError("activation '" + name + "' of " + std::to_string(all) + "x" +
                                        std::to_string(n.dim) + " overflows 64 bits");

@@ -24,6 +24,8 @@ class Activations {
     // [rows, dim] in those formats.
     // `per_row`: so many for each row.
     void reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row = 1);
+    // The same, with a row for each so many of a table's.
+    void reserve_merged(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t rows_of_one);
     // Memory of the device's own measure, whatever the rows.
     void reserve_bytes(const std::string& name, std::uint64_t bytes);
     // Makes the buffers, for tables of up to `rows` rows; returns their bytes. Throws InvalidArgumentError on overflow.
@@ -38,7 +40,7 @@ class Activations {
 
   private:
     struct Need {
-        std::uint64_t dim = 0, bytes = 0, per_row = 1;
+        std::uint64_t dim = 0, bytes = 0, per_row = 1, rows_of_one = 1;
         std::uint32_t formats = 0;
     };
     std::uint64_t rows_ = 0;

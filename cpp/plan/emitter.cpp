@@ -8,7 +8,7 @@
 namespace akunu {
 
 Emitter::Emitter(const PlanContext& context, std::string phase, std::uint32_t max_rows, PatchSource rows)
-    : PlanContext(context) {
+    : PlanContext(context), rows_(rows), max_rows_(max_rows) {
     table_.phase = std::move(phase);
     table_.max_rows = max_rows;
     table_.rows = rows;
@@ -74,12 +74,12 @@ void Emitter::Command::finish() {
     const auto patch = [&](const char* name, PatchSource source) {
         if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
     };
-    if (!fixed_rows_) patch("rows", emitter_.table_.rows);
+    if (!fixed_rows_) patch("rows", emitter_.rows_);
     patch("step", PatchSource::kStep);
     patch("keys", PatchSource::kKeys);
     // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
     if (const FieldInfo* f = find_field(op, "rows")) {
-        const std::uint32_t rows = fixed_rows_ ? fixed_rows_ : emitter_.table_.max_rows;
+        const std::uint32_t rows = fixed_rows_ ? fixed_rows_ : emitter_.max_rows_;
         std::memcpy(c.params.data() + f->offset, &rows, sizeof rows);
     }
     Cost& cost = label().cost;
@@ -103,24 +103,26 @@ void Emitter::Command::finish() {
 
 void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
                    std::uint32_t formats, bool gathered) {
-    if (config.layer_norm) {
-        emit(Op::kLayerNorm, std::move(name), layer)
-            .buffer(x)
-            .buffer(norm.weight)
-            .buffer(norm.bias)
-            .act(out)
-            .buffer(gathered ? step.logit_rows : Binding{})
-            .shape(std::to_string(config.dim))
-            .params(LayerNormParams{.rows = 0,
-                                    .dim = config.dim,
-                                    .eps = config.norm_eps,
-                                    .formats = formats,
-                                    .has_bias = bool(norm.bias),
-                                    .gather = gathered});
-        return;
-    }
+    if (config.layer_norm) return layer_norm(std::move(name), layer, x, norm, out, config.dim, formats, gathered);
     rms_norm(std::move(name), layer, x, norm.weight, out,
              {.dim = config.dim, .eps = config.norm_eps, .formats = formats, .gathered = gathered});
+}
+
+void Emitter::layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
+                         std::uint32_t dim, std::uint32_t formats, bool gathered) {
+    emit(Op::kLayerNorm, std::move(name), layer)
+        .buffer(x)
+        .buffer(norm.weight)
+        .buffer(norm.bias)
+        .act(out)
+        .buffer(gathered ? step.logit_rows : Binding{})
+        .shape(std::to_string(dim))
+        .params(LayerNormParams{.rows = 0,
+                                .dim = dim,
+                                .eps = config.norm_eps,
+                                .formats = formats,
+                                .has_bias = bool(norm.bias),
+                                .gather = gathered});
 }
 
 void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,

@@ -12,8 +12,8 @@
 
 namespace akunu {
 
-// kAligned is a prefill that also gives weights of cross-attention.
-enum class Phase : std::uint8_t { kDecode, kBatch, kPrefill, kAligned };
+// kAligned is a prefill that also gives weights of cross-attention; kEncoded one with rows that an encoder made.
+enum class Phase : std::uint8_t { kDecode, kBatch, kPrefill, kAligned, kEncoded };
 
 // What blocks are planned for.
 struct PlanContext {
@@ -64,10 +64,18 @@ class Emitter : public PlanContext {
         std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0, fixed_rows_ = 0;
     };
     Command emit(Op op, std::string name, int layer = -1);
+    // What the rows of the commands that follow are, and how many at most, where they are others than the table's.
+    void follow(PatchSource rows, std::uint32_t max_rows) {
+        rows_ = rows;
+        max_rows_ = max_rows;
+    }
 
     // out = norm(x), in `formats`, of rows of the residual stream's size. Where `gathered`, of the rows with logits.
     void norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t formats,
               bool gathered = false);
+    // The same of rows of any size; its kind is LayerNorm.
+    void layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t dim,
+                    std::uint32_t formats, bool gathered = false);
     // out = x / rms(x) * weight, of rows of any size.
     struct RmsNormOptions {
         std::uint32_t dim = 0;
@@ -125,12 +133,14 @@ class Emitter : public PlanContext {
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                          const OutputNorms& norms);
 
-    std::uint32_t max_rows() const { return table_.max_rows; }
+    std::uint32_t max_rows() const { return max_rows_; }
     // The table, with its barriers.
     DispatchTable take();
 
   private:
     DispatchTable table_;
+    PatchSource rows_;
+    std::uint32_t max_rows_;
 };
 
 // The activation that holds the cosines and sines of a rope set, for the positions of a step's rows.

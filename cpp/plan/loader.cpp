@@ -198,6 +198,10 @@ std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
     return values;
 }
 
+Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols) {
+    return prepared({DType::F32, rows, cols, std::as_bytes(values)});
+}
+
 Vector Loader::computed(std::span<const float> values) {
     owned_.emplace_back(device_, std::max<std::uint64_t>(values.size_bytes(), 64), MemoryKind::kDevice);
     owned_bytes_ += values.size_bytes();

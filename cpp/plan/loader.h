@@ -61,6 +61,8 @@ class Loader {
     std::vector<float> values(const std::string& name, std::uint64_t n);
     // Values that are in no file.
     Vector computed(std::span<const float> values);
+    // The same as a matmul's weight.
+    Weight computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
 
     // All has been loaded.
     void finish() const;

@@ -10,13 +10,15 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     if (config.audio) {
         stem_ = std::make_unique<AudioStem>(config, loader);
         positions_ = AudioStem::load_positions(config, loader);
-    } else if (config.positions) {
+    } else if (config.positions && !config.image) {  // of images they are the host's to add
         positions_ = loader.vector("positions", std::uint64_t{config.positions} * config.dim);
     }
     if (config.kinds) kinds_ = loader.vector("kinds", std::uint64_t{config.kinds} * config.dim);
     if (config.encoder) {
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
         pooling_ = std::make_unique<PoolingHead>(config, loader);
+    } else if (config.image) {
+        patches_ = std::make_unique<ImageStem>(config, loader);
     } else if (config.audio) {
         // Its states are what comes of it.
     } else if (loader.has("output")) {
@@ -27,8 +29,8 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     }
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
     // A scale of the logits is one of what the output's matrix reads.
-    output_norm_ = config.encoder ? loader.optional_norm("output_norm", config.dim)
-                                  : loader.norm("output_norm", config.dim, config.logit_scale);
+    output_norm_ = config.encoder || config.image ? loader.optional_norm("output_norm", config.dim)
+                                                  : loader.norm("output_norm", config.dim, config.logit_scale);
     for (const BlockConfig& block : config.blocks) {
         const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
@@ -40,6 +42,7 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     if (output_) a.reserve("input", config_.dim, device.matmul_input(output_.dtype));
     if (pooling_) pooling_->reserve(device, a);
     if (stem_) stem_->reserve(device, a);
+    if (patches_) patches_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
@@ -82,6 +85,11 @@ void Model::upload_frequencies(Device& device) {
         const auto bytes = std::as_bytes(std::span(set.inv_freq));
         inv_freq_.emplace_back(device, std::max<std::uint64_t>(bytes.size(), 64), MemoryKind::kDevice);
         device.upload(inv_freq_.back().at(), bytes);
+        const auto axes = std::as_bytes(std::span(set.axes));
+        axes_.emplace_back();
+        if (axes.empty()) continue;
+        axes_.back() = DeviceBuffer(device, std::max<std::uint64_t>(axes.size(), 64), MemoryKind::kDevice);
+        device.upload(axes_.back().at(), axes);
     }
 }
 
@@ -93,10 +101,18 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
     Emitter e = phase == Phase::kDecode    ? emitter("decode", 1)
                 : phase == Phase::kBatch   ? emitter("batch", batch)
                 : phase == Phase::kAligned ? emitter("aligned", context.step.aligned_rows)
+                : phase == Phase::kEncoded ? emitter("encoded", context.step.max_rows)
                                            : emitter("prefill", context.step.max_rows);
     embed(e);
+    if (phase == Phase::kEncoded) insert_rows(e, 0);
     rope_tables(e);
-    for (const auto& block : blocks_) block->emit(e, phase);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+        blocks_[i]->emit(e, phase);
+        const int layer = config_.blocks[i].layer;
+        const bool ends = i + 1 == blocks_.size() || config_.blocks[i + 1].layer != layer;
+        const auto part = static_cast<std::uint32_t>(layer + 1);
+        if (phase == Phase::kEncoded && ends && part < config_.encoded_parts) insert_rows(e, part);
+    }
     const Act hidden{e.activations.f32("hidden"), {}};
     if (!output_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
     return e.take();
@@ -105,6 +121,8 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
 void Model::embed(Emitter& e) const {
     if (stem_) {
         stem_->emit(e);
+    } else if (patches_) {
+        patches_->emit(e);
     } else {
         e.emit(Op::kEmbed, "token_embedding")
             .buffer(e.step.history)
@@ -143,14 +161,31 @@ void Model::rope_tables(Emitter& e) const {
             .buffer(inv_freq_[set].at())
             .buffer(e.activations.f32(rope_table_name(set)))
             .buffer(e.step.rows)
+            .buffer(rope.axes.empty() ? Binding{} : axes_[set].at())
+            .buffer(rope.axes.empty() ? Binding{} : e.step.positions)
             .shape(std::to_string(rope.dim() / 2))
             .params(RopeTableParams{.rows = 0,
                                     .step = 0,
                                     .half_dim = rope.dim() / 2,
                                     .scale = rope.scale,
                                     .temperature = rope.temperature,
-                                    .temperature_length = rope.temperature_length});
+                                    .temperature_length = rope.temperature_length,
+                                    .axes = !rope.axes.empty()});
     }
+}
+
+void Model::insert_rows(Emitter& e, std::uint32_t part) const {
+    e.emit(Op::kInsertRows, part == 0 ? "image_embedding" : "image_features", static_cast<int>(part) - 1)
+        .buffer(e.activations.f32("hidden"))
+        .buffer(e.step.encoded)
+        .buffer(e.step.sources)
+        .shape(std::to_string(config_.dim))
+        .params(InsertRowsParams{.rows = 0,
+                                 .step = 0,
+                                 .dim = config_.dim,
+                                 .width = config_.dim * config_.encoded_parts,
+                                 .offset = part * config_.dim,
+                                 .accumulate = part != 0});
 }
 
 DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const {

@@ -11,6 +11,7 @@
 
 #include "plan/audio_stem.h"
 #include "plan/block.h"
+#include "plan/image_stem.h"
 #include "plan/pooling.h"
 
 namespace akunu {
@@ -58,6 +59,8 @@ class Model {
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
+    // A part of the rows that an encoder made: the embedding, or what is added to the stream.
+    void insert_rows(Emitter& e, std::uint32_t part) const;
 
     const ModelConfig& config_;
     Weight embedding_, output_;
@@ -65,8 +68,10 @@ class Model {
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
+    std::unique_ptr<ImageStem> patches_;    // of encoders of images
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
+    std::vector<DeviceBuffer> axes_;  // of those sets that have some
 };
 
 }  // namespace akunu

@@ -52,6 +52,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kRoute, kOpRoute},
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
+    {Op::kInsertRows, kOpInsertRows},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);

@@ -63,6 +63,7 @@ enum OpCode : u32 {
     kOpRoute,
     kOpExpertsGateUp,
     kOpExpertsDown,
+    kOpInsertRows,
     kOpDecodeAttention,
     kNumOps,
 };

@@ -152,6 +152,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpShortConv, short_conv)
         OP(kOpDeltaRule, delta_rule)
         OP(kOpRoute, route)
+        OP(kOpInsertRows, insert_rows)
 #undef OP
         case kOpRopeKv:
         case kOpAttention:

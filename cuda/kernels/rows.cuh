@@ -55,15 +55,36 @@ AKUNU_DEVICE_CALL void embed_position(Block b) {
     }
 }
 
+// Rows that an encoder made, in the place of those of tokens, or added to them.
+AKUNU_DEVICE_CALL void insert_rows(Block b) {
+    const auto& p = b.params<InsertRowsParams>();
+    float* hidden = b.buffer<float>(0);
+    const float* encoded = b.buffer<float>(1);
+    const u32* sources = b.buffer<u32>(2);
+    if (p.step != 0) return;
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
+        const u32 source = sources[r];
+        if (source == kNoSource) continue;
+        for (u32 i = thread_id(); i < p.dim; i += kThreads) {
+            const float v = encoded[u64(source) * p.width + p.offset + i];
+            float& h = hidden[u64(r) * p.dim + i];
+            h = p.accumulate ? h + v : v;
+        }
+    }
+}
+
 AKUNU_DEVICE_CALL void rope_table(Block b) {
     const auto& p = b.params<RopeTableParams>();
     const float* inv_freq = b.buffer<float>(0);
     float* out = b.buffer<float>(1);
     const Row* rows = b.buffer<Row>(2);
+    const u32 *axes = b.buffer<u32>(3), *positions = b.buffer<u32>(4);
     const u64 n = u64(p.rows) * p.half_dim;
     for (u64 u = u64(b.first()) * kThreads + thread_id(); u < n; u += u64(b.blocks()) * kThreads) {
-        const u32 position = rows[u / p.half_dim].position + p.step;
-        const float angle = float(position) * inv_freq[u % p.half_dim];
+        const u64 row = u / p.half_dim;
+        const u32 i = u % p.half_dim;
+        const u32 position = (p.axes ? positions[row * kPositionAxes + axes[i]] : rows[row].position) + p.step;
+        const float angle = float(position) * inv_freq[i];
         float scale = p.scale;
         if (p.temperature_length) scale *= 1.0f + p.temperature * logf(1.0f + float(position / p.temperature_length));
         out[2 * u] = cosf(angle) * scale;

@@ -28,12 +28,16 @@ MAX_LOGIT_BIAS: int
 """Most entries of a text's `logit_bias`."""
 
 class TensorEntry:
-    """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols)."""
+    """One tensor of a model file; `shape` is outermost first, so a linear layer is (rows, cols).
+
+    `paired`: of Ollama's MXFP4, whose bytes hold neighbours.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
+    paired: bool
     file: int
     offset: int
 
@@ -96,6 +100,58 @@ class Encoder:
     def plan(self, rows: int, texts: int = 1) -> list[CommandInfo]:
         """The dispatch table, with costs for so many texts of `rows` tokens each."""
     def profile(self, rows: int, texts: int = 1, repeats: int = 16) -> list[CommandInfo]:
+        """Run that table and time every command."""
+
+    def cancel(self) -> None: ...
+    def close(self) -> None: ...
+
+class EncodedRows:
+    """Rows that an encoder made, for the places of tokens: a copy of float32 [rows, width]."""
+
+    def __init__(self, values: npt.NDArray[np.float32]) -> None: ...
+    def __len__(self) -> int: ...
+    width: int
+    nbytes: int
+    def numpy(self) -> npt.NDArray[np.float32]:
+        """A copy [rows, width]."""
+
+class ImageEncoder:
+    """A loaded model that makes rows of an image's patches. Calls must not overlap, but for `cancel`."""
+
+    def __init__(
+        self,
+        file: TensorFiles | None,
+        spec: object,
+        *,
+        device: str = "cpu",
+        threads: int = 0,
+        check_weights: bool = True,
+        synthetic: Mapping[str, str] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`synthetic` is an `Engine`'s."""
+
+    width: int
+    """Floats of a row."""
+    device: str
+    threads: int
+    isa: str
+    memory: Memory
+    memory_left: int | None
+    def encode(
+        self,
+        pixels: npt.NDArray[np.float32],
+        added: npt.NDArray[np.float32] | None = None,
+        positions: npt.NDArray[np.uint32] | None = None,
+    ) -> EncodedRows:
+        """The rows of an image.
+
+        `pixels` are [patches, values], `added` [patches, dim] the vectors of their positions, where the model
+        has such, and `positions` [patches, 3] by what they turn, where its rotary sets have axes.
+        """
+    def plan(self, rows: int) -> list[CommandInfo]:
+        """The dispatch table, with costs for an image of so many patches."""
+    def profile(self, rows: int, repeats: int = 16) -> list[CommandInfo]:
         """Run that table and time every command."""
 
     def cancel(self) -> None: ...
@@ -478,12 +534,17 @@ class Engine:
         slot: int | None = None,
         root: int = 0,
         contents: npt.NDArray[np.uint64] | None = None,
+        inputs: Sequence[tuple[int, EncodedRows, int, int]] = (),
+        positions: npt.NDArray[np.uint32] | None = None,
     ) -> int:
         """Start a generation; returns how many prompt tokens the cache already holds, of any earlier text.
 
         Pages are shared among texts of one `root` only, and where `contents` are equal too: hashes, one for
         each position from the first on, of what stands there in the token's place; 0, or none, where the
-        token does.
+        token does. `inputs` are what an encoder made of it, in order: the first position, rows, which of
+        them is the first, and how many there are.
+        `positions` [m, 3], of a model whose rotary sets have axes, are by what the first m positions turn;
+        behind them each is one more than the greatest.
         `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
         Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
         """

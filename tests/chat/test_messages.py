@@ -64,7 +64,7 @@ def test_text_parts_are_one_text_for_every_format(name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([*PARTS, {"type": "image_url", "image_url": "x"}], r"content\[2\]: a part of the type 'image_url'"),
+        ([*PARTS, {"type": "image_url", "image_url": "x"}], r"content\[2\]: found an image; this model"),
         ([{"type": "input_audio"}], r"content\[0\]: a part of the type 'input_audio' is not supported"),
         ([{"text": "x"}], r"content\[0\]: a part of the type None"),
         (["x"], r"content\[0\]: found str, expected \{\"type\": \"text\""),

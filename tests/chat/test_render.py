@@ -107,7 +107,7 @@ class TestFormats:
         found = ChatTemplate.named(name, tokenizer())
         parts = [{"type": "text", "text": "H"}, {"type": "text", "text": "i"}]
         assert text(found.render([{"role": "user", "content": parts}])) == text(found.render([USER]))
-        with pytest.raises(InvalidArgumentError, match="a part of the type 'image_url' is not supported"):
+        with pytest.raises(InvalidArgumentError, match="found an image; this model reads text only"):
             found.render([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}])
 
     def test_a_turn_out_of_order_is_refused_where_the_format_has_no_place_for_it(self) -> None:

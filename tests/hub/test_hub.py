@@ -18,6 +18,7 @@ import pytest
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.hub_name import HubName, parse
 from akunu.hub.files import choose
+from akunu.hub.projectors import projector_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 OTHER_COMMIT = COMMIT[::-1]
@@ -537,6 +538,50 @@ def test_a_quantization_that_only_the_projector_has_is_refused():
     files = ["thing-4b-it-q4_0.gguf", "thing-4b-it-mmproj-f16.gguf"]
     with pytest.raises(ModelFileError, match=r"has no file 'F16'; it has thing-4b-it-q4_0\.gguf$"):
         choose("user/repo", files, "F16")
+
+
+TOWERS = {
+    "ggml-org/gemma-3-4b-it-GGUF": "mmproj-model-f16.gguf",
+    "google/gemma-3-4b-it-qat-q4_0-gguf": "mmproj-model-f16-4B.gguf",
+    "unsloth/gemma-3-4b-it-GGUF": "mmproj-BF16.gguf",
+    "xtuner/llava-llama-3-8b-v1_1-gguf": "llava-llama-3-8b-v1_1-mmproj-f16.gguf",
+    "vikhyatk/moondream2": "moondream2-mmproj-f16.gguf",
+    "mradermacher/Thing-4B-GGUF": "Thing-4B.mmproj-f16.gguf",
+    "bartowski/Qwen2-VL-7B-Instruct-GGUF": "mmproj-Qwen2-VL-7B-Instruct-f16.gguf",
+    "someone/qwen2-vl-2b": "qwen2-vl-2b-vision-encoder.gguf",
+    "someone/with-a-matrix": None,
+}
+
+
+@pytest.mark.parametrize("repo", TOWERS)
+def test_a_model_has_the_tower_of_its_repository(repo):
+    files, meant = REPOSITORIES[repo]
+    for wanted in meant:
+        [model] = choose(repo, files, wanted)
+        assert projector_of(["README.md", *files], model) == TOWERS[repo]
+
+
+@pytest.mark.parametrize(
+    ("files", "model", "tower"),
+    [
+        (["Qwen3VL-4B-Q4_K_M.gguf", "mmproj-Qwen3VL-4B-F16.gguf", "mmproj-Qwen3VL-4B-Q8_0.gguf"], 0, 1),
+        (["LFM2-VL-450M-Q4_0.gguf", "mmproj-LFM2-VL-450M-Q8_0.gguf"], 0, 1),
+        (["g_gemma-3-4b-IQ4_XS.gguf", "mmproj-g_gemma-3-4b-bf16.gguf", "mmproj-g_gemma-3-4b-f16.gguf"], 0, 2),
+        (["Qwen3.6-27B-UD-Q4_K_XL.gguf", "mmproj-F32.gguf", "mmproj-F16.gguf", "mmproj-BF16.gguf"], 0, 2),
+        (["BF16/M-BF16-00001-of-00002.gguf", "BF16/M-BF16-00002-of-00002.gguf", "mmproj-F16.gguf"], 0, 2),
+        (["a/M-Q4_0.gguf", "b/mmproj-F16.gguf"], 0, None),
+        (["M-Q4_0.gguf", "N-Q4_0.gguf", "mmproj-M-f16.gguf"], 0, 2),
+        (["M-Q4_0.gguf", "N-Q4_0.gguf", "mmproj-M-f16.gguf"], 1, None),
+        (["M-Q4_0.gguf", "N-Q4_0.gguf", "mmproj-model-f16.gguf"], 0, None),
+        (["gemma-3-4b-it-Q4_0.gguf", "qwen-Q4_0.gguf", "gemma-3-4b-mmproj-f16.gguf"], 0, 2),
+        (["gemma-3-4b-it-Q4_0.gguf", "gemma-3-4b-pt-Q4_0.gguf", "gemma-3-4b-mmproj-f16.gguf"], 0, None),
+        (["M-Q4_0.gguf"], 0, None),
+        (["M-Q4_0.gguf", "mmproj-M-f16.gguf"], 1, None),
+        (["M-Q4_0.gguf", "mmproj.txt"], 0, None),
+    ],
+)  # fmt: skip
+def test_which_tower_is_a_models(files, model, tower):
+    assert projector_of(files, files[model]) == (None if tower is None else files[tower])
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,12 @@ def _elementwise() -> Iterator[Case]:
     yield case("rope_table", rows=1, half=32, position=0)
     yield case("rope_table", rows=7, half=36, position=131000, scale=1.19)
     yield case("rope_table", rows=9, half=20, position=60, scale=1.1, temperature=(0.1, 16))
+    yield case("rope_table", rows=9, half=20, position=0, axes=True)
+    yield case("rope_table", rows=33, half=64, position=3000, axes=True)
+    yield case("insert_rows", rows=1, dim=32, encoded=1, step=1)
+    yield case("insert_rows", rows=7, dim=100, encoded=5)
+    yield case("insert_rows", rows=9, dim=96, encoded=9, parts=4)
+    yield case("insert_rows", rows=65, dim=260, encoded=70, parts=3, part=2, accumulate=True)
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("norm", rows=rows, dim=dim, formats=formats)

@@ -53,5 +53,6 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_qwen35.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")
+        patch.setattr("vision.test_towers.DEVICE", "metal")
         patch.setattr(loading, "present", lambda wanted: present("metal" if wanted == "auto" else wanted))
         yield

@@ -170,30 +170,37 @@ def run_rope_table(
     position: int = 131000,
     scale: float = 1.19,
     temperature: tuple[float, int] = (0.1, 4096),
+    axes: bool = False,
 ) -> float:
+    rng = np.random.default_rng(rows)
     inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
     table = np.full((rows, half, 2), np.nan, np.float32)
     step = min(position, 3)
-    positions = position + np.random.default_rng(rows).integers(0, 100, rows)  # of many sequences
+    positions = position + rng.integers(0, 100, rows)  # of many sequences
     where = np.stack([np.zeros(rows), positions - step], -1).astype(np.uint32)
+    axis = rng.integers(0, 3, half).astype(np.uint32)
+    own = np.asarray(position + rng.integers(0, 100, (rows, 3)))
+    turned = own[:, axis] if axes else np.broadcast_to(positions[:, None], (rows, half))
     lib.run(
         "rope_table",
         {
             0: inv_freq,
             1: table,
             2: where,
-            PARAMS: struct.pack("IIIffI", rows, step, half, scale, *temperature),
+            3: axis,
+            4: (own - step).astype(np.uint32),
+            PARAMS: struct.pack("IIIffII", rows, step, half, scale, *temperature, axes),
         },
         groups=(-(-half // 128), rows),
         threads=128,
         schedule=schedule,
     )
     # The product is one of binary32, which is what the models were trained with.
-    angles = positions.astype(np.float32)[:, None] * inv_freq
+    angles = turned.astype(np.float32) * inv_freq
     expected = np.stack([np.cos(angles.astype(np.float64)), np.sin(angles.astype(np.float64))], -1)
     weight, length = temperature
     if length:
-        expected *= 1 + np.float32(weight) * np.log1p(positions // length)[:, None, None]
+        expected *= 1 + np.float32(weight) * np.log1p(turned // length)[..., None]
     return error(table, expected * np.float32(scale))
 
 
@@ -270,6 +277,7 @@ def test_rope_table(half: int, position: int) -> None:
     run = partial(run_rope_table, library("rope_table"), half=half, position=position, scale=1.0)
     assert run(temperature=(0.0, 0)) <= TOLERANCE
     assert run(temperature=(0.2, 7)) <= TOLERANCE
+    assert run(temperature=(0.2, 7), axes=True) <= TOLERANCE
 
 
 @pytest.mark.long
@@ -286,7 +294,7 @@ def test_rope_table(half: int, position: int) -> None:
         ("quantize", "first + 4, p.dim", "first + 4, p.dim + 1"),
         ("rope_table", "precise::cos", "cos"),
         ("rope_table", "rows[at.y]", "rows[0]"),
-        ("rope_table", ".position + p.step", ".position"),
+        ("rope_table", "first + p.step", "first"),
         ("rope_table", "position / p.temperature_length", "position"),
     ],
 )

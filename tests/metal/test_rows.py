@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, RECURRENCE_CHECKS, Case, case
+from kernels.cases import CHECKS, DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, RECURRENCE_CHECKS, Case, case
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS
@@ -75,6 +75,7 @@ class RowsLab:
             file = "activations" if op == "gate_act" else "rows"
             columns = {
                 "embed_position": lambda: p["dim"],
+                "insert_rows": lambda: p["dim"],
                 "pool": lambda: p["dim"],
                 "unfold": lambda: p["taps"] * p["channels"],
                 "gate_act": lambda: -(-int(p["n"]) // 4),
@@ -91,6 +92,7 @@ class RowsLab:
 OPS = ("layer_norm", "embed_position", "pool", "gate_act")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
+CASES += [c for c in CHECKS if c.builder == "insert_rows"]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]

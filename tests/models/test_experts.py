@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-import akunu
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.blocks import Experts
@@ -255,11 +254,10 @@ def as_ollama(arrays: Arrays) -> Arrays:
     return out
 
 
-@pytest.mark.parametrize("paired", [False, True])
-def test_a_file_of_ollama_is_the_same_gpt_oss(paired: bool, folder: Path, tmp_path: Path) -> None:
-    """Ollama has another name of the architecture, no kind of scaling, and a type of its own for MXFP4."""
+def ollama_files(folder: Path, paired: bool) -> tuple[Path, Path]:
+    """gpt-oss as llama.cpp has it and as Ollama has; `paired`: with Ollama's type of its own for MXFP4."""
     row = tiny.EXPERTS["gpt_oss"]
-    paths = {"gpt-oss": tmp_path / "usual.gguf", "gptoss": tmp_path / "ollama.gguf"}
+    paths = {"gpt-oss": folder / "usual.gguf", "gptoss": folder / "ollama.gguf"}
     usual = convert.tensors(row, tiny.weights(row))
     for arch, path in paths.items():
         writer = gguf.GGUFWriter(str(path), arch)
@@ -281,8 +279,15 @@ def test_a_file_of_ollama_is_the_same_gpt_oss(paired: bool, folder: Path, tmp_pa
         convert.finish(writer)
     if paired:
         with_type_four(paths["gptoss"])
+    return paths["gpt-oss"], paths["gptoss"]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_file_of_ollama_is_the_same_gpt_oss(paired: bool, tmp_path: Path) -> None:
+    """Ollama has another name of the architecture, no kind of scaling, and a type of its own for MXFP4."""
+    usual, ollama = ollama_files(tmp_path, paired)
     ids = tiny.golden("gpt_oss").prompt
-    assert np.array_equal(open_engine(paths["gptoss"]).logits(ids), open_engine(paths["gpt-oss"]).logits(ids))
+    assert np.array_equal(open_engine(ollama).logits(ids), open_engine(usual).logits(ids))
 
 
 def pairs(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -376,11 +381,6 @@ def test_what_is_half_known_is_refused_by_its_name(
     path = rewritten(tmp_path / "model.gguf", "qwen3moe", same, **keys)
     with pytest.raises(error, match=message):
         resolve(_core.GgufFile(str(path)))
-
-
-def test_a_model_with_experts_is_not_converted(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="has experts; models with experts are not converted"):
-        akunu.convert(written(folder, "mixtral"), tmp_path / "new.gguf", "q8_0")
 
 
 def test_a_model_of_another_architecture_may_have_no_experts(tmp_path: Path) -> None:

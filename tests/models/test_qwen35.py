@@ -18,7 +18,6 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.conversion.plan import refuse_delta_nets
 from akunu.describe.config import resolve
 from akunu.describe.hf_config import resolve_hf
 
@@ -213,10 +212,3 @@ def test_a_text_from_a_checkpoint_is_the_one_from_nothing(opened: Open) -> None:
         assert draw(engine, slot, 40) == draw(alone, only, 40)
         alone.truncate(0, only)
         alone.forget()
-
-
-def test_conversion_to_the_other_kind_of_file_is_refused(folder: Path) -> None:
-    """Its value heads would have to be reordered."""
-    spec = resolve(_core.GgufFile(str(qwen35.write_gguf(ROW, folder / "converted.gguf"))))
-    with pytest.raises(UnsupportedError, match="a qwen35 model cannot be converted to or from a folder"):
-        refuse_delta_nets(spec)

@@ -166,10 +166,14 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
     const auto* inv_freq = cmd.buffers[0].as<float>();
     auto* out = cmd.buffers[1].as<float>();
     const auto* where = cmd.buffers[2].as<Row>();
+    const auto* axes = cmd.buffers[3].as<u32>();
+    const auto* positions = cmd.buffers[4].as<u32>();
     auto units = worker.claim(std::uint64_t{p.rows} * p.half_dim, kAngle);
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
-            const u32 position = where[u / p.half_dim].position + p.step;
+            const std::size_t row = u / p.half_dim;
+            const u32 first = p.axes ? positions[row * kPositionAxes + axes[u % p.half_dim]] : where[row].position;
+            const u32 position = first + p.step;
             const float angle = static_cast<float>(position) * inv_freq[u % p.half_dim];
             float scale = p.scale;
             if (p.temperature_length) {
@@ -177,6 +181,24 @@ static void rope_table(const DispatchCmd& cmd, const std::byte* params, const Wo
             }
             out[2 * u] = std::cos(angle) * scale;
             out[2 * u + 1] = std::sin(angle) * scale;
+        }
+    }
+}
+
+// Rows that an encoder made, in the place of those of tokens, or added to them.
+static void insert_rows(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<InsertRowsParams>(params);
+    auto* hidden = cmd.buffers[0].as<float>();
+    const auto* encoded = cmd.buffers[1].as<float>();
+    const auto* sources = cmd.buffers[2].as<u32>();
+    if (p.step) return;
+    auto rows = worker.claim(p.rows, 12 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            if (sources[r] == kNoSource) continue;
+            const float* from = encoded + std::size_t{sources[r]} * p.width + p.offset;
+            float* out = hidden + r * p.dim;
+            for (std::size_t i = 0; i < p.dim; ++i) out[i] = p.accumulate ? out[i] + from[i] : from[i];
         }
     }
 }

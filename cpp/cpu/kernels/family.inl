@@ -119,6 +119,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return ssm_scan;
         case Op::kRoute:
             return route;
+        case Op::kInsertRows:
+            return insert_rows;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

@@ -1,5 +1,5 @@
-// What models of whole texts and of sounds do with rows, a thread an element: vectors of positions and kinds, the inputs of
-// convolutions, and one row of all rows of a text.
+// What models of whole texts, of sounds and of images do with rows, a thread an element: vectors of positions and kinds, the
+// inputs of convolutions, one row of all rows of a text, and rows that an encoder made.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -20,6 +20,18 @@ kernel void embed_position(device const float* positions [[buffer(0)]],
     if (p.positions) x += positions[ulong(min(rows[at.y].position + p.step, p.positions - 1)) * p.dim + at.x];
     if (p.kinds) x += kinds[ulong(min(row_kinds[at.y], p.kinds - 1)) * p.dim + at.x];
     hidden[ulong(at.y) * p.dim + at.x] = x;
+}
+
+// Rows that an encoder made, in the place of those of tokens, or added to them.
+kernel void insert_rows(device float* hidden [[buffer(0)]],
+                        device const float* encoded [[buffer(1)]],
+                        device const uint* sources [[buffer(2)]],
+                        constant InsertRowsParams& p [[buffer(kParamsIndex)]],
+                        uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= p.dim || p.step != 0 || sources[at.y] == kNoSource) return;
+    const float value = encoded[ulong(sources[at.y]) * p.width + p.offset + at.x];
+    device float& h = hidden[ulong(at.y) * p.dim + at.x];
+    h = p.accumulate ? h + value : value;
 }
 
 // out[row][tap] = x[row·stride + tap - (taps - 1) / 2], zeros where that is outside.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from akunu.scheduling import Scheduler, Written
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
+    from akunu.vision.inputs import Inputs
 
 __all__ = ["Generation"]
 
@@ -55,6 +56,8 @@ class Generation:
         Ids of control tokens that are to be seen in the text.
     constraint
         Of the form that the text is to have.
+    inputs
+        What the prompt has besides tokens.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Generation:
         request: Request,
         visible: frozenset[int] = frozenset(),
         constraint: Constraint | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
@@ -85,6 +89,7 @@ class Generation:
             request.speculative,
             constraint=constraint,
             salt=request.cache_salt,
+            inputs=inputs,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact

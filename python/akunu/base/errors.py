@@ -17,6 +17,7 @@ __all__ = [
     "BusyError",
     "ContextLengthError",
     "DeviceError",
+    "ImageError",
     "InvalidArgumentError",
     "ModelFileError",
     "TemplateError",
@@ -91,6 +92,10 @@ class InvalidArgumentError(AkunuError, ValueError):
 
 class AudioError(AkunuError):
     """A recording is missing, unreadable, damaged, cut off or empty."""
+
+
+class ImageError(AkunuError):
+    """An image is missing, unreadable, damaged, cut off, empty or too large."""
 
 
 class BusyError(AkunuError, TimeoutError):

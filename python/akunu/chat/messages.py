@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.images import image_of
 from akunu.chat.limits import RenderLimits
 
 __all__ = ["Reader", "message_list", "texts_of"]
@@ -39,10 +40,19 @@ def texts_of(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 class Reader:
-    """Reads the input of one rendering, all of it together within the limits."""
+    """Reads the input of one rendering, all of it together within the limits.
 
-    def __init__(self, limits: RenderLimits) -> None:
+    Parameters
+    ----------
+    limits
+        What it may have.
+    image : str, optional
+        What stands in the text where a content has an image; None: images are refused.
+    """
+
+    def __init__(self, limits: RenderLimits, image: str | None = None) -> None:
         self._limits = limits
+        self._image = image
         self._left = limits.input_chars
         self.strings: list[str] = []
         """Every string that was read."""
@@ -65,7 +75,7 @@ class Reader:
         if calls and not (isinstance(calls, list | tuple) and all(isinstance(one, Mapping) for one in calls)):
             raise InvalidArgumentError(f"{path}.tool_calls: expected a list of mappings, found {calls!r:.80}")
         if isinstance(content, list | tuple):
-            message = {**message, "content": _joined(content, f"{path}.content")}
+            message = {**message, "content": self._joined(content, f"{path}.content")}
         elif content is not None and not isinstance(content, str):
             raise InvalidArgumentError(
                 f"{path}.content: found {type(content).__name__}, expected a text or a list of text parts"
@@ -131,21 +141,25 @@ class Reader:
                 f"the messages have more than {self._limits.input_chars} characters, the limit of a chat"
             )
 
-
-def _joined(parts: Sequence[object], path: str) -> str:
-    """The text of a content in parts, which follow each other without a separator."""
-    texts = []
-    for n, part in enumerate(parts):
-        if not isinstance(part, Mapping):
-            raise InvalidArgumentError(
-                f'{path}[{n}]: found {type(part).__name__}, expected {{"type": "text", "text": …}}'
-            )
-        kind, text = part.get("type"), part.get("text")
-        if kind != "text":
-            raise InvalidArgumentError(
-                f"{path}[{n}]: a part of the type {kind!r} is not supported; text parts are"
-            )
-        if not isinstance(text, str):
-            raise InvalidArgumentError(f"{path}[{n}].text: found {type(text).__name__}, expected a text")
-        texts.append(text)
-    return "".join(texts)
+    def _joined(self, parts: Sequence[object], path: str) -> str:
+        """The text of a content in parts, which follow each other without a separator."""
+        texts = []
+        for n, part in enumerate(parts):
+            if not isinstance(part, Mapping):
+                raise InvalidArgumentError(
+                    f'{path}[{n}]: found {type(part).__name__}, expected {{"type": "text", "text": …}}'
+                )
+            kind, text = part.get("type"), part.get("text")
+            if image_of(part, f"{path}[{n}]") is not None:
+                if self._image is None:
+                    raise InvalidArgumentError(f"{path}[{n}]: found an image; this model reads text only")
+                texts.append(self._image)
+                continue
+            if kind != "text":
+                raise InvalidArgumentError(
+                    f"{path}[{n}]: a part of the type {kind!r} is not supported; parts of text and images are"
+                )
+            if not isinstance(text, str):
+                raise InvalidArgumentError(f"{path}[{n}].text: found {type(text).__name__}, expected a text")
+            texts.append(text)
+        return "".join(texts)

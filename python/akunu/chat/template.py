@@ -9,7 +9,8 @@ template gives the same for both.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -20,12 +21,14 @@ from akunu.base.errors import ContextLengthError, InvalidArgumentError, Template
 from akunu.chat.families import GENERIC, family_of
 from akunu.chat.family import Family
 from akunu.chat.formats import FORMATS
+from akunu.chat.images import RowsSegment, ShownImages
 from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
 from akunu.chat.messages import Reader, message_list, texts_of
 from akunu.chat.probe import Probe
 from akunu.chat.switches import switches
 from akunu.tokenizer import Segment, Tokenizer, check_fits
+from akunu.vision.preprocess import Run
 
 __all__ = ["ChatTemplate"]
 
@@ -194,7 +197,13 @@ class ChatTemplate:
 
     def encode_segments(self, segments: Sequence[Segment]) -> list[int]:
         """Token ids of what `render` gave."""
-        return self._tokenizer.encode_segments(segments, add_bos=self._adds_bos)
+        return self.encode_placed(segments)[0]
+
+    def encode_placed(self, segments: Sequence[Segment]) -> tuple[list[int], list[tuple[int, Run]]]:
+        """Token ids of what `render` gave, and where in them the rows of images begin."""
+        ids, places = self._tokenizer.encode_placed(segments, add_bos=self._adds_bos)
+        runs = [segment.run for segment in segments if isinstance(segment, RowsSegment) and segment.run]
+        return ids, list(zip(places, runs, strict=True))
 
     def render(
         self,
@@ -206,6 +215,7 @@ class ChatTemplate:
         generic_tools: bool = True,
         template: str | None = None,
         variables: Mapping[str, Any] | None = None,
+        images: ShownImages | None = None,
     ) -> list[Segment]:
         """The text of a conversation, cut where no control token may cross.
 
@@ -229,6 +239,8 @@ class ChatTemplate:
             Which of `sources` to use.
         variables : mapping of str to value, optional
             More variables for the template, such as ``{"enable_thinking": False}``.
+        images : ShownImages, optional
+            What stands for the images of the messages; None: they have none.
 
         Raises
         ------
@@ -240,7 +252,7 @@ class ChatTemplate:
             The template refuses the messages, fails, or runs away.
         """
         name = self._choose(template, bool(tools))
-        reader = Reader(self._limits)
+        reader, image = self._reader(messages, images)
         given = {"messages": reader.messages(messages), "documents": None, **reader.variables(variables)}
         end = self._opened(given["messages"], add_generation_prompt, continue_final_message, reader.strings)
         probe = self._probes[name]
@@ -265,15 +277,59 @@ class ChatTemplate:
                 )
             return text[: text.rindex(end)] if end else text
 
+        if images is None:
+            return self._cut(given, rendered, reader.strings, self._marks)
+        return self._with_images(given, rendered, reader.strings, images, image)
+
+    def _reader(
+        self, messages: Sequence[Mapping[str, Any]], images: ShownImages | None
+    ) -> tuple[Reader, str]:
+        """What reads the messages, and the character that stands for an image until they are rendered."""
+        if images is None:
+            return Reader(self._limits), ""
+        reader = Reader(self._limits, "")
+        reader.messages(messages)
+        controls = [*self._tokenizer.control_texts(), images.marker]
+        image = unused_character([*self.sources.values(), *reader.strings, *controls])
+        return Reader(self._limits, image), image
+
+    def _with_images(
+        self,
+        given: dict[str, Any],
+        rendered: Callable[[Mapping[str, Any]], str],
+        strings: Sequence[str],
+        images: ShownImages,
+        image: str,
+    ) -> list[Segment]:
+        """What is rendered, with the images as the template has them, or else in their places in the text."""
+        marks = Marks({*self._tokenizer.control_texts(), images.marker})
+        in_parts = {**given, "messages": [_in_parts(message, image) for message in given["messages"]]}
+        with suppress(TemplateError):
+            segments = self._cut(in_parts, rendered, strings, marks)
+            placed = images.placed(segments, images.marker, bare=False)
+            if placed is not None:
+                return placed
+        segments = self._cut(given, rendered, strings, marks)
+        placed = images.placed(segments, image, bare=True)
+        if placed is None:
+            raise TemplateError("the chat template of this model leaves out messages with images")
+        return placed
+
+    def _cut(
+        self,
+        given: Mapping[str, Any],
+        rendered: Callable[[Mapping[str, Any]], str],
+        strings: Sequence[str],
+        marks: Marks,
+    ) -> list[Segment]:
+        """What is rendered, cut where no control token may cross."""
         plain = rendered(given)
-        mark = unused_character(
-            [plain, *self.sources.values(), *reader.strings, *self._tokenizer.control_texts()]
-        )
+        mark = unused_character([plain, *self.sources.values(), *strings, *self._tokenizer.control_texts()])
         error: TemplateError | None = None
         text = plain
         # From the marking that covers most to the one that disturbs a template least; each includes the next.
-        for places in (self._marks.wide, self._marks.narrow, self._marks.spelt):
-            marked = self._marks.marked(given, mark, places)
+        for places in (marks.wide, marks.narrow, marks.spelt):
+            marked = marks.marked(given, mark, places)
             if marked == given:  # nothing to mark
                 text, error = plain, None
                 break
@@ -353,3 +409,17 @@ class ChatTemplate:
                 f"chat template: found {name!r}, expected one of " + ", ".join(self.sources)
             )
         return name
+
+
+def _in_parts(message: dict[str, Any], image: str) -> dict[str, Any]:
+    """The message with its content in parts, where it has images."""
+    content = message.get("content")
+    # It may be a list of one text, as the template wants it.
+    text = content[0].get("text") if isinstance(content, list) and content else content
+    if not isinstance(text, str) or image not in text:
+        return message
+    parts: list[dict[str, Any]] = []
+    for n, piece in enumerate(text.split(image)):
+        parts += [{"type": "image"}] if n else []
+        parts += [{"type": "text", "text": piece}] if piece else []
+    return {**message, "content": parts}

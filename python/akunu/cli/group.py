@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "tokenize": "Show the tokens of a text.",
         "launch": "Start a coding agent with a local model.",
         "devices": "List the devices that can run a model.",
+        "config": "Print how to build a program with the C interface.",
         "doctor": "Say what runs here, what is missing, and why.",
     }
 )

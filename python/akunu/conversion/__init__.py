@@ -82,7 +82,6 @@ def convert(
     from akunu.conversion.tensor_types import checked_tensor_types
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
-    from akunu.describe.blocks import Experts
     from akunu.files.model_files import open_model
     from akunu.loading.finding import find_model
     from akunu.loading.options import THREADS
@@ -104,11 +103,6 @@ def convert(
             "quantize makes smaller files of them, which Akunu runs)"
         )
     model = open_model(model_path)
-    if model.spec().config.mixers(Experts):
-        raise UnsupportedError(
-            f"{model_name(model_path)} has experts; models with experts are not converted (llama.cpp's "
-            "convert_hf_to_gguf.py and llama-quantize make files of them, which Akunu runs)"
-        )
     if path.exists() and any(path.samefile(file) for file in model.files.paths):
         raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")
     weights = importance_of(imatrix, model_path, threads, progress)

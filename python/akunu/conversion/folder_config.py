@@ -20,6 +20,7 @@ from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
+from akunu.describe.blocks import DeltaNet, Experts, FeedForward
 from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
@@ -52,7 +53,17 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     """
     config = spec.config
     arch = next((causal for causal, both in SEEING_ALL.items() if both == config.arch), config.arch)
-    rows = [(name, row) for name, row in HF_MODELS.items() if row.arch == arch and row.model_class]
+    sparse = bool(config.mixers(Experts))
+    shares = any(mixer.shared_dim for mixer in config.mixers(Experts))
+    rows = [
+        (name, row)
+        for name, row in HF_MODELS.items()
+        if row.arch == arch and row.model_class and ("n_experts" in row.defaults) is sparse
+    ]
+    shared = [
+        pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares
+    ]
+    rows = shared or rows
     if not rows:
         raise UnsupportedError(
             f"general.architecture: found {config.arch!r}, which is no model type of Hugging Face's; "
@@ -95,6 +106,8 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "model_type": name,
         **{CONFIG_KEYS[field].hf[0]: plain(getattr(config, field)) for field in SIZES},
         "vocab_size": config.vocab_size,
+        **_feed_forwards(model, config, row),
+        **_delta_net(config),
         "hidden_act": activation,
         "hidden_activation": activation,
         "tie_word_embeddings": "output" not in spec.tensors,
@@ -118,7 +131,74 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
             found[CONFIG_KEYS[field].hf[0]] = plain(getattr(config, field)) or None
     if "query_scalar" in row.defaults:
         found["query_pre_attn_scalar"] = _whole(config.attn_scale**-2)
-    return found | _windows(config, row) | _rope(model, config, row)
+    found |= _windows(config, row) | _rope(model, config, row)
+    if not row.whole:
+        return found
+    # Programs read this text model as a part of one that has others.
+    outer = ("architectures", "tie_word_embeddings")
+    return {"model_type": row.whole, **{key: found[key] for key in outer}, "text_config": found}
+
+
+def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, object]:
+    """The sizes of feed-forwards and of experts, and how these are chosen."""
+    found: dict[str, object] = {}
+    forwards, experts = config.mixers(FeedForward), config.mixers(Experts)
+    if forwards:
+        found["intermediate_size"] = config.ffn_dim
+    if not experts:
+        return found
+    mixer, router = experts[0], experts[0].router
+
+    def say(field: str, value: object) -> None:
+        found[row.keys.get(field, CONFIG_KEYS[field].hf[0])] = value
+
+    if not forwards:
+        dense = model.metadata.get(f"{config.arch}.feed_forward_length")
+        found["intermediate_size"] = dense if isinstance(dense, int) else mixer.dim
+    say("n_experts", mixer.count)
+    say("experts_used", mixer.used)
+    if "expert_dim" in row.defaults:
+        say("expert_dim", mixer.dim)
+    elif not forwards:
+        found["intermediate_size"] = mixer.dim
+    if "shared_dim" in row.defaults:
+        say("shared_dim", mixer.shared_dim)
+    elif "shared_experts" in row.defaults:
+        say("shared_experts", mixer.shared_dim // mixer.dim)
+    if row.renormalise is not None:
+        found["norm_topk_prob"] = router.renormalise
+    if "expert_scale" in row.defaults:
+        say("expert_scale", plain(router.scale))
+    if "expert_groups" in row.defaults:
+        say("expert_groups", max(router.groups, 1))
+        say("expert_groups_used", max(router.groups_used, 1))
+    if "dense_lead" in row.defaults:
+        say("dense_lead", next(b.layer for b in config.blocks if isinstance(b.mixer, Experts)))
+    elif forwards:
+        dense = [block.layer for block in config.blocks if isinstance(block.mixer, FeedForward)]
+        found |= {"mlp_only_layers": dense, "decoder_sparse_step": 1}
+    if mixer.limit:
+        found |= {"swiglu_limit": plain(mixer.limit), "swiglu_alpha": plain(mixer.sharpness)}
+    return found
+
+
+def _delta_net(config: ModelConfig) -> dict[str, object]:
+    """The sizes of delta nets, and which layers have one."""
+    nets = config.mixers(DeltaNet)
+    if not nets:
+        return {}
+    recurrent = {block.layer for block in config.blocks if isinstance(block.mixer, DeltaNet)}
+    layers = range(config.n_layers)
+    net = nets[0]
+    return {
+        "linear_num_key_heads": net.key_heads,
+        "linear_num_value_heads": net.value_heads,
+        "linear_key_head_dim": net.key_dim,
+        "linear_value_head_dim": net.value_dim,
+        "linear_conv_kernel_dim": net.taps,
+        "full_attention_interval": next((n + 1 for n in layers if n not in recurrent), config.n_layers + 1),
+        "layer_types": ["linear_attention" if n in recurrent else "full_attention" for n in layers],
+    }
 
 
 def check_folder_config(
@@ -239,7 +319,22 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             scaling["llama_4_scaling_beta"] = plain(config.rope_sets[-1].temperature)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
+    if row.in_one:
+        return {"rope_parameters": _in_one(numbers, found, scaling)}
     return found | {"rope_scaling": scaling or None}
+
+
+def _in_one(
+    numbers: GgufNumbers, found: Mapping[str, object], scaling: Mapping[str, object]
+) -> dict[str, object]:
+    """The rotary parameters in one object, with the shares of an image's axes, which a text does not have."""
+    sections = numbers.suffixed("rope.dimension_sections")
+    if isinstance(sections, np.ndarray):
+        sections = sections.tolist()
+    more: dict[str, object] = {}
+    if isinstance(sections, list | tuple):
+        more = {"mrope_interleaved": True, "mrope_section": [n for n in sections if n]}
+    return {"rope_type": "default", **found, **more, **scaling}
 
 
 def _llama3(divisors: npt.NDArray[np.float64], inv_freq: npt.NDArray[np.float64]) -> dict[str, object]:

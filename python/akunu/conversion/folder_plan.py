@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,15 +26,19 @@ from akunu.conversion.folder_config import (
     folder_model_type,
 )
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.conversion.plan import PlannedTensor, adjacent_pairs, refuse_delta_nets, rotated_heads
+from akunu.conversion.plan import rotated_heads
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.source_rows import Source
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS
-from akunu.describe.file_tensors import model_tensors
+from akunu.describe.expert_rules import mlx_rules
+from akunu.describe.file_tensors import model_rules, model_tensors
 from akunu.describe.filetypes import MlxType
+from akunu.describe.hf_row import HfModel
 from akunu.describe.quantized import Matrix, join_planes, with_planes
-from akunu.describe.tensor_map import TensorRef, by_name
+from akunu.describe.tensor_map import TensorInfo, TensorRef, by_name
+from akunu.describe.tensor_rules import TensorRule
 from akunu.files.folder import MODEL_FILES, ModelFolder
 from akunu.files.model_files import GgufModel, ModelFiles
 
@@ -74,37 +79,47 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     UnsupportedError
         Folders of Hugging Face have no way to say what the model or its tokenizer is.
     """
-    refuse_delta_nets(model.spec())
     if isinstance(model, ModelFolder):
-        return _of_folder(model, kind.dtype)
+        return _of_folder(model, kind)
     assert isinstance(model, GgufModel)
-    return _of_gguf(model, kind.dtype)
+    return _of_gguf(model, kind)
 
 
-def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
+def _of_folder(model: ModelFolder, kind: MlxType) -> FolderPlan:
+    dtype = kind.dtype
     source = Source(model.files)
-    places = model.spec().tensors
-    refs = {ref.source: replace(ref, first_row=0) for ref in places.values()}
-    exact = _exact(model.spec())
+    spec = model.spec()
+    places = {name: ref for name, ref in spec.tensors.items() if not _is_experts(name)}
+    experts = [ref for name, ref in spec.tensors.items() if _is_experts(name)]
+    stored = {name for ref in experts for name in (ref.source, *ref.more)}
     weights = join_planes(model.config, by_name(model.files.tensors))
+    refs = {ref.source: _whole(ref, weights) for ref in places.values()}
+    exact = {ref.source for name, ref in places.items() if _is_exact(name)}
+    wide = {ref.source for name, ref in places.items() if _is_wide(name)}
     # What the model does not need stays too, in the same types where it is quantized.
     unused = {
-        name: TensorRef(name, 0, weight.shape[0], weight.shape[1])
+        weight.name: TensorRef(name, 0, math.prod(weight.shape[:-1]), weight.shape[-1])
         for name, weight in weights.items()
-        if isinstance(weight, Matrix) and name not in refs
+        if isinstance(weight, Matrix) and weight.name not in refs and weight.name not in stored
     }
     refs |= with_planes(unused, weights)
     tensors = []
     for name, weight in weights.items():
-        if name.startswith(DENSE):  # in files of their own, which are copied
+        # Some are in files of their own, which are copied.
+        own = weight.name
+        if name.startswith(DENSE) or own in stored:
             continue
-        ref = refs.get(name)
+        ref = refs.get(own)
         if ref is not None:
-            shape = (weight.shape[0], ref.n_cols) if ref.n_cols else weight.shape
-            floats = dtype or _float_dtype(source, ref)
-            tensors.append(PlannedTensor(name, shape, floats, ref, exact=name in exact))
+            floats = "f32" if own in wide else dtype or _float_dtype(source, ref)
+            tensors.append(PlannedTensor(name, tuple(weight.shape), floats, (ref,), exact=own in exact))
         else:
-            tensors.append(PlannedTensor(name, weight.shape, weight.dtype))
+            tensors.append(PlannedTensor(name, tuple(weight.shape), weight.dtype))
+    if experts:
+        before = spec.tensors["token_embedding"].source.removesuffix("embed_tokens.weight")
+        floats = dtype or _float_dtype(source, experts[0])
+        rules = [rule for rule in _rules(spec, kind) if _is_experts(rule.parts[0][0])]
+        tensors += _by_rules(spec, rules, before, floats)
     config = {key: value for key, value in model.config.items() if not key.startswith("quantization")}
     if dtype:
         config |= {key: _FLOATS[dtype] for key in ("dtype", "torch_dtype") if key in config}
@@ -120,9 +135,80 @@ def _of_folder(model: ModelFolder, dtype: str) -> FolderPlan:
     return FolderPlan(config, tuple(tensors), files)
 
 
-def _exact(spec: ModelSpec) -> set[str]:
-    """Tables whose rows are added to others, which stay floats."""
-    return {spec.tensors[name].source for name in ("positions", "kinds") if name in spec.tensors}
+def _whole(ref: TensorRef, weights: Mapping[str, TensorInfo]) -> TensorRef:
+    """The tensor that `ref` is of, all of it."""
+    weight = weights.get(ref.source) or next(w for w in weights.values() if w.name == ref.source)
+    rows = math.prod(weight.shape) // max(ref.n_cols, 1)
+    return replace(ref, first_row=0, n_rows=rows, group=None, more=(), turned=False, add=0.0)
+
+
+def _is_experts(name: str) -> bool:
+    """Whether a canonical tensor is of experts, which folders keep in several ways."""
+    return name.rpartition(".")[2].startswith("experts_")
+
+
+def _is_exact(name: str) -> bool:
+    """Whether a canonical matrix stays floats: rows that are added to others, and what chooses experts."""
+    return name.rpartition(".")[2] in ("positions", "kinds", "router", "shared_router")
+
+
+def _is_wide(name: str) -> bool:
+    """Whether a canonical vector keeps its 32 bits."""
+    return name.rpartition(".")[2] in ("delta_a_log", "delta_decay", "router_choice_bias")
+
+
+def _rules(spec: ModelSpec, kind: MlxType) -> Sequence[TensorRule]:
+    """The tensors of the new folder: with experts as MLX keeps them in codes, else as Transformers does."""
+    rules = [rule for rule in model_rules(spec) if rule.hf]
+    return mlx_rules(rules) if kind.bits else rules
+
+
+def _by_rules(
+    spec: ModelSpec,
+    rules: Sequence[TensorRule],
+    before: str,
+    dtype: str,
+    row: HfModel | None = None,
+    *,
+    back: bool = False,
+) -> Iterator[PlannedTensor]:
+    """The tensors of a model by their names in a folder; `before` stands before the decoder's.
+
+    `back`: the old file is GGUF, of whose rotated rows the order is turned back.
+    """
+    for rule, layer in model_tensors(spec, rules):
+        if rule.parts[0][0] == "delta_decay":  # of which a folder has the logarithm
+            rule = replace(rule, parts=(("delta_a_log", rule.parts[0][1]),))
+        heads = rotated_heads(rule, spec, row.rope_style) if row and back else 0
+        planned = arranged(rule, layer, spec, grouped=True, rotated=heads, back=back)
+        if planned is None:
+            continue
+        part = rule.parts[0][0]
+        if spec.config.encoder is not None:
+            name = tensor_name(spec, rule, layer)
+        else:
+            name = rule.hf if rule.hf == _HEAD else before + rule.hf.replace("{n}", str(layer))
+        shape = planned.shape
+        if rule.depthwise:
+            shape = (shape[0], 1, shape[1])
+        elif rule.turned == "always":
+            shape = (*shape[:-2], shape[-1], shape[-2])
+        added = row.norm_add if row and back and not part.endswith(row.plain_norms) else 0.0
+        planned = replace(
+            planned,
+            name=name,
+            shape=shape,
+            dtype="f32" if _is_wide(part) else dtype,
+            add=-added if part.endswith("norm") else 0.0,
+            turned=rule.turned == "always",
+            exact=_is_exact(part),
+        )
+        if "{e}" not in rule.hf:
+            yield planned
+            continue
+        rows = np.arange(math.prod(shape[:-1])) if planned.order is None else planned.order
+        for e, own in enumerate(rows.reshape(shape[0], -1)):
+            yield replace(planned, name=name.replace("{e}", str(e)), shape=shape[1:], order=own)
 
 
 def _float_dtype(source: Source, ref: TensorRef) -> str:
@@ -137,25 +223,20 @@ def _float_dtype(source: Source, ref: TensorRef) -> str:
     return dtype
 
 
-def _of_gguf(model: GgufModel, dtype: str) -> FolderPlan:
+def _of_gguf(model: GgufModel, kind: MlxType) -> FolderPlan:
+    dtype = kind.dtype
     spec = model.spec()
     vectors = spec.config.encoder is not None
     row = None if spec.config.arch in ENCODERS else folder_model_type(spec)[1]
-    added = row.norm_add if row else 0.0
-    exact = _exact(spec)
     if not dtype:  # as the file has them; what was quantised came mostly from BF16
-        matrices = {t.dtype for t in model.files.tensors if len(t.shape) == 2 and t.name not in exact}
+        exact = {ref.source for name, ref in spec.tensors.items() if _is_exact(name)}
+        matrices = {
+            t.dtype for t in model.files.tensors if is_matrix(t.name, t.shape) and t.name not in exact
+        }
         dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
-    tensors: dict[str, PlannedTensor] = {}
-    for rule, layer, ref, shape in model_tensors(spec):
-        heads = rotated_heads(rule, spec, row.rope_style) if row else 0
-        order = np.argsort(adjacent_pairs(shape[0], heads)) if heads else None
-        if vectors:
-            name = tensor_name(spec, rule, layer)
-        else:
-            name = rule.hf if rule.hf == _HEAD else "model." + rule.hf.replace("{n}", str(layer))
-        add = -added if rule.parts[0][0].endswith("norm") else 0.0
-        tensors[name] = PlannedTensor(name, shape, dtype, ref, order, add, exact=ref.source in exact)
+    tensors = {
+        tensor.name: tensor for tensor in _by_rules(spec, _rules(spec, kind), "model.", dtype, row, back=True)
+    }
     tokenizer = model.tokenizer(spec.config.vocab_size)
     generation = folder_generation(model.metadata, tokenizer)
     config = vectors_config(model, spec) if vectors else folder_config(model, spec)

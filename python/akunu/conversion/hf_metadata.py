@@ -8,6 +8,7 @@ conventions are llama.cpp's converter's.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Final
 
@@ -18,18 +19,19 @@ from akunu.base.errors import UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
+from akunu.describe.blocks import DeltaNet, Experts, FeedForward, Mixer
 from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
 from akunu.describe.config_keys import CONFIG_KEYS
-from akunu.describe.encoder_rows import ENCODERS
+from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
 from akunu.describe.hf_config import rotary_parameters
 from akunu.describe.rotary import inverse_frequencies, yarn_scale
+from akunu.describe.routers import GATINGS
+from akunu.describe.tensor_rules import Router
 from akunu.files.folder import ModelFolder
 
-__all__ = ["SIZES", "model_metadata"]
+__all__ = ["SIZES", "model_metadata", "rounded_ramp"]
 
-SIZES: Final = (
-    "n_layers", "context_length", "dim", "ffn_dim", "n_heads", "n_kv_heads", "head_dim", "norm_eps",
-)  # fmt: skip
+SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "n_kv_heads", "head_dim", "norm_eps")
 """Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
 
 
@@ -40,6 +42,13 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
     """The keys of GGUF, without the tokenizer's, and the tensors of rotary divisors that go with them."""
     config = spec.config
     numbers, tensors = _sizes(config), Tensors()
+    forwards = config.mixers(FeedForward)
+    given = folder.config.get("text_config") or folder.config
+    if forwards:
+        numbers["feed_forward_length"] = config.ffn_dim
+    elif experts := config.mixers(Experts):  # which readers of GGUF may want all the same
+        numbers["feed_forward_length"] = given.get("intermediate_size") or experts[0].dim
+    numbers |= _experts(given, config) | _delta_net(folder.config, config)
     if config.arch in ENCODERS:
         numbers |= encoder_layers(folder.config, config)
     else:
@@ -104,6 +113,86 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     return found
 
 
+def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]:
+    """How many experts there are, of which sizes, how they are chosen, and which layers have them."""
+    layers = [n for n, block in _mixed_blocks(config) if isinstance(block, Experts)]
+    if not layers:
+        return {}
+    arch = ARCHITECTURES[config.arch]
+    experts = config.mixers(Experts)[0]
+    router, usual = experts.router, arch.router or Router()
+    found: dict[str, object] = {
+        "expert_count": experts.count,
+        "expert_used_count": experts.used,
+        "expert_feed_forward_length": experts.dim,
+    }
+    if experts.shared_dim:
+        counted = any(key in hf for key in CONFIG_KEYS["shared_experts"].hf)
+        if counted and experts.shared_dim % experts.dim == 0:
+            found["expert_shared_count"] = experts.shared_dim // experts.dim
+        else:
+            found["expert_shared_feed_forward_length"] = experts.shared_dim
+    if router.gating != usual.gating or router.gating == "sigmoid":
+        found["expert_gating_func"] = GATINGS.index(router.gating) + 1
+    if router.renormalise != usual.renormalise:
+        found["expert_weights_norm"] = router.renormalise
+    if router.scale != 1:
+        found["expert_weights_scale"] = router.scale
+    if router.groups > 1:
+        found["expert_group_count"] = router.groups
+        found["expert_group_used_count"] = router.groups_used
+    if layers[0] > 0 and layers == list(range(layers[0], config.n_layers)):
+        found["leading_dense_block_count"] = layers[0]
+    elif len(layers) < config.n_layers:
+        found["interleave_moe_layer_step"] = layers[0] + 1
+    return found
+
+
+def _mixed_blocks(config: ModelConfig) -> list[tuple[int, Mixer]]:
+    return [(block.layer, block.mixer) for block in config.blocks]
+
+
+def _delta_net(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]:
+    """The sizes of delta nets, and which layers have one."""
+    nets = config.mixers(DeltaNet)
+    if not nets:
+        return {}
+    net = nets[0]
+    recurrent = [False] * config.n_layers
+    for layer, mixer in _mixed_blocks(config):
+        recurrent[layer] = recurrent[layer] or isinstance(mixer, DeltaNet)
+    period = recurrent.index(False) + 1 if False in recurrent else config.n_layers + 1
+    found: dict[str, object] = {
+        "ssm.conv_kernel": net.taps,
+        "ssm.group_count": net.key_heads,
+        "ssm.inner_size": net.value_heads * net.value_dim,
+        "ssm.state_size": net.key_dim,
+        "ssm.time_step_rank": net.value_heads,
+    }
+    if recurrent == [(n + 1) % period != 0 for n in range(config.n_layers)]:
+        found["full_attention_interval"] = period
+    else:
+        found["attention.recurrent_layers"] = recurrent
+    sections = rotary_parameters(hf)[1].get("mrope_section")
+    if isinstance(sections, list) and len(sections) < 4:  # of an image's axes; llama.cpp wants four
+        found["rope.dimension_sections"] = [*sections, *[0] * (4 - len(sections))]
+    return found
+
+
+def rounded_ramp(hf: Mapping[str, object]) -> tuple[str, ...]:
+    """The numbers that a GGUF file says otherwise: frequencies of YaRN whose ramp has no whole bounds.
+
+    GGUF has no key for it, and llama.cpp's converter leaves it out too: the bounds come to be whole numbers
+    there, which moves the frequencies between them by little. This is warned of.
+    """
+    if hf.get("model_type") in HF_ENCODERS:
+        return ()
+    kind, numbers = rotary_parameters(hf)
+    if kind != "yarn" or numbers.get("truncate") is not False:
+        return ()
+    return ("rope_sets[0].inv_freq",)
+
+
 def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, object], Tensors]:
     arch = ARCHITECTURES[config.arch]
     kind, numbers = rotary_parameters(hf)
@@ -123,8 +212,13 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     if kind in ("yarn", "longrope") or key in arch.required_keys:
         found[key] = numbers.integer("rope_original_context", default=config.context_length)
     if kind == "yarn":
-        if numbers.get("truncate") is False:
-            raise UnsupportedError("config.json: rope truncate: found false, which GGUF has no key for")
+        if rounded_ramp(hf):
+            warnings.warn(
+                "config.json: rope truncate: found false, which GGUF has no key for; its readers round the "
+                "bounds of YaRN's ramp, as for files of llama.cpp's converter",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         usual = yarn_scale(numbers.real("rope_factor"))
         if "temperature" in arch.scales and (weight := numbers.real("yarn_mscale_all")):
             found["rope.scaling.yarn_log_multiplier"] = weight

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
-from akunu.conversion.hf_metadata import model_metadata
+from akunu.conversion.hf_metadata import model_metadata, rounded_ramp
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import DeltaNet
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import ROPE_TENSORS
-from akunu.describe.file_tensors import Shape, matrix_type, model_tensors
+from akunu.describe.file_tensors import matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
-from akunu.describe.tensor_map import TensorRef
+from akunu.describe.quantized import take_factors
+from akunu.describe.tensor_map import TensorRef, by_name
 from akunu.describe.tensor_rules import RopeStyle, TensorRule
 from akunu.files.folder import ModelFolder
 from akunu.files.gguf_bytes import stored_metadata
@@ -27,38 +30,12 @@ from akunu.files.importance import ImportanceMatrix
 from akunu.files.model_files import ModelFiles, gguf_spec
 from akunu.tokenizer import Tokenizer
 
-__all__ = ["Plan", "PlannedTensor", "adjacent_pairs", "plan_gguf", "rotated_heads"]
+__all__ = ["Plan", "plan_gguf", "rotated_heads"]
 
 _QUANTIZATION_VERSION = 2
 """Of the layouts of blocks; GGUF's readers refuse others."""
 
 _SPLIT = "split."
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedTensor:
-    """A tensor of the new files.
-
-    Attributes
-    ----------
-    source
-        Where it begins in the old files; None where there are `values`, or it is copied as it is.
-    order
-        Rows of the source in the order that they get; None: as they are.
-    add
-        What is added to every element.
-    exact
-        Its rows are added to others, and stay floats.
-    """
-
-    name: str
-    shape: Shape
-    dtype: str
-    source: TensorRef | None = None
-    order: npt.NDArray[np.intp] | None = None
-    add: float = 0.0
-    exact: bool = False
-    values: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +61,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         GGUF has no way to say what the model is.
     """
     spec = model.spec()
-    if isinstance(model, ModelFolder):
-        refuse_delta_nets(spec)
-    metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model)
+    metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
         types["general.quantization_version"] = _QUANTIZATION_VERSION
@@ -103,19 +78,12 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         for context in (None, 1):
             wanted = model.spec(context).config
             what = f"a GGUF file of a {wanted.arch} model"
-            refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what)
+            refuse_difference(
+                wanted, gguf_spec(plan, context).config, model.path, what, but=rounded_ramp(model.config)
+            )
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
-
-
-def refuse_delta_nets(spec: ModelSpec) -> None:
-    """Raise for a model whose value heads are in another order in the other kind of file."""
-    if spec.config.mixers(DeltaNet):
-        raise UnsupportedError(
-            f"a {spec.config.arch} model cannot be converted to or from a folder: its value heads are in "
-            "another order there; load the folder as it is, or make a GGUF file with llama.cpp's converter"
-        )
 
 
 def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
@@ -150,16 +118,11 @@ def rotated_heads(rule: TensorRule, spec: ModelSpec, folder_style: RopeStyle) ->
     return heads.get(rule.parts[0][0].removesuffix("_bias"), 0)
 
 
-def adjacent_pairs(n_rows: int, heads: int) -> npt.NDArray[np.intp]:
-    """Rows of heads whose halves rotate together, reordered so that adjacent rows do."""
-    return np.arange(n_rows).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
-
-
 def _typed(tensor: PlannedTensor, file_type: str, spec: ModelSpec, weighted: bool) -> PlannedTensor:
     """The tensor with the type that the mix has for it; vectors stay floats of 32 bits."""
-    if len(tensor.shape) != 2 or tensor.source is None:
+    if not tensor.matrix:
         return tensor
-    return replace(tensor, dtype=matrix_type(tensor.name, tensor.shape[1], file_type, spec, weighted))
+    return replace(tensor, dtype=matrix_type(tensor.name, tensor.shape[-1], file_type, spec, weighted))
 
 
 def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:
@@ -167,29 +130,47 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
     metadata, divisors = model_metadata(folder, spec)
     metadata |= tokenizer_metadata(folder.path, folder.tokenizer(config.vocab_size))
     tensors = [PlannedTensor(name, v.shape, "f32", values=v) for name, v in divisors.items()]
-    for rule, layer, ref, shape in model_tensors(spec):
+    row = ARCHITECTURES.get(config.arch)
+    grouped = row is None or row.value_heads_grouped
+    for rule, layer in model_tensors(spec):
+        if not rule.source:
+            continue
+        heads = rotated_heads(rule, spec, config.rope_style)
+        planned = arranged(rule, layer, spec, grouped=grouped, rotated=heads)
+        if planned is None:
+            continue
         if rule.folder_only:
             raise UnsupportedError(
-                f"tensor {ref.source}: llama.cpp knows no such tensor of a {config.arch} model; "
-                "convert to a folder (--type mlx-…)"
+                f"tensor {planned.sources[0].source}: llama.cpp knows no such tensor of a {config.arch} "
+                "model; convert to a folder (--type mlx-…)"
             )
-        heads = rotated_heads(rule, spec, config.rope_style)
-        order = adjacent_pairs(shape[0], heads) if heads else None
-        name = rule.source.replace("{n}", str(layer))
-        tensors.append(PlannedTensor(name, shape, "f32", ref, order, ref.add))
+        name, shape = rule.source.replace("{n}", str(layer)), planned.shape
+        if rule.parts[0][1] == "one":  # llama.cpp's matrices of one row are vectors
+            shape = shape[1:]
+        tensors.append(replace(planned, name=name, shape=shape))
     return metadata, tensors
 
 
-def _of_gguf(model: ModelFiles) -> tuple[dict[str, object], list[PlannedTensor]]:
+def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:
     metadata: dict[str, object] = dict(stored_metadata(Path(model.files.paths[0])))
     for key in [key for key in metadata if key.startswith(_SPLIT) or key == "general.alignment"]:
         del metadata[key]
+    row = ARCHITECTURES.get(spec.config.arch)
+    beside = tuple(row.left_out) if row is not None else ()
+    kept, factors = take_factors(by_name(model.files.tensors))
     tensors = []
     for tensor in model.files.tensors:
-        ref = TensorRef(tensor.name, 0, tensor.shape[0], 0)
-        planned = PlannedTensor(tensor.name, tensor.shape, "f32", ref)
-        if tensor.name in ROPE_TENSORS:
-            values = np.frombuffer(model.files.tensor_bytes(tensor.name).tobytes(), "<f4")
-            planned = PlannedTensor(tensor.name, tensor.shape, "f32", values=values)
-        tensors.append(planned)
+        name, shape = tensor.name, tensor.shape
+        if name not in kept:  # a part of its weight
+            continue
+        if name in ROPE_TENSORS:
+            values = np.frombuffer(model.files.tensor_bytes(name).tobytes(), "<f4")
+            tensors.append(PlannedTensor(name, shape, "f32", values=values))
+        elif any(fnmatchcase(name, pattern) for pattern in beside):
+            tensors.append(PlannedTensor(name, shape, tensor.dtype))
+        else:
+            n_cols = shape[-1] if is_matrix(name, shape) else 0
+            rows = math.prod(shape) // (n_cols or 1)
+            ref = TensorRef(name, 0, rows, n_cols, factor=factors.get(name, ""))
+            tensors.append(PlannedTensor(name, shape, "f32", (ref,)))
     return metadata, tensors

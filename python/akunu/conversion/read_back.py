@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import is_dataclass
 
 import numpy as np
 
@@ -13,15 +14,21 @@ from akunu.describe.config import ModelConfig
 __all__ = ["close", "refuse_difference"]
 
 
-def refuse_difference(wanted: ModelConfig, found: ModelConfig, where: object, what: str) -> None:
-    """Raise unless both are the same, but for the order of rotated rows.
+def refuse_difference(
+    wanted: ModelConfig, found: ModelConfig, where: object, what: str, *, but: Container[str] = ()
+) -> None:
+    """Raise unless both are the same, except for the order of rotated rows and heads of values.
 
-    `where` are the old files, and `what` should say in the new ones what it cannot.
+    `where` are the old files, and `what` should say in the new ones what it cannot. Fields `but` may differ.
     """
     others = found.numbers()
     for field, value in wanted.numbers().items():
         other = others.get(field)
-        if not field.endswith(".style") and not close(value, other):
+        if (
+            not field.endswith((".style", "delta_net.grouped"))
+            and field not in but
+            and not close(value, other)
+        ):
             raise UnsupportedError(
                 f"{where}: {field}: found {_shown(value)}, which {what} cannot say; "
                 f"it would be {_shown(other)}"
@@ -36,6 +43,8 @@ def close(one: object, other: object) -> bool:
         return math.isclose(one, other, rel_tol=1e-5)
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(close, one, other))
+    if is_dataclass(one) and type(one) is type(other):
+        return all(close(value, getattr(other, field)) for field, value in vars(one).items())
     return one == other
 
 

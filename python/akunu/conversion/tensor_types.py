@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.conversion.plan import PlannedTensor
+from akunu.conversion.planned import PlannedTensor
 from akunu.describe.filetypes import EXACT, FILE_TYPES, block_of
 
 __all__ = ["TensorTypes", "checked_tensor_types", "retyped"]
@@ -74,7 +74,7 @@ def retyped(tensors: Sequence[PlannedTensor], choices: TensorTypes) -> tuple[Pla
         expression, fits = re.compile(pattern), 0
         for i, tensor in enumerate(found):
             stem = re.sub(r"^blk\.\d+\.", "", tensor.name).removesuffix(".weight")
-            if len(tensor.shape) < 2 or tensor.source is None or stem in EXACT:
+            if not tensor.matrix or stem in EXACT:
                 continue
             if not expression.search(tensor.name):
                 continue

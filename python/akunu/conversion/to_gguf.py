@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from akunu.base.progress import Report
 from akunu.conversion.part_file import PartFile, digest_of, stamps
-from akunu.conversion.plan import Plan, PlannedTensor, plan_gguf
-from akunu.conversion.source_rows import Source
+from akunu.conversion.plan import Plan, plan_gguf
+from akunu.conversion.planned import PlannedTensor
+from akunu.conversion.source_rows import PlannedRows, Source
 from akunu.conversion.tensor_types import TensorTypes, retyped
 from akunu.describe.filetypes import block_of
 from akunu.files.gguf_bytes import TensorPlace, header, padded
@@ -53,8 +54,7 @@ def write_gguf(
                 done += piece.nbytes
                 if report:
                     report(done, ends[-1])
-            if tensor.source:
-                source.drop(tensor.source)
+            source.drop(tensor.sources)
             part.file.write(bytes(padded(place.nbytes) - place.nbytes))
             done += padded(place.nbytes) - place.nbytes
 
@@ -80,12 +80,12 @@ def _pieces(
     if tensor.values is not None:
         yield tensor.values.astype("<f4").view(np.uint8)
         return
-    assert tensor.source is not None
-    rows = source.rows(tensor.source, tensor.shape)
-    if rows.dtype == tensor.dtype and tensor.order is None and block_of(rows.dtype)[0] > 1:
-        yield from np.array_split(rows.data, -(-rows.data.nbytes // (64 << 20)))
+    if not tensor.sources:
+        raw = source.raw(tensor.name)
+        yield from np.array_split(raw, max(1, -(-raw.nbytes // (64 << 20))))
         return
-    importance = imatrix.columns(tensor.name, rows.n_cols) if imatrix and len(tensor.shape) == 2 else None
-    yield from rows.pieces(
-        tensor.dtype, _PIECE, order=tensor.order, add=tensor.add, importance=importance, threads=threads
-    )
+    importance = None
+    if imatrix and tensor.matrix:
+        importance = imatrix.columns(tensor.name, tensor.shape[-1], tensor.n_matrices)
+    rows = PlannedRows(source, tensor)
+    yield from rows.pieces(tensor.dtype, _PIECE, importance=importance, threads=threads)

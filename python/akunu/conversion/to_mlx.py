@@ -21,8 +21,8 @@ import numpy.typing as npt
 from akunu.base.progress import Report
 from akunu.conversion.folder_plan import FolderPlan, plan_folder
 from akunu.conversion.part_file import PartFile, digest_of, stamps
-from akunu.conversion.plan import PlannedTensor
-from akunu.conversion.source_rows import Source
+from akunu.conversion.planned import PlannedTensor
+from akunu.conversion.source_rows import PlannedRows, Source
 from akunu.describe.filetypes import MlxType, block_of
 from akunu.files.model_files import ModelFiles
 
@@ -101,8 +101,7 @@ def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | Non
         for tensor, group, end in list(zip(plan.tensors, parts, ends[1:], strict=True))[done:]:
             for piece in _pieces(source, tensor, kind.bits if len(group) > 1 else 0):
                 part.file.write(piece)
-            if tensor.source:
-                source.drop(tensor.source)
+            source.drop(tensor.sources)
             if report:
                 report(end, ends[-1])
     _write_dense(plan, folder, source)
@@ -112,18 +111,18 @@ def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | Non
 
 def _parts(source: Source, tensor: PlannedTensor, bits: int) -> list[_Part]:
     """What a tensor becomes: itself, or codes, scales and biases."""
-    if tensor.source is None:
+    if not tensor.sources:
         nbytes = source.entries[tensor.name].nbytes
         return [_Part(tensor.name, tensor.dtype.upper(), tensor.shape, nbytes)]
     dtype, width = tensor.dtype.upper(), block_of(tensor.dtype)[1]
     size = int(np.prod(tensor.shape))
-    if not bits or tensor.exact or len(tensor.shape) == 1 or tensor.shape[1] % GROUP:
+    if not bits or tensor.exact or not tensor.matrix or tensor.shape[-1] % GROUP:
         return [_Part(tensor.name, dtype, tensor.shape, size * width)]
-    rows, cols = tensor.shape
+    *rows, cols = tensor.shape
     stem = tensor.name.removesuffix(".weight")
-    groups, words = (rows, cols // GROUP), cols * bits // 32
+    groups, words = (*rows, cols // GROUP), cols * bits // 32
     return [
-        _Part(tensor.name, "U32", (rows, words), 4 * rows * words),
+        _Part(tensor.name, "U32", (*rows, words), size // 8 * bits),
         _Part(f"{stem}.scales", dtype, groups, size // GROUP * width),
         _Part(f"{stem}.biases", dtype, groups, size // GROUP * width),
     ]
@@ -149,11 +148,11 @@ def _pieces(source: Source, tensor: PlannedTensor, bits: int) -> Iterator[bytes]
     """The bytes of a tensor, or with `bits` of its codes and then of its scales and biases."""
     from akunu import _core
 
-    if tensor.source is None:
-        yield source.raw(tensor.name)
+    if not tensor.sources:
+        yield source.raw(tensor.name).tobytes()
         return
-    rows = source.rows(tensor.source, tensor.shape)
-    made = rows.pieces("f32" if bits else tensor.dtype, _PIECE, order=tensor.order, add=tensor.add)
+    rows = PlannedRows(source, tensor)
+    made = rows.pieces("f32" if bits else tensor.dtype, _PIECE)
     if not bits:
         yield from (piece.tobytes() for piece in made)
         return

@@ -24,6 +24,7 @@ __all__ = [
     "Experts",
     "FeedForward",
     "Mamba2",
+    "Merge",
     "Mixer",
     "Recurrence",
     "RopeSet",
@@ -48,6 +49,9 @@ class RopeSet:
         position (Llama 4, Ministral 3).
     style
         Which elements of a head rotate together.
+    axes
+        For each frequency, which of the three positions of a row it turns by (time, row and column of an
+        image); none: by its place in the text.
     """
 
     inv_freq: npt.NDArray[np.float32]
@@ -55,6 +59,7 @@ class RopeSet:
     style: RopeStyle
     temperature: float = 0.0
     temperature_length: int = 0
+    axes: tuple[int, ...] = ()
 
     @property
     def dim(self) -> int:
@@ -253,8 +258,39 @@ class ShortConvolution:
     kind: Literal["short_convolution"] = "short_convolution"
 
 
+@dataclass(frozen=True)
+class Merge:
+    """What makes rows for a text of the patches of an image, so many neighbours of each row.
+
+    Attributes
+    ----------
+    activation
+        Between two products.
+    dim
+        Elements between them; 0: there is one product.
+    mean
+        The patches' mean is multiplied, else they stand side by side.
+    part
+        Which of the vectors of a row it makes: 0 is the embedding.
+    """
+
+    activation: Activation
+    dim: int = 0
+    mean: bool = False
+    part: int = 0
+    kind: Literal["merge"] = "merge"
+
+
 Mixer: TypeAlias = (
-    Attention | CrossAttention | FeedForward | Experts | Recurrence | DeltaNet | Mamba2 | ShortConvolution
+    Attention
+    | CrossAttention
+    | FeedForward
+    | Experts
+    | Recurrence
+    | DeltaNet
+    | Mamba2
+    | ShortConvolution
+    | Merge
 )
 
 

@@ -161,6 +161,9 @@ class ModelConfig:
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
         What a model that makes vectors of texts has besides; None for one that samples tokens.
+    encoded_parts
+        Vectors of a row that an encoder of images may put in the place of a token: its embedding, and what is
+        added behind the first layers; 0: there is no such encoder.
     """
 
     arch: str
@@ -180,6 +183,7 @@ class ModelConfig:
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
+    encoded_parts: int = 0
 
     def numbers(self) -> dict[str, object]:
         """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""
@@ -248,8 +252,8 @@ class ModelConfig:
 
     @property
     def activation(self) -> Activation:
-        """The activation of the feed-forwards."""
-        found: Activation = self._shared(FeedForward, "activation")
+        """The activation of the feed-forwards, or of the experts where there are no others."""
+        found: Activation = self._shared(FeedForward if self.mixers(FeedForward) else Experts, "activation")
         return found
 
     @property

@@ -11,10 +11,12 @@ from akunu.describe.tensor_rules import LayerNumbers, TensorRule
 __all__ = [
     "BIASED_EXPERTS",
     "DELTA_NET",
+    "DELTA_NET_BY_KEY_HEAD",
     "GRANITE_EXPERTS",
     "OLLAMA_BIASED_EXPERTS",
     "expert_layers",
     "expert_rules",
+    "mlx_rules",
     "shared_rules",
     "stored_rules",
 ]
@@ -37,6 +39,19 @@ def _apart(
             count="n_experts",
         )
         for part, (own, rows, cols) in zip(parts, _PARTS, strict=True)
+    )
+
+
+def _biases(source: str = "", hf: str = "") -> tuple[TensorRule, ...]:
+    """The biases of the experts; `{part}` stands for gate, up and down."""
+    return tuple(
+        TensorRule(
+            source.replace("{part}", part),
+            hf.replace("{part}", part),
+            ((f"experts_{part}_bias", rows),),
+            count="n_experts",
+        )
+        for part, rows, _ in _PARTS
     )
 
 
@@ -138,10 +153,7 @@ BIASED_EXPERTS: Final = (
     _matrix(_B + "ffn_gate_inp.weight", _H + "mlp.router.weight", "router", "n_experts", "dim"),
     TensorRule(_B + "ffn_gate_inp.bias", _H + "mlp.router.bias", (("router_bias", "n_experts"),)),
     *_apart(_GGUF_EXPERTS),
-    *(
-        TensorRule(f"{_B}ffn_{part}_exps.bias", "", ((f"experts_{part}_bias", rows),), count="n_experts")
-        for part, rows, _ in _PARTS
-    ),
+    *_biases(source=_B + "ffn_{part}_exps.bias"),
     TensorRule(
         "",
         _H + "mlp.experts.gate_up_proj",
@@ -206,16 +218,17 @@ _DELTA_GATES = (
     _delta("ssm_beta", "in_proj_b", "delta_b", "delta_value_heads", "dim"),
     _delta("ssm_alpha", "in_proj_a", "delta_a", "delta_value_heads", "dim"),
 )
-DELTA_NET: Final = (
-    *_DELTA_PROJECTIONS,
-    *_DELTA_GATES,
-    _delta("ssm_conv1d", "conv1d", "delta_conv", "delta_channels", "delta_taps"),
+_DELTA_REST = (
+    dataclasses.replace(
+        _delta("ssm_conv1d", "conv1d", "delta_conv", "delta_channels", "delta_taps"), depthwise=True
+    ),
     # A folder has A_log, of which this is -exp: its canonical name is `delta_a_log` then.
     TensorRule(_B + "ssm_a", _H + "linear_attn.A_log", (("delta_decay", "delta_value_heads"),)),
     TensorRule(_B + "ssm_dt.bias", _H + "linear_attn.dt_bias", (("delta_dt_bias", "delta_value_heads"),)),
     TensorRule(_B + "ssm_norm.weight", _H + "linear_attn.norm.weight", (("delta_norm", "delta_value_dim"),)),
     _delta("ssm_out", "out_proj", "delta_output", "dim", "delta_values"),
 )
+DELTA_NET: Final = (*_DELTA_PROJECTIONS, *_DELTA_GATES, *_DELTA_REST)
 """A gated delta net."""
 
 
@@ -224,6 +237,30 @@ def _by_key_head(source: str, hf: str, *parts: tuple[str, str]) -> TensorRule:
     return TensorRule(source, hf, parts, "dim", count="delta_key_heads", flat=True)
 
 
+def _qkvz(source: str = "", hf: str = "") -> TensorRule:
+    return _by_key_head(
+        source,
+        hf,
+        ("delta_q", "delta_key_dim"),
+        ("delta_k", "delta_key_dim"),
+        ("delta_v", "delta_group_values"),
+        ("delta_z", "delta_group_values"),
+    )
+
+
+def _ba(source: str = "", hf: str = "") -> TensorRule:
+    return _by_key_head(source, hf, ("delta_b", "delta_group_heads"), ("delta_a", "delta_group_heads"))
+
+
+_QKVZ, _BA = _H + "linear_attn.in_proj_qkvz.weight", _H + "linear_attn.in_proj_ba.weight"
+DELTA_NET_BY_KEY_HEAD: Final = (
+    *(dataclasses.replace(rule, hf="") for rule in _DELTA_PROJECTIONS),
+    _qkvz(hf=_QKVZ),
+    _ba(_B + "ssm_ba.weight", _BA),
+    *_DELTA_REST,
+)
+"""That of Qwen 3 Next, whose projections are stored by key heads; in a GGUF file only those of the gates."""
+
 _Form = tuple[TensorRule, ...]
 
 # Other ways to store the same: gate and up of the experts in one, each expert a tensor of its own in files
@@ -231,21 +268,9 @@ _Form = tuple[TensorRule, ...]
 _GGUF_FORMS: Final[Sequence[_Form]] = (
     _fused(source=(_B + "ffn_gate_up_exps.weight", _B + "ffn_down_exps.weight")),
     _apart(source=_B + "ffn_{part}.{e}.weight"),
-    (
-        _by_key_head(
-            _B + "ssm_in.weight",
-            "",
-            ("delta_q", "delta_key_dim"),
-            ("delta_k", "delta_key_dim"),
-            ("delta_v", "delta_group_values"),
-            ("delta_z", "delta_group_values"),
-        ),
-    ),
-    (
-        _by_key_head(
-            _B + "ssm_ba.weight", "", ("delta_b", "delta_group_heads"), ("delta_a", "delta_group_heads")
-        ),
-    ),
+    (_qkvz(source=_B + "ssm_in.weight"),),
+    (_ba(source=_B + "ssm_ba.weight"),),
+    _DELTA_GATES,
 )
 _HF_FORMS: Final[Sequence[_Form]] = (
     _fused(hf=(_H + "mlp.experts.gate_up_proj", _H + "mlp.experts.down_proj")),
@@ -256,28 +281,17 @@ _HF_FORMS: Final[Sequence[_Form]] = (
     _apart(hf=_H + "feed_forward.switch_mlp.{part}_proj.weight"),
     _ungated(_H + "mixer.experts.{part}_proj"),
     _ungated(_H + "mixer.switch_mlp.fc{n}.weight"),
-    (
-        _by_key_head(
-            "",
-            _H + "linear_attn.in_proj_qkvz.weight",
-            ("delta_q", "delta_key_dim"),
-            ("delta_k", "delta_key_dim"),
-            ("delta_v", "delta_group_values"),
-            ("delta_z", "delta_group_values"),
-        ),
-    ),
-    (
-        _by_key_head(
-            "",
-            _H + "linear_attn.in_proj_ba.weight",
-            ("delta_b", "delta_group_heads"),
-            ("delta_a", "delta_group_heads"),
-        ),
-    ),
+    _apart(hf=_H + "mlp.experts.{part}_proj.weight"),  # MLX's of gpt-oss
+    _biases(hf=_H + "mlp.experts.{part}_proj.bias"),
+    (_qkvz(hf=_QKVZ),),
+    (_ba(hf=_BA),),
+    _DELTA_PROJECTIONS,
+    _DELTA_GATES,
 )
 _STORED_APART: Final[Sequence[frozenset[str]]] = (
     frozenset({"experts_gate", "experts_up", "experts_down"}),
-    frozenset(name for rule in _DELTA_PROJECTIONS for name, _ in rule.parts),
+    frozenset({"experts_gate_bias", "experts_up_bias", "experts_down_bias"}),
+    frozenset({"delta_qkv", "delta_z", "delta_q"}),
     frozenset(name for rule in _DELTA_GATES for name, _ in rule.parts),
 )
 """What the forms are forms of, by the canonical names of the usual one."""
@@ -331,6 +345,28 @@ def stored_rules(
                 found = (*(rule for rule in found if rule not in own), *form)
                 break
     return found
+
+
+def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
+    """The rules of tensors in folders, with experts as MLX keeps them: each part of a layer's is one."""
+    found: list[TensorRule] = []
+    for rule in rules:
+        name, place = rule.parts[0][0], rule.hf.partition("experts.")[0]
+        if not rule.hf or not name.startswith("experts_"):
+            found.append(rule)
+        else:
+            module = "switch_mlp"
+            if rule.turned == "always" or name.endswith("_bias"):  # gpt-oss
+                module = "experts"
+            elif "{e}" not in rule.hf:  # Granite
+                place = rule.hf.removesuffix(".weight").rpartition(".")[0] + "."
+            kind = "bias" if name.endswith("_bias") else "weight"
+            for part, rows in rule.parts:
+                own = part.removeprefix("experts_").removesuffix("_bias")
+                hf = f"{place}{module}.{own}_proj.{kind}"
+                alone = dataclasses.replace(rule, hf=hf, parts=((part, rows),), interleaved=False)
+                found.append(dataclasses.replace(alone, turned="never"))
+    return tuple(found)
 
 
 def expert_layers(numbers: LayerNumbers, n_layers: int) -> list[bool]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from akunu.describe.architectures import ARCHITECTURES
+from akunu.describe.blocks import Experts
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS, HeadRule
 from akunu.describe.filetypes import tensor_dtype
-from akunu.describe.tensor_map import TensorRef
 from akunu.describe.tensor_rules import TensorRule
 
 __all__ = [
@@ -32,26 +32,29 @@ DENSE_NAMES: Final = ("dense_2", "dense_3")
 def quantized_types(spec: ModelSpec, file_type: str) -> dict[str, str]:
     """The type of each matrix of a model in a file of this type, by canonical name."""
     found: dict[str, str] = {}
-    for rule, layer, ref, _ in model_tensors(spec):
-        if ref.n_cols:
-            dtype = matrix_type(rule.source.replace("{n}", str(layer)), ref.n_cols, file_type, spec)
-            prefix = f"layers.{layer}." if "{n}" in rule.source else ""
-            found |= dict.fromkeys((prefix + name for name, _ in rule.parts), dtype)
+    for rule, layer in model_tensors(spec):
+        if rule.cols is None or not rule.source:
+            continue
+        prefix = f"layers.{layer}." if "{n}" in rule.source else ""
+        for name, _ in rule.parts:
+            ref = spec.tensors.get(prefix + name)
+            if ref is not None and ref.n_cols:
+                source = rule.source.replace("{n}", str(layer))
+                found[prefix + name] = matrix_type(source, ref.n_cols, file_type, spec)
     return found
 
 
-def model_tensors(spec: ModelSpec) -> Iterator[tuple[TensorRule, int, TensorRef, Shape]]:
-    """What a model has of its architecture's tensors: rule, layer, place of the first rows, shape."""
-    rules = model_rules(spec)
+def model_tensors(
+    spec: ModelSpec, rules: Sequence[TensorRule] | None = None
+) -> Iterator[tuple[TensorRule, int]]:
+    """The rules of tensors that the files of such a model may have, each with its layer.
+
+    `rules` stand in place of `model_rules`.
+    """
+    rules = model_rules(spec) if rules is None else rules
     for in_layers in (False, True):
         for layer in range(spec.config.n_layers if in_layers else 1):
-            prefix = f"layers.{layer}." if in_layers else ""
-            for rule in rules:
-                refs = [spec.tensors.get(prefix + name) for name, _ in rule.parts]
-                ref = refs[0]
-                if ("{n}" in rule.source) is in_layers and ref is not None:
-                    rows = sum(part.n_rows for part in refs if part is not None)
-                    yield rule, layer, ref, (rows, ref.n_cols) if ref.n_cols else (rows,)
+            yield from ((rule, layer) for rule in rules if ("{n}" in (rule.source or rule.hf)) is in_layers)
 
 
 def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:
@@ -70,6 +73,7 @@ def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighte
         gqa=config.n_heads // config.n_kv_heads,
         tied="output" not in spec.tensors,
         weighted=weighted,
+        n_experts=max((mixer.count for mixer in config.mixers(Experts)), default=0),
     )
 
 

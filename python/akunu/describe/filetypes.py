@@ -1,7 +1,7 @@
 """File types: which tensor of a model gets which type, by the rules of llama.cpp's quantiser.
 
 A file type such as q4_k_m is a mix: most matrices have the type of its name, some sensitive ones have more
-bits. The rules here are those for dense models.
+bits.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def tensor_dtype(
     gqa: int,
     tied: bool,
     weighted: bool = False,
+    n_experts: int = 0,
 ) -> str:
     """Type of one matrix in a file of this type.
 
@@ -156,11 +157,34 @@ def tensor_dtype(
         The embedding is the output head too.
     weighted
         There is an importance matrix.
+    n_experts
+        How many experts a layer of the model has.
     """
     dtype = "f32" if tensor in EXACT else SYNTHETIC_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
-    return _fitting(_mixed(file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted), cols)
+    mixed = _mixed_for_experts(file_type, tensor, n_experts) or _mixed(
+        file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted
+    )
+    return _fitting(mixed, cols)
+
+
+_FEW_BITS: Final = (
+    "q2_k", "q3_k_s", "q3_k_m", "q4_k_s", "q4_k_m", "iq4_nl", "iq4_xs", "iq3_xxs", "iq3_s",
+)  # fmt: skip
+"""File types that give `attn_output` more bits where experts are 8."""
+
+
+def _mixed_for_experts(file_type: str, tensor: str, n_experts: int) -> str:
+    """The type that the mix of a model with experts asks for, where that of others is another; or ""."""
+    if n_experts and file_type == "mxfp4":
+        return "mxfp4" if tensor.endswith("_exps") else "q8_0"
+    if n_experts == 8:  # beside which these are small
+        if tensor in ("attn_k", "attn_v"):
+            return "q8_0"
+        if tensor == "attn_output" and file_type in _FEW_BITS:
+            return "q5_k"
+    return ""
 
 
 def _mixed(

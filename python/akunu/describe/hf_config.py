@@ -76,6 +76,7 @@ def resolve_hf(
     *,
     context: int | None = None,
     ignored: Sequence[str] = (),
+    sees: bool = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
 
@@ -87,6 +88,8 @@ def resolve_hf(
         Those of the SafeTensors files.
     context, ignored
         As in `akunu.describe.config.resolve`.
+    sees
+        Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
 
     Returns
     -------
@@ -119,7 +122,8 @@ def resolve_hf(
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
         left_out |= {f"*layers.{n}.*": "multi-token prediction"}
-    warn_of_left_out(found, left_out, model_type)
+    missed = {pattern: what for pattern, what in left_out.items() if not (sees and what == "images")}
+    warn_of_left_out(found, missed, model_type)
     symbols = [sizes.layer_symbols(n) | recurrent.symbols(sizes.dim) for n in range(sizes.n_layers)]
     ignored = (*left_out, *ignored)
     refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)

@@ -26,7 +26,12 @@ _GRANITE = HfModel(
 EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "granitemoe": _GRANITE,
-        "granitemoeshared": dataclasses.replace(_GRANITE, model_class="GraniteMoeSharedForCausalLM"),
+        "granitemoeshared": dataclasses.replace(
+            _GRANITE,
+            defaults=MappingProxyType({**_GRANITE.defaults, "shared_dim": 0}),
+            model_class="GraniteMoeSharedForCausalLM",
+            keys=MappingProxyType({"shared_dim": "shared_intermediate_size"}),
+        ),
         "ernie4_5_moe": HfModel(
             "ernie4_5-moe",
             defaults=defaults_of(
@@ -47,6 +52,14 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             ),
             tied=True,
             model_class="Ernie4_5_MoeForCausalLM",
+            keys=MappingProxyType(
+                {
+                    "n_experts": "moe_num_experts",
+                    "experts_used": "moe_k",
+                    "shared_experts": "moe_num_shared_experts",
+                    "dense_lead": "moe_layer_start_index",
+                }
+            ),
             bias_keys=MappingProxyType({"attn": ("use_bias", False)}),
             rope_style="interleaved",
             left_out=MappingProxyType({"*mtp_*": "multi-token prediction"}),
@@ -55,6 +68,13 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             "hunyuan-moe",
             defaults=defaults_of(norm_eps=1e-5, rope_alpha=1, n_experts=1, experts_used=1, shared_experts=1),
             model_class="HunYuanMoEV1ForCausalLM",
+            keys=MappingProxyType(
+                {
+                    "n_experts": "num_experts",
+                    "experts_used": "moe_topk",
+                    "shared_experts": "num_shared_expert",
+                }
+            ),
             biases="flag",
         ),
     }

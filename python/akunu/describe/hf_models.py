@@ -87,8 +87,12 @@ _PARTS_LEFT_OUT = MappingProxyType(
     {"*mtp.*": "multi-token prediction", "*visual.*": "images", "*vision_tower.*": "images"}
 )
 
+_NUM_EXPERTS = MappingProxyType({"n_experts": "num_experts"})
+
 _QWEN35 = HfModel(
     "qwen35",
+    keys=_NUM_EXPERTS,
+    in_one=True,
     defaults=defaults_of(
         dim=4096, n_layers=32, n_heads=16, n_kv_heads=4, head_dim=256, ffn_dim=12288, context_length=32768,
         rope_share=0.25, delta_key_heads=16, delta_value_heads=32, delta_key_dim=128, delta_value_dim=128,
@@ -111,6 +115,7 @@ _QWEN35_MOE = dataclasses.replace(
 
 _QWEN3_MOE = HfModel(
     "qwen3moe",
+    keys=_NUM_EXPERTS,
     windowed="later",
     defaults=defaults_of(n_kv_heads=4, n_experts=128, experts_used=8, expert_dim=768),
     model_class="Qwen3MoeForCausalLM",
@@ -166,6 +171,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "qwen2_moe": HfModel(
             "qwen2moe",
+            keys=_NUM_EXPERTS,
             windowed="later",
             defaults=defaults_of(
                 n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632
@@ -195,6 +201,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         ),
         "glm4_moe": HfModel(
             "glm4moe",
+            keys=MappingProxyType({"n_experts": "n_routed_experts"}),
             defaults=defaults_of(
                 dim=4096,
                 n_layers=46,
@@ -255,6 +262,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 experts_used=4,
             ),
             model_class="GptOssForCausalLM",
+            biases="flag",
         ),
         "gemma": HfModel(
             "gemma",
@@ -291,9 +299,11 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             model_class="Phi3ForCausalLM",
         ),
         "qwen3_5": _QWEN35,
-        "qwen3_5_text": dataclasses.replace(_QWEN35, model_class="Qwen3_5ForCausalLM"),
+        "qwen3_5_text": dataclasses.replace(_QWEN35, model_class="Qwen3_5ForCausalLM", whole="qwen3_5"),
         "qwen3_5_moe": _QWEN35_MOE,
-        "qwen3_5_moe_text": dataclasses.replace(_QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM"),
+        "qwen3_5_moe_text": dataclasses.replace(
+            _QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM", whole="qwen3_5_moe"
+        ),
         **EXPERT_MODELS,
         **HYBRID_MODELS,
         **DENSE_MODELS,

@@ -64,6 +64,12 @@ class HfModel:
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     usual
         Says a configuration of this class by the keys that most classes have.
+    keys
+        Names of fields in its configuration, where that is not the first one of `CONFIG_KEYS`.
+    whole
+        The model type of a configuration that has this one as its `text_config`; folders are written so.
+    in_one
+        Its rotary parameters are in one object, `rope_parameters`, as Transformers 5 has them.
     """
 
     arch: str
@@ -85,6 +91,9 @@ class HfModel:
     renormalise: bool | None = None
     turned_experts: bool = False
     usual: Callable[[Mapping[str, object]], Mapping[str, object]] | None = None
+    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    whole: str = ""
+    in_one: bool = False
 
     def bias_key(self, name: str) -> tuple[str, bool]:
         """The key that says whether there is the bias of this canonical name, and its default; or ""."""

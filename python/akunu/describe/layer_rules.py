@@ -10,7 +10,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
-from akunu.describe.expert_rules import DELTA_NET, expert_layers, expert_rules, shared_rules
+from akunu.describe.expert_rules import (
+    DELTA_NET,
+    DELTA_NET_BY_KEY_HEAD,
+    expert_layers,
+    expert_rules,
+    shared_rules,
+)
 from akunu.describe.tensor_rules import LayerKind, LayerNumbers, MixerKind, TensorRule
 
 __all__ = [
@@ -30,6 +36,7 @@ __all__ = [
     "GLOBAL",
     "HF",
     "LATE_QK_NORM",
+    "NEXT_DELTA_MIXERS",
     "NORMS",
     "OUTPUT_BIAS",
     "PLAIN_LAYER",
@@ -220,9 +227,14 @@ SHIFTED_NORMS = (
 )
 
 
+_GATED_ATTENTION = (*SHIFTED_NORMS, GATED_Q, *QKV[1:], *ATTN_OUTPUT, *QK_NORM)
 DELTA_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
     "delta_net": (*SHIFTED_NORMS, *DELTA_NET),
-    "attention": (*SHIFTED_NORMS, GATED_Q, *QKV[1:], *ATTN_OUTPUT, *QK_NORM),
+    "attention": _GATED_ATTENTION,
+}
+NEXT_DELTA_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
+    "delta_net": (*SHIFTED_NORMS, *DELTA_NET_BY_KEY_HEAD),
+    "attention": _GATED_ATTENTION,
 }
 GATED_SHARED = (*expert_rules(), *shared_rules("mlp.shared_expert.", "mlp.shared_expert_gate.weight"))
 QWEN3_MOE = mixed_layers(

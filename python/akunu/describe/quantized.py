@@ -295,24 +295,25 @@ class _Module:
                 f"tensor {scales.name}: found type {scales.dtype}, expected {' or '.join(scale_types)}"
             )
         codes = self._plane(tensors, "weight")
-        if len(scales.shape) != 2:
+        if len(scales.shape) not in (2, 3):
             raise ModelFileError(
-                f"tensor {scales.name}: found shape {tuple(scales.shape)}, expected 2 dimensions"
+                f"tensor {scales.name}: found shape {tuple(scales.shape)}, expected 2 dimensions, or 3 of "
+                "experts"
             )
-        n_rows, n_groups = scales.shape
+        *rows, n_groups = scales.shape
         if n_groups * group % 32:
             raise UnsupportedError(
                 f"tensor {codes.name}: found rows of {n_groups * group} {mode} codes; "
                 "only multiples of 32 are supported"
             )
         form = f"{bits} bits in groups of {group}"
-        self._expect(codes, "u32", (n_rows, n_groups * group * bits // 32), form)
+        self._expect(codes, "u32", (*rows, n_groups * group * bits // 32), form)
         biases = ""
         if mode == "affine":
             plane = self._plane(tensors, "biases")
-            self._expect(plane, scales.dtype, (n_rows, n_groups), form)
+            self._expect(plane, scales.dtype, (*rows, n_groups), form)
             biases = plane.name
-        return Matrix(codes.name, dtype, (n_rows, n_groups * group), scales.name, biases)
+        return Matrix(codes.name, dtype, (*rows, n_groups * group), scales.name, biases)
 
     def _one_of(self, key: str, known: Sequence[int], default: int, *, needed: bool = False) -> int:
         value = self._settings.get(key)
@@ -330,7 +331,7 @@ class _Module:
             raise ModelFileError(f"tensor {name} is missing; {self._name}.scales belongs to it")
         return tensors[name]
 
-    def _expect(self, tensor: TensorInfo, dtype: str, shape: tuple[int, int], form: str) -> None:
+    def _expect(self, tensor: TensorInfo, dtype: str, shape: tuple[int, ...], form: str) -> None:
         if tensor.dtype == dtype and tuple(tensor.shape) == shape:
             return
         raise ModelFileError(

@@ -11,9 +11,9 @@ from akunu.describe.blocks import ExpertRouter
 from akunu.describe.config_numbers import Numbers, shown
 from akunu.describe.tensor_rules import Architecture, Gate, Gating
 
-__all__ = ["expert_keys", "gguf_router", "hf_gate", "hf_router"]
+__all__ = ["GATINGS", "expert_keys", "gguf_router", "hf_gate", "hf_router"]
 
-_GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
+GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
 """By `expert_gating_func`, which counts from 1."""
 
 _HF_GATINGS: Final[Mapping[str, tuple[Gating, ...]]] = {
@@ -52,12 +52,12 @@ def gguf_router(arch: Architecture, numbers: Numbers, raw: Mapping[str, object])
     rule = arch.router
     code = raw.get("expert_gating_func")
     if code is not None and code != 0:
-        if not isinstance(code, int) or not 1 <= code <= len(_GATINGS):
+        if not isinstance(code, int) or not 1 <= code <= len(GATINGS):
             raise UnsupportedError(
-                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(_GATINGS)}: "
-                f"{', '.join(_GATINGS)}"
+                f"{arch.name}.expert_gating_func: found {shown(code)}; supported are 1 to {len(GATINGS)}: "
+                f"{', '.join(GATINGS)}"
             )
-        rule = dataclasses.replace(rule, gating=_GATINGS[code - 1])
+        rule = dataclasses.replace(rule, gating=GATINGS[code - 1])
     flag = raw.get("expert_weights_norm")
     if isinstance(flag, bool):
         rule = dataclasses.replace(rule, renormalise=flag)

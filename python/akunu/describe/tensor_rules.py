@@ -95,6 +95,8 @@ class TensorRule:
         The count's axis is not one of its own: so many times, the parts follow each other along the rows.
     turned
         Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
+    depthwise
+        Taps of a convolution of each channel by itself, which in a folder are [channels, 1, taps].
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -109,6 +111,7 @@ class TensorRule:
     flat: bool = False
     folder_only: bool = False
     turned: Turned = "never"
+    depthwise: bool = False
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class ModelFolder:
             **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
 
-    def spec(self, context: int | None = None) -> ModelSpec:
+    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
         """The model's numbers and the place of its tensors: see `akunu.describe.hf_config.resolve_hf`."""
         from akunu.describe.hf_config import resolve_hf
 
@@ -217,7 +217,7 @@ class ModelFolder:
                 from akunu.describe.encoder_config import resolve_hf_vectors
 
                 return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
-            spec = resolve_hf(self.config, self.files.tensors, context=context)
+            spec = resolve_hf(self.config, self.files.tensors, context=context, sees=sees)
         _check_tied(self.path, self.files, spec)
         return spec
 

@@ -40,8 +40,12 @@ WINDOW: Final = 512
 
 Floats = npt.NDArray[np.float32]
 
-_FUSED: Final = {"ffn_gate": "ffn_gate_up", "ffn_up": "ffn_gate_up"}
-"""Commands that multiply with more than one matrix, by those they multiply with."""
+_SAME_INPUT: Final = {
+    f"{kind}_{part}": (f"{kind}_gate_up", f"{kind}_router")
+    for kind in ("ffn", "experts", "shared")
+    for part in ("gate", "up")
+}
+"""Commands whose input is that of a matrix: those of both, or that of the router that chooses the experts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +98,8 @@ class ImportanceMatrix:
         """
         _write(self, as_path("path", path).expanduser())
 
-    def columns(self, tensor: str, n_cols: int) -> Floats | None:
-        """What the columns of a matrix count; None where nothing is known of it.
+    def columns(self, tensor: str, n_cols: int, n_matrices: int = 1) -> Floats | None:
+        """What the columns of a matrix count, or those of each expert's; None where nothing is known of it.
 
         Raises
         ------
@@ -103,7 +107,7 @@ class ImportanceMatrix:
             The matrix has another number of columns.
         """
         found = self.means.get(tensor)
-        if found is not None and len(found) != n_cols:
+        if found is not None and len(found) not in (n_cols, n_cols * n_matrices):
             raise ModelFileError(
                 f"importance matrix: tensor {tensor} has {len(found)} columns, the model's has {n_cols}; "
                 "it was made for another model"
@@ -166,7 +170,7 @@ def from_squares(
             part = rule.parts[0][0]
             if rule.cols is None or "{n}" not in rule.source:
                 continue
-            names = [f"layers.{layer}.{name}" for name in (part, _FUSED.get(part, part))]
+            names = [f"layers.{layer}.{name}" for name in (part, *_SAME_INPUT.get(part, ()))]
             sums = next((squares[name] for name in names if name in squares), None)
             if sums is not None:
                 means[rule.source.replace("{n}", str(layer))] = (sums / tokens).astype(np.float32)

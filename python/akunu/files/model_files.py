@@ -61,8 +61,11 @@ class ModelFiles(Protocol):
             The files have no such keys.
         """
 
-    def spec(self, context: int | None = None) -> ModelSpec:
-        """The model's numbers and the place of its tensors, for an engine of so many positions."""
+    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
+        """The model's numbers and the place of its tensors, for an engine of so many positions.
+
+        Where it `sees`, its tower is loaded beside it, and nothing is said of the tower's tensors.
+        """
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
         """The tokenizer of a model of `n_tokens` tokens, if there is one."""
@@ -110,11 +113,11 @@ class GgufModel:
         """Its tensors."""
         return self.files.tensors
 
-    def spec(self, context: int | None = None) -> ModelSpec:
+    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
             spec = gguf_spec(_Source(self.metadata, self.files), context)
-        if not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
+        if not sees and not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
             self._noticed = True
             warnings.warn(
                 f"{self._path.name} has a tower for pictures or sounds, which is left out: it reads text",

@@ -178,6 +178,7 @@ class SyntheticModel:
             cols=cols,
             gqa=shape.n_heads // shape.n_kv_heads,
             tied=shape.tied,
+            n_experts=self._sizes.experts.count if self._sizes.experts else 0,
         )
         return SyntheticTensor(name, dtype, (*count, rows, cols), canonical)
 

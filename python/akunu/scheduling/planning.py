@@ -296,7 +296,10 @@ class Planner:
             self._turns.begin(sequence)
             try:
                 prefix = sequence.prefix()
-                cached = self._engine.begin(prefix.ids, **sequence.settings, slot=slot, **prefix.arguments)
+                more = sequence.inputs.arguments if sequence.inputs is not None else {}
+                cached = self._engine.begin(
+                    prefix.ids, **sequence.settings, slot=slot, **prefix.arguments, **more
+                )
             except BaseException as error:
                 self._engine.close_slot(slot)
                 sequence.error = error

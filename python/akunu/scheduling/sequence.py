@@ -21,6 +21,7 @@ from akunu.scheduling.prefix import Prefix
 if TYPE_CHECKING:
     from akunu._core import Chunk, Lookup
     from akunu.structured.constraint import Constraint
+    from akunu.vision.inputs import Inputs
 
 __all__ = ["Ran", "Sequence", "Written"]
 
@@ -76,7 +77,9 @@ class Sequence:
     """Whose it is: it shares what is cached, and drafts, with texts of the same one only, and takes turns
     with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
-    """Hashes of what stands at its positions where that is no token: see `Prefix`."""
+    """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
+    inputs: Inputs | None = None
+    """What its prompt has besides tokens."""
     priority: int = 0
     """Who waits with a higher one goes first."""
     turn: tuple[int, int] = (0, 0)
@@ -142,6 +145,8 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self.known = len(self.prompt) + len(self.tokens)
+        if self.inputs is not None:
+            self.contents = self.inputs.contents
 
     @property
     def left(self) -> int:

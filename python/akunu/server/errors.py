@@ -17,6 +17,7 @@ from akunu.base.errors import (
     AudioError,
     BusyError,
     ContextLengthError,
+    ImageError,
     InvalidArgumentError,
     TemplateError,
     TokenizerError,
@@ -101,6 +102,8 @@ def as_api_error(error: Exception) -> ApiError:
         return ApiError(400, message, param="messages", code="chat_template")
     if isinstance(error, AudioError):
         return ApiError(400, message, param="file", code="invalid_audio")
+    if isinstance(error, ImageError):
+        return ApiError(400, message, param=error.argument, code="invalid_image")
     if isinstance(error, TokenizerError):
         return ApiError(400, message)
     if isinstance(error, BusyError):

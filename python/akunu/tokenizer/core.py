@@ -36,10 +36,13 @@ class Segment:
     parse_special : bool
         Whether control tokens spelt in it are recognised. One that crosses the border between two segments
         never is, whatever the two say.
+    ids : tuple of int
+        Tokens in the place of the text, which stand for something else than text, such as an image.
     """
 
     text: str
     parse_special: bool = False
+    ids: tuple[int, ...] = ()
 
 
 class Encoder(Protocol):
@@ -207,6 +210,34 @@ class Tokenizer:
             Begin with BOS and end with EOS, or what stands there by `template`, where the text does not do so
             already.
         """
+        return self.encode_placed(segments, add_bos=add_bos, add_eos=add_eos)[0]
+
+    def encode_placed(
+        self, segments: Iterable[Segment], *, add_bos: bool = True, add_eos: bool = False
+    ) -> tuple[list[int], list[int]]:
+        """Ids as of `encode_segments`, and where among them those of each segment with `ids` begin."""
+        ids: list[int] = []
+        places: list[int] = []
+        run: list[Segment] = []
+        for segment in segments:
+            if not segment.ids:
+                run.append(segment)
+                continue
+            ids += self._encoded(run, at_start=not ids)
+            run = []
+            places.append(len(ids))
+            ids += segment.ids
+        ids += self._encoded(run, at_start=not ids)
+        before, after = list(self.template.before), list(self.template.after)
+        if add_bos and ids[: len(before)] != before:
+            ids = before + ids
+            places = [len(before) + place for place in places]
+        if add_eos and after and ids[-len(after) :] != after:
+            ids += after
+        return ids, places
+
+    def _encoded(self, segments: Iterable[Segment], *, at_start: bool) -> list[int]:
+        """The ids of texts that are joined; `at_start`: nothing comes before them."""
         texts: list[str] = []
         spans: list[Span] = []
         length = 0
@@ -220,18 +251,12 @@ class Tokenizer:
                 spans.append((length, length + len(text)))
             texts.append(text)
             length += len(text)
-
         ids: list[int] = []
         for part in self._added_tokens.split("".join(texts), spans):
             if isinstance(part, int):
                 ids.append(part)
             else:
-                ids += self._encoder.encode(part, at_start=not ids)
-        before, after = list(self.template.before), list(self.template.after)
-        if add_bos and ids[: len(before)] != before:
-            ids = before + ids
-        if add_eos and after and ids[-len(after) :] != after:
-            ids += after
+                ids += self._encoder.encode(part, at_start=at_start and not ids)
         return ids
 
     def encode_inside(self, text: str) -> list[int]:

@@ -10,9 +10,10 @@ The parts and what they hand on:
     `find_tower(files, path)` gives the `TowerFiles` of a model's opened files, or None where it sees nothing.
     The tower's tensors are in the same file or folder, or in an `mmproj` file beside a GGUF file.
     `TowerFiles.spec` is a `TowerSpec`: its `family` ("qwen3_vl", "gemma3", ...), `patch_size`, `merge_size`,
-    `temporal_patch_size`, `image_size`, and `processor`, the settings of the images' processor by
-    the names of `preprocessor_config.json` (`image_mean`, `image_std`, `size`, ...), whatever file they are
-    from.
+    `temporal_patch_size` (1: a picture is one frame), `image_size`, and `processor`, the settings of the
+    images' processor by the names of `preprocessor_config.json` (`image_mean`, `image_std`, `size`, ...),
+    whatever file they are from. `with_images(spec, tower)` is the model of text whose sequences may have rows
+    of the tower.
 
 `akunu.vision.preprocess`
     Makes `Patches` of each image: `pixels`, float32 [patches, values], in merge order (patches that become
@@ -21,15 +22,15 @@ The parts and what they hand on:
     makes of them; and `key`, a hash of all of it.
 
 `akunu.vision.tower`
-    `Tower(files, ...)` runs a tower. `encode(patches)` gives an `Encoded`: its `rows`, float32
-    [tokens, width], which no one changes, the `grid` in rows (h, w), and the `key`. It keeps what it made,
-    up to so many bytes, by `key`. `width` is a multiple of the model's `dim` where deeper layers have rows of
+    `Tower(files, ...)` runs a tower. `encode(patches)` gives an `Encoded`: its `rows`, a
+    `_core.EncodedRows` of [tokens, width], the `grid` in rows (h, w), and the `key`. It keeps what it made
+    lately, up to so many bytes. `width` is a multiple of the model's `dim` where deeper layers have rows of
     their own (deepstack).
 
 `akunu.vision.inputs`
-    `place(ids, images, spec)` gives the `Inputs` of a prompt: ids [n], in which an image's rows have
-    placeholder tokens, and for each image the index of its first one and its `Encoded`. A
-    `scheduling.Sequence` has them as `inputs`, `Generation` takes them, and `Engine.begin` gets
-    `Inputs.arguments`: `contents` (what the pages' keys have in the place of tokens), `inputs` (the rows),
-    and `positions`, uint32 [n, 3], where the model's rotary positions are not the indices of tokens.
+    `place(n, parts, spec)` gives the `Inputs` of a prompt of n tokens, of which some have the places of rows:
+    each of the `parts` is a `Placed(start, image, first, count)`, rows of an `Encoded` in order. A
+    `scheduling.Sequence` has them as `inputs`, `Generation` takes them, and `Engine.begin` gets `contents`
+    (what the pages' keys have in the place of tokens) and `Inputs.arguments`: `inputs` (the rows), and
+    `positions`, uint32 [n, 3], where the model's rotary positions are not the indices of tokens.
 """

@@ -67,30 +67,76 @@ def rope_table(
     position: int,
     scale: float = 1.0,
     temperature: tuple[float, int] = (0.0, 0),
+    axes: bool = False,
 ) -> None:
     """`temperature`: its weight, and the positions of which each full number counts."""
     weight, length = temperature
     inv_freq = (10000.0 ** -(np.arange(half) / half)).astype(np.float32)
+    step = min(position, 5)
+    axis = rng.integers(0, 3, half).astype(np.uint32)
+    turns_by = rng.integers(0, position + 1, (rows, 3)).astype(np.uint32)
     p.run(
         "rope_table",
         p.input("inv_freq", inv_freq),
         p.output("table", rows, half, 2),
-        rows_of(p, "rows", [0] * rows, np.arange(rows) + position - min(position, 5)),
+        rows_of(p, "rows", [0] * rows, np.arange(rows) + position - step),
+        p.input("axes", axis) if axes else None,
+        p.input("positions", turns_by) if axes else None,
         rows=rows,
-        step=min(position, 5),
+        step=step,
         half_dim=half,
         scale=scale,
         temperature=weight,
         temperature_length=length,
+        axes=axes,
     )
     p.bytes, p.flops = rows * 8 * half, rows * 2 * half
     if p.checking:
         angles = ref.rope_angles(position, rows, inv_freq)
+        if axes:
+            angles = (turns_by[:, axis].astype(np.float32) + np.float32(step)) * inv_freq
         expected = np.stack([np.cos(angles), np.sin(angles)], axis=-1) * np.float32(scale)
         if length:
             turns = (np.arange(rows) + position) // length
             expected *= (1 + np.float32(weight) * np.log1p(turns))[:, None, None]
         p.expect("table", expected, EXACT_NMSE)
+
+
+def insert_rows(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    encoded: int,
+    parts: int = 1,
+    part: int = 0,
+    accumulate: bool = False,
+    step: int = 0,
+) -> None:
+    """`encoded`: rows that there are, of so many `parts`, one of which is inserted."""
+    hidden, made = normal(rng, rows, dim), normal(rng, encoded, parts * dim)
+    sources = rng.integers(0, encoded, rows).astype(np.uint32)
+    sources[:: 1 + rows // 3] = 0xFFFFFFFF
+    p.run(
+        "insert_rows",
+        p.inout("hidden", hidden),
+        p.input("encoded", made),
+        p.input("sources", sources),
+        rows=rows,
+        step=step,
+        dim=dim,
+        width=parts * dim,
+        offset=part * dim,
+        accumulate=accumulate,
+    )
+    p.bytes = rows * dim * 8
+    if p.checking:
+        expected, inserted = hidden.copy(), sources != 0xFFFFFFFF
+        if step == 0:
+            values = made[sources[inserted], part * dim : (part + 1) * dim]
+            expected[inserted] = values + (hidden[inserted] if accumulate else 0)
+        p.expect("hidden", expected, EXACT_NMSE)
 
 
 def norm(

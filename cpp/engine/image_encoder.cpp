@@ -1,0 +1,128 @@
+#include "engine/image_encoder.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <string>
+
+#include "core/error.h"
+#include "engine/records.h"
+
+namespace akunu {
+
+namespace {
+
+constexpr std::uint32_t kFewPatches = 1024;
+
+const ModelConfig& seeing(const ModelConfig& config) {
+    if (!config.image) throw InvalidArgumentError("this model sees nothing");
+    return config;
+}
+
+}  // namespace
+
+ImageEncoder::ImageEncoder(std::shared_ptr<Device> device, const ModelConfig& config,
+                           std::shared_ptr<WeightSource> source, const Progress& progress)
+    : LoadedModel(std::move(device), seeing(config), std::move(source), config.context_length, progress) {
+    model_->upload_frequencies(*device_);
+    fixed_ = owned_.size();
+    fixed_scratch_ = memory_.scratch;
+    make_room(std::min(kFewPatches, context_));
+    prepare_kernels(progress);
+}
+
+void ImageEncoder::make_room(std::uint32_t patches) {
+    StepBuffers& s = step_;
+    if (patches <= s.max_rows) return;
+    body_.reset();
+    activations_ = {};
+    owned_.resize(fixed_);
+    memory_.scratch = fixed_scratch_;
+    s = {};
+    const std::uint32_t per_row = config_.image->patches;
+    s.max_rows = std::min(std::bit_ceil(patches), context_ / per_row * per_row);
+    s.max_logits = s.max_rows / per_row;
+    s.max_pages = pages_for(s.max_rows);
+    const Binding table = allocate_kv_of_one_step(s.max_pages, 1);
+    std::iota(table.host<u32>(), table.host<u32>() + s.max_pages, 0u);
+    model_->reserve(*device_, activations_, context_);
+    memory_.scratch += activations_.allocate(*device_, s.max_rows);
+    const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
+        return own(checked_product(sizes), &MemoryUse::scratch);
+    };
+    s.rows = shared({s.max_rows, sizeof(Row)});
+    s.merge_rows = shared({s.max_rows, sizeof(Row)});
+    s.logit_rows = shared({s.max_logits, sizeof(u32)});
+    s.positions = shared({s.max_rows, kPositionAxes, sizeof(u32)});
+    s.vectors = own(checked_product({s.max_logits, width(), sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
+    for (u32 i = 0; i < s.max_rows; ++i) {
+        s.rows.host<Row>()[i] = {0, i};
+        s.merge_rows.host<Row>()[i] = {i / per_row, i % per_row};
+    }
+    for (u32 i = 0; i < s.max_logits; ++i) s.logit_rows.host<u32>()[i] = (i + 1) * per_row - 1;
+    body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
+}
+
+void ImageEncoder::check(const ImagePatches& image) const {
+    const std::size_t values = config_.image->values, n = image.pixels.size() / values;
+    const auto expect = [](bool ok, const std::string& what, std::uint64_t found, const std::string& expected) {
+        if (!ok) throw InvalidArgumentError(what + " are " + std::to_string(found) + ", expected " + expected);
+    };
+    const auto several = [](std::uint64_t k) { return "a multiple of " + std::to_string(k); };
+    expect(n > 0 && image.pixels.size() % values == 0, "an image's pixels", image.pixels.size(), several(values));
+    expect(n % config_.image->patches == 0, "an image's patches", n, several(config_.image->patches));
+    expect(n <= context_, "an image's patches", n, "at most " + std::to_string(context_));
+    const std::size_t added = config_.positions ? n * config_.dim : 0, positions = config_.has_axes() ? n : 0;
+    expect(image.added.size() == added, "values of an image's positions", image.added.size(), std::to_string(added));
+    expect(image.positions.size() == positions, "an image's rotary positions", image.positions.size(),
+           std::to_string(positions));
+}
+
+void ImageEncoder::place(const ImagePatches& image, std::uint32_t patches) {
+    make_room(patches);
+    device_->upload(activations_.f32("pixels"), std::as_bytes(image.pixels));
+    if (!image.added.empty()) device_->upload(activations_.f32("hidden"), std::as_bytes(image.added));
+    for (std::size_t i = 0; i < image.positions.size(); ++i) {
+        std::ranges::copy(image.positions[i], step_.positions.host<u32>() + i * kPositionAxes);
+    }
+}
+
+Replay ImageEncoder::replay(std::uint32_t patches) const {
+    return {.programs = {body_.get()},
+            .args = {.rows = patches, .logits = patches / config_.image->patches, .keys = patches}};
+}
+
+std::shared_ptr<const EncodedRows> ImageEncoder::encode(const ImagePatches& image, const Poll& poll) {
+    check(image);
+    check_weights();
+    const auto patches = static_cast<std::uint32_t>(image.pixels.size() / config_.image->values);
+    place(image, patches);
+    cancelled_ = false;
+    const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
+    const auto [segments, args] = replay(patches);
+    Control control;
+    if (device_->replay(segments, args, control, stop, {}) != 1) return nullptr;
+    auto rows = std::make_shared<EncodedRows>();
+    rows->count = args.logits;
+    rows->width = width();
+    rows->values.resize(std::size_t{rows->count} * rows->width);
+    device_->download(step_.vectors, std::as_writable_bytes(std::span(rows->values)));
+    return rows;
+}
+
+std::vector<CommandInfo> ImageEncoder::commands(std::uint32_t patches) {
+    make_room(patches);
+    return describe(*device_, replay(patches));
+}
+
+std::vector<CommandInfo> ImageEncoder::profile(std::uint32_t patches, std::size_t repeats, const Poll& poll) {
+    const std::vector<float> pixels(std::size_t{patches} * config_.image->values),
+        added(config_.positions ? std::size_t{patches} * config_.dim : 0);
+    const std::vector<std::array<u32, kPositionAxes>> positions(config_.has_axes() ? patches : 0);
+    const ImagePatches image{pixels, added, positions};
+    check(image);
+    place(image, patches);
+    return akunu::profile(*device_, replay(patches), repeats, poll);
+}
+
+}  // namespace akunu

@@ -1,0 +1,276 @@
+"""A model's tower in its files: what it is, by its numbers, and where its tensors lie.
+
+A tower is in the folder or GGUF file of its model, or in a GGUF file beside it, whose name has "mmproj" in
+it. What families have in common is `akunu.vision.families`; this module reads files, and trusts nothing in
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from akunu.base.errors import ModelFileError, errors_of
+from akunu.base.json_file import read_optional
+from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
+from akunu.describe.tensor_rules import TensorRule
+from akunu.vision.families import FAMILIES, Family, Numbers, Sizes, Spread, Turning, tower_config
+
+if TYPE_CHECKING:
+    from akunu._core import GgufFile, TensorFiles
+    from akunu.describe.config import ModelSpec
+    from akunu.files.model_files import ModelFiles
+
+__all__ = ["TowerFiles", "TowerSpec", "find_tower", "with_images"]
+
+_PREFIXES: Final = ("model.visual.", "visual.", "model.", "")
+
+
+@dataclass(frozen=True, eq=False)
+class TowerSpec:
+    """A tower ready to be built.
+
+    Attributes
+    ----------
+    family
+        Whose processor its images go through: a key of `akunu.vision.preprocess.FAMILIES`.
+    patch_size
+        Pixels of a patch's side.
+    merge_size
+        Patches on the side of the square that becomes one row.
+    temporal_patch_size
+        Frames of a patch. A picture is one, also where the tower was trained with films.
+    image_size
+        Pixels of the side of a picture that the tower was trained with, or of the grid of its positions.
+    processor
+        Settings of the images' processor, by the names of `preprocessor_config.json`.
+    config
+        The tower's numbers, as `akunu._core.ImageEncoder` takes them.
+    tensors
+        Canonical name to its place in the files.
+    sizes
+        Its numbers by name.
+    spread
+        How its vectors of positions, if there are some, are spread over an image.
+    turning
+        How the rows of an image turn in the text; None: as tokens do.
+    """
+
+    family: str
+    patch_size: int
+    merge_size: int
+    temporal_patch_size: int
+    image_size: int
+    processor: Mapping[str, Any]
+    config: Mapping[str, object]
+    tensors: Mapping[str, TensorRef]
+    sizes: Sizes
+    spread: Spread | None
+    turning: Turning | None
+
+    @property
+    def parts(self) -> int:
+        """Vectors of each row: the embedding, and those that are added behind the model's first layers."""
+        return 1 + len(self.sizes.deep_layers)
+
+
+@dataclass(frozen=True, eq=False)
+class TowerFiles:
+    """A tower and the files that it is in."""
+
+    spec: TowerSpec
+    files: TensorFiles
+    name: str
+
+
+def find_tower(files: ModelFiles, path: Path) -> TowerFiles | None:
+    """The tower of a model; None where it sees nothing.
+
+    Parameters
+    ----------
+    files
+        The model's, opened.
+    path
+        Where they are.
+
+    Raises
+    ------
+    ModelFileError, UnsupportedError
+        A number or a tensor of it is missing, or is not one that is known.
+    """
+    if path.is_dir():
+        config = getattr(files, "config", {})
+        family = next((f for f in FAMILIES.values() if config.get("model_type") in f.model_types), None)
+        if family is None or not isinstance(config.get("vision_config"), Mapping):
+            return None
+        with errors_of(path):
+            return _from_folder(family, config, files.files, path)
+    return _beside(files, path)
+
+
+def _from_folder(
+    family: Family, config: Mapping[str, Any], files: TensorFiles, path: Path
+) -> TowerFiles | None:
+    tensors = by_name(files.tensors)
+    # A checkpoint may say that it sees, and have no tower.
+    prefix = next((prefix for prefix in _PREFIXES if prefix + family.probe in tensors), None)
+    if prefix is None:
+        return None
+    processor = read_optional(path / "preprocessor_config.json")
+    if not processor:
+        found = read_optional(path / "processor_config.json").get("image_processor")
+        processor = dict(found) if isinstance(found, Mapping) else {}
+    text = config.get("text_config")
+    sections = _sections(text if isinstance(text, Mapping) else config)
+    sizes = family.sizes(Numbers(config["vision_config"], family.defaults, "vision_config"), config)
+    rules = [replace(rule, source=prefix + rule.hf) for rule in family.rules if rule.hf]
+    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections))
+    return TowerFiles(spec, files, path.name)
+
+
+def _sections(text: Mapping[str, Any]) -> object:
+    """How many frequencies turn by time, row and column."""
+    for key in ("rope_scaling", "rope_parameters"):
+        if isinstance(found := text.get(key), Mapping) and "mrope_section" in found:
+            return found["mrope_section"]
+    return None
+
+
+def _beside(files: ModelFiles, path: Path) -> TowerFiles | None:
+    """The tower of the GGUF file of a model, in an `mmproj` file of its folder.
+
+    Of several the one that has the model's name is taken, and of those F16 before others.
+    """
+    from akunu import _core
+
+    arch = files.metadata.get("general.architecture")
+    families = [family for family in FAMILIES.values() if arch in family.archs]
+    if not families:
+        return None
+    found: list[tuple[bool, bool, str, TowerFiles]] = []
+    for other in sorted(path.parent.glob("*.gguf")):
+        if "mmproj" not in other.name.lower() or other == path:
+            continue
+        with errors_of(other):
+            opened = _core.GgufFile(str(other))
+            projector = opened.get("clip.projector_type") or opened.get("clip.vision.projector_type")
+            family = next((family for family in families if projector in family.projectors), None)
+            if family is None:
+                continue
+            tower = _from_gguf(family, opened, files.metadata, other.name)
+        if tower.spec.sizes.out != files.metadata.get(f"{arch}.embedding_length"):
+            continue
+        named = opened.get("general.name") == files.metadata.get("general.name")
+        found.append((not named, "f16" not in other.name.lower().replace("bf16", ""), other.name, tower))
+    return min(found, key=lambda each: each[:3])[3] if found else None
+
+
+def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name: str) -> TowerFiles:
+    tensors = by_name(files.tensors)
+    given: dict[str, Any] = {key: files.get(f"clip.vision.{own}") for key, own in family.gguf_keys.items()}
+    for key, tensor in family.gguf_shapes.items():
+        if tensor not in tensors:
+            raise ModelFileError(f"tensor {tensor} is missing")
+        given[key] = tensors[tensor].shape[0]
+    deep = files.get("clip.vision.is_deepstack_layers")
+    given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
+    processor = {
+        "image_mean": files.get("clip.vision.image_mean"),
+        "image_std": files.get("clip.vision.image_std"),
+        "min_pixels": files.get("clip.vision.image_min_pixels"),
+        "max_pixels": files.get("clip.vision.image_max_pixels"),
+    }
+    sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
+    sizes = family.sizes(Numbers(given, family.defaults, "clip.vision"), {})
+    rules = [rule for rule in family.rules if rule.source]
+    given_processor = {key: value for key, value in processor.items() if value is not None}
+    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections))
+    return TowerFiles(spec, files, name)
+
+
+def _spec(
+    family: Family,
+    sizes: Sizes,
+    tensors: Mapping[str, TensorInfo],
+    rules: Sequence[TensorRule],
+    processor: Mapping[str, Any],
+    turning: Turning | None,
+) -> TowerSpec:
+    flat = {name: _flattened(tensor) for name, tensor in tensors.items()}
+    symbols = sizes.symbols()
+    named: list[TensorRule] = []
+    for rule in rules:
+        if not any("{k}" in name for name, _ in rule.parts):
+            named.append(rule)
+            continue
+        for k, layer in enumerate(sizes.deep_layers):
+            parts = tuple((name.replace("{k}", str(k)), symbol) for name, symbol in rule.parts)
+            source = rule.source.replace("{k}", str(k)).replace("{layer}", str(layer))
+            named.append(replace(rule, source=source, parts=parts))
+    layers = LayerTensors(tuple(rule for rule in named if "{n}" in rule.source), symbols)
+    refs = map_tensors(
+        [rule for rule in named if "{n}" not in rule.source],
+        flat,
+        symbols,
+        [layers] * sizes.layers,
+        owner=f"{family.name} tower",
+        ignored=("*",),
+    )
+    return TowerSpec(
+        family=family.processor,
+        patch_size=sizes.patch_size,
+        merge_size=sizes.merge_size,
+        temporal_patch_size=1,
+        image_size=sizes.image_size,
+        processor=processor,
+        config=tower_config(family, sizes),
+        tensors=refs,
+        sizes=sizes,
+        spread=family.spread,
+        turning=turning,
+    )
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A convolution as a matrix: its patches do not overlap."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def _flattened(tensor: TensorInfo) -> TensorInfo:
+    shape = tuple(tensor.shape)
+    if len(shape) <= 2:
+        return tensor
+    columns = 1
+    for n in shape[1:]:
+        columns *= n
+    return _Flat(tensor.name, tensor.dtype, (shape[0], columns))
+
+
+def with_images(spec: ModelSpec, tower: TowerSpec) -> ModelSpec:
+    """The model of text, whose texts may have rows of this tower.
+
+    Raises
+    ------
+    ModelFileError
+        The two do not belong together.
+    """
+    config = spec.config
+    if tower.sizes.out != config.dim:
+        raise ModelFileError(
+            f"the tower makes rows of {tower.sizes.out} elements, the model has {config.dim}; "
+            "they do not belong together"
+        )
+    if tower.parts > 1 and len(config.blocks) and tower.parts > config.n_layers:
+        raise ModelFileError(
+            f"the tower has vectors for {tower.parts - 1} layers, the model has {config.n_layers}"
+        )
+    sets = config.rope_sets
+    if tower.turning is not None:
+        sets = tuple(replace(rope, axes=tower.turning.axes(len(rope.inv_freq))) for rope in sets)
+    return replace(spec, config=replace(config, rope_sets=sets, encoded_parts=tower.parts))

@@ -1,0 +1,300 @@
+"""Tiny random models that see, as folders and GGUF files, and what Transformers computed of them.
+
+Names and shapes of the tensors, and `config.json`, are what `save_pretrained` wrote (tests/data/vision). The
+values come from a seed and each tensor's name, so that `tools/make_tower_golden.py` can load the very same
+folder in Transformers once; the tests need neither torch nor Transformers.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+
+from formats.safetensors_bytes import write_tensors
+
+__all__ = ["ALL", "DATA", "Golden", "Seeing", "golden", "saved", "weights", "write_folder", "write_mmproj"]
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "vision"
+
+Array = npt.NDArray[np.float32]
+
+_TEXT: Mapping[str, Any] = {
+    "hidden_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 160,
+    "vocab_size": 299,
+    "max_position_embeddings": 512,
+    "tie_word_embeddings": False,
+}
+_DELTA: Mapping[str, Any] = {
+    "num_hidden_layers": 4,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 32,
+    "linear_value_head_dim": 32,
+    "linear_conv_kernel_dim": 4,
+}
+_QWEN: Mapping[str, Any] = {
+    "depth": 3,
+    "hidden_size": 64,
+    "num_heads": 2,
+    "intermediate_size": 80,
+    "patch_size": 4,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "num_position_embeddings": 16,
+    "out_hidden_size": 96,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Seeing:
+    """One model.
+
+    Attributes
+    ----------
+    name, seed
+        Its name here, and the seed of its weights.
+    hf
+        Transformers' prefix of the classes of the configuration and of the model.
+    text, vision
+        What the two configurations are made from.
+    zero_centred
+        Norms of the text model multiply by 1 + w.
+    grids
+        Patches of its images, from top to bottom and from left to right.
+    image_token
+        What stands in the place of an image's row.
+    arch, projector
+        In GGUF files of the model of text and of the tower.
+    """
+
+    name: str
+    seed: int
+    hf: str
+    text: Mapping[str, Any]
+    vision: Mapping[str, Any]
+    zero_centred: bool = False
+    grids: tuple[tuple[int, int], ...] = ((4, 6), (10, 4))
+    image_token: int = 290
+    arch: str = ""
+    projector: str = ""
+
+
+_ROWS = (
+    Seeing(
+        "qwen3_vl", 71, "Qwen3VL",
+        {
+            **_TEXT,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [6, 5, 5]},
+        },
+        {**_QWEN, "deepstack_visual_indexes": [0, 2]},
+        arch="qwen3vl",
+        projector="qwen3vl_merger",
+    ),
+    Seeing(
+        "qwen3_5", 72, "Qwen3_5",
+        {
+            **_TEXT, **_DELTA,
+            "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5,
+                "mrope_section": [3, 3, 2],
+            },
+        },
+        _QWEN,
+        zero_centred=True,
+        arch="qwen35",
+        projector="qwen3vl_merger",
+    ),
+)  # fmt: skip
+ALL = {row.name: row for row in _ROWS}
+"""The models, by name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Golden:
+    """What Transformers computed.
+
+    Attributes
+    ----------
+    pixels
+        Of each image, float32 [patches, values], in merge order.
+    rows
+        What the tower made of each, float32 [rows, width].
+    ids
+        A prompt with all images.
+    logits
+        After each of its positions, float32 [n, vocab].
+    """
+
+    pixels: list[Array]
+    rows: list[Array]
+    ids: npt.NDArray[np.uint32]
+    logits: Array
+
+
+def golden(model: Seeing) -> Golden:
+    """What `tools/make_tower_golden.py` wrote."""
+    with np.load(DATA / f"{model.name}.npz") as found:
+        n = len(model.grids)
+        return Golden(
+            [found[f"pixels{i}"].astype(np.float32) for i in range(n)],
+            [found[f"rows{i}"] for i in range(n)],
+            found["ids"],
+            found["logits"],
+        )
+
+
+def saved(model: Seeing) -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """`config.json`, and the shape of each tensor, as Transformers saved them."""
+    found = json.loads((DATA / f"{model.name}.json").read_text())
+    return found["config"], found["shapes"]
+
+
+@functools.cache
+def weights(model: Seeing) -> dict[str, Array]:
+    """The random weights under the names of the folder. They are shared: don't change them."""
+    return made(model, saved(model)[1])
+
+
+def made(model: Seeing, shapes: Mapping[str, list[int]]) -> dict[str, Array]:
+    """Weights of these shapes, such that every part matters."""
+    rng = np.random.RandomState(model.seed)
+
+    def values(name: str, shape: list[int]) -> npt.NDArray[np.float64]:
+        reach = 1 << 20
+        x = rng.randint(-reach, reach, (4, *shape), dtype=np.int64).sum(axis=0) / (reach * np.sqrt(4 / 3))
+        seen = "visual" in name or "vision" in name
+        if "A_log" in name:
+            return np.linspace(-4, 1, shape[0])
+        if "pos_embed" in name or "position_embedding" in name:
+            return 0.7 * x
+        if ".bias" in name or "dt_bias" in name:
+            return 0.3 * x
+        if "conv1d" in name:
+            return 0.6 * x
+        if len(shape) == 1:
+            zero = model.zero_centred and not seen and "linear_attn" not in name
+            return (0.0 if zero else 1.0) + 0.2 * x
+        gains = {"embed_tokens": 2.4, "lm_head": 3.0, "o_proj": 1.5, "down_proj": 2.0}
+        gain = next((gain for part, gain in gains.items() if part in name), 1.4)
+        return x * (gain / np.sqrt(np.prod(shape[1:])))
+
+    return {name: values(name, shape).astype(np.float32) for name, shape in sorted(shapes.items())}
+
+
+def write_folder(
+    model: Seeing,
+    folder: Path,
+    change: Callable[[dict[str, Array]], Mapping[str, Array]] | None = None,
+) -> Path:
+    """Write the model as a folder, with other tensors if there are such."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(saved(model)[0]))
+    arrays = change(dict(weights(model))) if change else weights(model)
+    write_tensors(
+        folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
+    )
+    return folder
+
+
+def text_metadata(model: Seeing) -> dict[str, object]:
+    """What the GGUF file of the model of text says, as far as a tower beside it needs that."""
+    sections = model.text.get("rope_parameters", {}).get("mrope_section")
+    return {
+        "general.architecture": model.arch,
+        "general.name": model.name,
+        f"{model.arch}.embedding_length": model.text["hidden_size"],
+        f"{model.arch}.rope.dimension_sections": None if sections is None else [*sections, 0],
+    }
+
+
+def write_mmproj(model: Seeing, path: Path) -> Path:
+    """Write the tower alone, as llama.cpp's converter does."""
+    writer = gguf.GGUFWriter(str(path), "clip")
+    writer.add_string("clip.projector_type", model.projector)
+    writer.add_string("general.name", model.name)
+    for key, value in _clip_keys(model).items():
+        if isinstance(value, list) and isinstance(value[0], bool | float):
+            writer.add_array(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+        else:
+            writer.add_uint32(key, value)
+    for name, array in _clip_tensors(model).items():
+        writer.add_tensor(name, np.ascontiguousarray(array))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def _clip_keys(model: Seeing) -> dict[str, Any]:
+    vision = model.vision
+    deep = vision.get("deepstack_visual_indexes")
+    found: dict[str, Any] = {
+        "block_count": vision["depth"],
+        "embedding_length": vision["hidden_size"],
+        "feed_forward_length": vision["intermediate_size"],
+        "attention.head_count": vision["num_heads"],
+        "attention.layer_norm_epsilon": 1e-6,
+        "patch_size": vision["patch_size"],
+        "image_size": 768,
+        "projection_dim": vision["out_hidden_size"],
+        "spatial_merge_size": vision["spatial_merge_size"],
+        "image_mean": [0.5, 0.5, 0.5],
+        "image_std": [0.25, 0.5, 0.5],
+    }
+    if deep is not None:
+        found["is_deepstack_layers"] = [n in deep for n in range(vision["depth"])]
+    return {f"clip.vision.{key}": value for key, value in found.items()}
+
+
+_CLIP_NAMES: Mapping[str, str] = {
+    "patch_embed.proj.bias": "v.patch_embd.bias",
+    "pos_embed.weight": "v.position_embd.weight",
+    "merger.norm": "v.post_ln",
+    "merger.linear_fc1": "mm.0",
+    "merger.linear_fc2": "mm.2",
+    "norm1": "ln1",
+    "norm2": "ln2",
+    "attn.qkv": "attn_qkv",
+    "attn.proj": "attn_out",
+    "mlp.linear_fc1": "ffn_up",
+    "mlp.linear_fc2": "ffn_down",
+}
+
+
+def _clip_tensors(model: Seeing) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for name, array in weights(model).items():
+        if not name.startswith("model.visual."):
+            continue
+        own = name.removeprefix("model.visual.")
+        if own == "patch_embed.proj.weight":
+            found["v.patch_embd.weight"] = array[:, :, 0]
+            found["v.patch_embd.weight.1"] = array[:, :, 1]
+        elif own.startswith("blocks."):
+            _, layer, part = own.split(".", 2)
+            stem, _, kind = part.rpartition(".")
+            found[f"v.blk.{layer}.{_CLIP_NAMES[stem]}.{kind}"] = array
+        elif own.startswith("deepstack_merger_list."):
+            _, k, part, kind = own.split(".")
+            layer = model.vision["deepstack_visual_indexes"][int(k)]
+            found[f"v.deepstack.{layer}.{part.removeprefix('linear_')}.{kind}"] = array
+        else:
+            stem, _, kind = own.rpartition(".")
+            found[_CLIP_NAMES.get(own) or f"{_CLIP_NAMES[stem]}.{kind}"] = array
+    return found
