@@ -409,6 +409,8 @@ def mlx(family: Family, arrays: Arrays) -> Arrays:
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
             array = array + np.float32(1)
+        if family.hf == "NemotronH":  # experts without a gate have names of their own
+            name = name.replace("up_exps.", "fc1.").replace("down_exps.", "fc2.")
         out[name.replace("_exps.weight", "_proj.weight").replace(".experts.", ".switch_mlp.")] = array
     return out
 

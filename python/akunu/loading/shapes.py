@@ -6,7 +6,7 @@ padding included, because that is what is multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -47,7 +47,7 @@ class Shape:
     norm_eps: float = 1e-5
     tied: bool = True
     llama3_rope: float = 0.0
-    extra: Mapping[str, int | float] = field(default_factory=lambda: MappingProxyType({}))
+    extra: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _GEMMA2 = MappingProxyType(
@@ -56,20 +56,33 @@ _GEMMA2 = MappingProxyType(
 
 
 def _experts(
-    count: int, used: int, dim: int, more: Mapping[str, int | float] = MappingProxyType({})
-) -> Mapping[str, int | float]:
+    count: int, used: int, dim: int, more: Mapping[str, object] = MappingProxyType({})
+) -> Mapping[str, object]:
     sizes = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
     return MappingProxyType(sizes | dict(more))
 
 
-def _window(tokens: int) -> Mapping[str, int | float]:
+def _window(tokens: int) -> Mapping[str, object]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
 
-def _qwen35(key_heads: int, value_heads: int) -> Mapping[str, int | float]:
+def _qwen35(key_heads: int, value_heads: int) -> Mapping[str, object]:
     sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
     numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
     return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64})
+
+
+def _hybrid(n_layers: int, attention: Sequence[int], kv_heads: int, **more: object) -> Mapping[str, object]:
+    """Layers that attend; the others have another mixer. Of `more`, "__" stands for a dot in a key."""
+    heads = [kv_heads if n in attention else 0 for n in range(n_layers)]
+    numbers = {key.replace("__", "."): value for key, value in more.items()}
+    return MappingProxyType({"attention.head_count_kv": heads, **numbers})
+
+
+def _mamba2(heads: int, groups: int) -> dict[str, object]:
+    """Mamba-2 with heads of 64 and states of 128 for each of their elements."""
+    sizes = {"group_count": groups, "time_step_rank": heads, "inner_size": 64 * heads, "state_size": 128}
+    return {f"ssm__{key}": n for key, n in (sizes | {"conv_kernel": 4}).items()}
 
 
 # fmt: off
@@ -106,6 +119,20 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
     "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
                           1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
+    "lfm2-350m":      Shape("lfm2",   "350M", 16, 1024, 16,  8,  64,  4608,  65536, 128000,  1e6,
+                          extra=_hybrid(16, (2, 5, 8, 10, 12, 14), 8, shortconv__l_cache=3)),
+    "lfm2-1.2b":      Shape("lfm2",   "1.2B", 16, 2048, 32,  8,  64,  8192,  65536, 128000,  1e6,
+                          extra=_hybrid(16, (2, 5, 8, 10, 12, 14), 8, shortconv__l_cache=3)),
+    "granite-4-h-tiny-10-layers": Shape("granitehybrid", "7B-A1B, 10 layers", 10, 1536, 12, 4, 128, 512,
+                          100352, 131072, 1e4, extra=_hybrid(10, (5,), 4, **_mamba2(48, 1), expert_count=64,
+                          expert_used_count=6, expert_shared_feed_forward_length=1024,
+                          embedding_scale=12.0, residual_scale=0.22, attention__scale=0.0078125,
+                          logit_scale=6.0, rope__scaling__finetuned=False)),
+    "nemotron-3-nano-6-layers": Shape("nemotron_h_moe", "30B-A3B, 6 layers", 6, 2688, 32, 2, 128, 0, 131072,
+                          262144, 1e4, tied=False, extra=_hybrid(6, (5,), 2, **_mamba2(64, 8),
+                          feed_forward_length=[0, 1856, 0, 1856, 0, 0], expert_count=128, expert_used_count=6,
+                          expert_feed_forward_length=1856, expert_shared_feed_forward_length=3712,
+                          expert_weights_scale=2.5)),
     "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
                           extra=_GEMMA2),
     "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,

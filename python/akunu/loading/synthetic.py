@@ -81,7 +81,7 @@ class SyntheticModel:
         """The metadata of a GGUF file of this model, except the tokenizer's."""
         shape = self.shape
         prefix = shape.arch
-        numbers: dict[str, int | float] = {
+        numbers: dict[str, object] = {
             "block_count": shape.n_layers,
             "context_length": shape.context_length,
             "embedding_length": shape.dim,
