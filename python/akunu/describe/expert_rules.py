@@ -347,9 +347,15 @@ def stored_rules(
     return found
 
 
+_UNGATED: Final = {"up": "fc1", "down": "fc2"}
+"""MLX's names of the matrices of experts without a gate."""
+
+
 def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
     """The rules of tensors in folders, with experts as MLX keeps them: each part of a layer's is one."""
     found: list[TensorRule] = []
+    rules = tuple(rules)
+    gated = any(name == "experts_gate" for rule in rules for name, _ in rule.parts)
     for rule in rules:
         name, place = rule.parts[0][0], rule.hf.partition("experts.")[0]
         if not rule.hf or not name.startswith("experts_"):
@@ -363,7 +369,8 @@ def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
             kind = "bias" if name.endswith("_bias") else "weight"
             for part, rows in rule.parts:
                 own = part.removeprefix("experts_").removesuffix("_bias")
-                hf = f"{place}{module}.{own}_proj.{kind}"
+                layer = f"{own}_proj" if gated else _UNGATED[own]
+                hf = f"{place}{module}.{layer}.{kind}"
                 alone = dataclasses.replace(rule, hf=hf, parts=((part, rows),), interleaved=False)
                 found.append(dataclasses.replace(alone, turned="never"))
     return tuple(found)

@@ -56,7 +56,10 @@ _LFM2_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
         matrix(
             BLK + "shortconv.in_proj.weight", HF + "conv.in_proj.weight", "conv_input", "conv_parts", "dim"
         ),
-        matrix(BLK + "shortconv.conv.weight", HF + "conv.conv.weight", "conv_taps", "dim", "conv_taps"),
+        dataclasses.replace(
+            matrix(BLK + "shortconv.conv.weight", HF + "conv.conv.weight", "conv_taps", "dim", "conv_taps"),
+            depthwise=True,
+        ),
         matrix(BLK + "shortconv.out_proj.weight", HF + "conv.out_proj.weight", "conv_output", "dim", "dim"),
     ),
     "attention": (
