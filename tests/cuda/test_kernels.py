@@ -11,7 +11,7 @@ from kernels.builders import BUILDERS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "EXPERT", "SINK")
+KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "SINK")
 CODE = """
 from kernels import cases
 from kernels.devices import Target, lab
