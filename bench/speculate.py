@@ -2,6 +2,7 @@
 
     python -m bench.speculate qwen3-0.6b:q4_0 ember -t 2
     python -m bench.speculate large.gguf --draft small.gguf
+    python -m bench.speculate qwen3-0.6b:q4_0 --head 0,0.5,0.7,0.9
 
 A model is a file, a built-in model, or SHAPE:TYPE with random weights. Three texts of each are written:
 
@@ -13,6 +14,10 @@ What a model writes cannot be chosen, so the text is written once, and then put 
 for. Each is timed with and without drafts in turn, in random order, round after round; figures are medians,
 and the ratio is that of neighbours in time. Every text must be the same in all rounds.
 
+With --head a model SHAPE:TYPE gets a head of its own that drafts (multi-token prediction), whose weights are
+random too, and of whose drafts as many hold as is said (`bench.draft_head`). The text is drawn at temperature
+1, and the time is compared with that of the model without a head.
+
 With --draft a smaller model writes what is not looked up. A model drafts well only for one that it resembles,
 so random weights show what it costs where it is always wrong.
 """
@@ -22,6 +27,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
@@ -37,6 +43,7 @@ from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.writer import Writer
+from bench.draft_head import KnowingHead, open_with_head
 from bench.json_file import write_json
 
 PROMPT: Final = 64
@@ -97,8 +104,54 @@ def compare(scheduler: Scheduler, kind: str, vocab: int, tokens: int, rounds: in
     }
 
 
+def compare_head(name: str, accepted: float, tokens: int, rounds: int, threads: int) -> dict[str, Any]:
+    """Time a model that drafts with a head of its own, so many of whose drafts hold, and without one."""
+    order, context = random.Random(0), PROMPT + tokens + 2
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    drafted = held = 0
+    with ExitStack() as stack:
+        engine, config = stack.enter_context(open_with_head(name, context=context, threads=threads))
+        plain, _ = stack.enter_context(open_with_head(name, context=context, threads=threads, head=False))
+        head = KnowingHead(engine, config, accepted)
+        schedulers = {False: Scheduler(plain), True: Scheduler(engine, writer=head)}
+        prompt = np.random.default_rng(3).integers(0, config.vocab_size, PROMPT).astype(np.uint32)
+        for turn in range(rounds + 1):
+            for drafts in order.sample([False, True], 2) if turn else [False, True]:
+                sequence = Sequence(prompt, TEXTS["new"], tokens)
+                taken = written(schedulers[drafts], sequence)
+                head.text = head.text or sequence.tokens
+                assert sequence.tokens == head.text, "drafts changed a text"
+                if turn:
+                    seconds[drafts].append(taken)
+                    drafted, held = drafted + sequence.drafted, held + sequence.accepted
+    ratios = [slow / fast for slow, fast in zip(seconds[False], seconds[True], strict=True)]
+    return {
+        "text": f"head, {accepted:g}",
+        "plain": (tokens - 1) / median(seconds[False]),
+        "speculative": (tokens - 1) / median(seconds[True]),
+        "ratio": median(ratios),
+        "drafted": drafted / rounds,
+        "accepted": held / rounds,
+    }
+
+
 def _weights(engine: Engine) -> int:
     return engine.memory["weights"] + engine.memory["weights_mapped"]
+
+
+def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int) -> Iterator[dict[str, Any]]:
+    """Time each kind of text of a model."""
+    context = PROMPT + tokens + 2
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_engine(name, context=context, threads=threads))
+        writer = None
+        if draft is not None:
+            small = stack.enter_context(open_engine(draft, context=context, threads=threads)).engine
+            share = _weights(small) / _weights(opened.engine)
+            writer = Writer(small, opened.config.vocab_size, share)
+        scheduler = Scheduler(opened.engine, writer=writer)
+        for kind in TEXTS:
+            yield compare(scheduler, kind, opened.config.vocab_size, tokens, rounds)
 
 
 @click.command(context_settings=CONTEXT_SETTINGS)
@@ -107,6 +160,7 @@ def _weights(engine: Engine) -> int:
     "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
 )
 @click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that writes ahead.")
+@click.option("--head", metavar="A,B,…", help="Shares of its drafts that hold, of a head of the model's own.")
 @click.option(
     "--tokens", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Of each text."
 )
@@ -120,35 +174,32 @@ def command(
     models: tuple[str, ...],
     threads: int,
     draft: str | None,
+    head: str | None,
     tokens: int,
     rounds: int,
     json_path: Path | None,
 ) -> None:
     """Time drafts on each of MODELS."""
-    rows, figures = [], []
-    for name in models:
-        context = PROMPT + tokens + 2
-        with ExitStack() as stack:
-            opened = stack.enter_context(open_engine(name, context=context, threads=threads))
-            writer = None
-            if draft is not None:
-                small = stack.enter_context(open_engine(draft, context=context, threads=threads)).engine
-                share = _weights(small) / _weights(opened.engine)
-                writer = Writer(small, opened.config.vocab_size, share)
-            scheduler = Scheduler(opened.engine, writer=writer)
-            for kind in TEXTS:
-                found = compare(scheduler, kind, opened.config.vocab_size, tokens, rounds)
-                figures.append({"model": name, **found})
-                rows.append(
-                    [
-                        name,
-                        kind,
-                        f"{found['plain']:.1f}",
-                        f"{found['speculative']:.1f}",
-                        f"{found['ratio']:.2f}",
-                        f"{found['accepted']:.0f} / {found['drafted']:.0f}",
-                    ]
-                )
+    figures = [
+        {"model": name, **found}
+        for name in models
+        for found in (
+            (compare_head(name, float(share), tokens, rounds, threads) for share in head.split(","))
+            if head
+            else _texts(name, draft, tokens, rounds, threads)
+        )
+    ]
+    rows = [
+        [
+            found["model"],
+            found["text"],
+            f"{found['plain']:.1f}",
+            f"{found['speculative']:.1f}",
+            f"{found['ratio']:.2f}",
+            f"{found['accepted']:.0f} / {found['drafted']:.0f}",
+        ]
+        for found in figures
+    ]
     print_table(["model", "text", "plain tokens/s", "with drafts", "ratio", "accepted / drafted"], rows)
     if json_path:
         write_json(json_path, figures)

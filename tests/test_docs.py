@@ -7,11 +7,14 @@ import wave
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from akunu.loading.finding import find_model
 from encoders import wordpiece
 from models import folders
 from speech import model_files, tiny
+from vision import seeing
+from vision.talking import write_talking
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,6 +45,8 @@ def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     wordpiece.write_model("bert", tmp_path / "my-embeddings")
     wordpiece.write_model("bert_rank", tmp_path / "my-reranker")
     model_files.ggml(tmp_path / "my-whisper.bin", tiny.config(), tiny.model().weights, "f16", tiny.TOKENS)
+    write_talking(seeing.ALL["qwen3_vl"], tmp_path / "my-seeing-model")
+    Image.new("RGB", (40, 60), "white").save(tmp_path / "receipt.png")
     with wave.open(str(tmp_path / "talk.wav"), "wb") as file:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(bytes(2 * 16000 * 3))

@@ -99,6 +99,8 @@ class PyEngine : public Exclusive<Engine> {
     }
     // A step, and what the handler of a signal, or `masks`, raised meanwhile.
     py::tuple step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks);
+    // Drafts for each (slot, tokens), and what the handler of a signal raised meanwhile.
+    py::tuple draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common);
     void set_mask(std::uint32_t slot, const IdArray& masks) {
         if (!asks_for_masks_) throw InvalidArgumentError("masks are set when a step asks for them, by its `masks`");
         get().set_mask(slot, {masks.data(), static_cast<std::size_t>(masks.size())});
@@ -167,6 +169,25 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
         raised.emplace(std::move(error));
     }
     return py::make_tuple(std::move(out), raised ? raised->value() : py::none());
+}
+
+py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common) {
+    std::vector<Wish> wishes;
+    for (const auto& [slot, tokens] : texts) wishes.push_back({slot, tokens});
+    const Call call(*this);
+    SignalPoll signals;
+    std::vector<std::vector<std::uint32_t>> out;
+    {
+        const GilRelease release;
+        out = call.model().draft(wishes, std::ref(signals), common);
+    }
+    py::object raised = py::none();
+    try {
+        signals.rethrow();
+    } catch (py::error_already_set& error) {
+        raised = error.value();
+    }
+    return py::make_tuple(std::move(out), std::move(raised));
 }
 
 void bind_engine_class(py::module_& m) {
@@ -361,6 +382,8 @@ void bind_engine_class(py::module_& m) {
              [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.discard_unused(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
+        .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
+        .def("draft", &PyEngine::draft, py::arg("texts"), py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def(
             "prefill",

@@ -367,6 +367,11 @@ void bind_formats(py::module_& module) {
         "The memory-mapped shards of a SafeTensors model; every length and offset has been checked.")
         .def(py::init(&open_safetensors), py::arg("paths"), py::arg("prefixes") = std::vector<std::string>{});
 
+    py::class_<JoinedFiles, TensorFiles, std::shared_ptr<JoinedFiles>>(module, "JoinedFiles", py::dynamic_attr())
+        .def(py::init([](const TensorFiles& first, const TensorFiles& second, const std::string& prefix) {
+                 return std::make_shared<JoinedFiles>(first, second, prefix);
+             }),
+             py::arg("first"), py::arg("second"), py::arg("prefix"));
     py::class_<WhisperFile, TensorFiles, std::shared_ptr<WhisperFile>>(
         module, "WhisperFile", py::dynamic_attr(),
         "A memory-mapped model file of whisper.cpp; every length and offset has been checked.")

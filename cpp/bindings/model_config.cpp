@@ -323,6 +323,26 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
                                "delta_net, short_convolution, mamba2, merge");
 }
 
+BlockConfig to_block(const Fields& f, const ModelConfig& model) {
+    return {f.text("prefix"), static_cast<int>(f.integer("layer")),
+            to_mixer(Fields(f.optional("mixer"), f.path() + "mixer."), model)};
+}
+
+DrafterConfig to_drafter(const Fields& f, const ModelConfig& model) {
+    DrafterConfig d{f.text("prefix"), {}, f.flag("normed_state")};
+    f.each("blocks", [&](const Fields& block) {
+        d.blocks.push_back(to_block(block, model));
+        const auto* attention = std::get_if<AttentionConfig>(&d.blocks.back().mixer);
+        const bool keeps = !std::holds_alternative<FeedForwardConfig>(d.blocks.back().mixer) &&
+                           !std::holds_alternative<ExpertsConfig>(d.blocks.back().mixer);
+        if (d.blocks.size() == 1 ? !attention || attention->kv_owner : keeps) {
+            throw InvalidArgumentError(f.path() + "blocks: expected attention, then feed-forwards or experts");
+        }
+    });
+    f.check(!d.blocks.empty(), "blocks", 0, "at least one");
+    return d;
+}
+
 EncoderConfig to_encoder(const Fields& f) {
     EncoderConfig e;
     e.pooling = f.one_of(kPoolings, "pooling");
@@ -371,9 +391,7 @@ ModelConfig to_config(const py::object& object) {
     f.check(m.vocab_size > 0 || m.image, "vocab_size", m.vocab_size, "at least 1");
     f.each("rope_sets", [&](const Fields& set) { m.rope_sets.push_back(to_rope_set(set)); });
     f.each("blocks", [&](const Fields& block) {
-        const py::object mixer = block.optional("mixer");
-        m.blocks.push_back({block.text("prefix"), static_cast<int>(block.integer("layer")),
-                            to_mixer(Fields(mixer, block.path() + "mixer."), m)});
+        m.blocks.push_back(to_block(block, m));
         // One encoder's output is what all of a decoder's blocks attend to.
         if (const auto* cross = std::get_if<CrossAttentionConfig>(&m.blocks.back().mixer)) {
             block.check(cross->positions == m.sound_positions(), "mixer.positions", cross->positions,
@@ -385,6 +403,7 @@ ModelConfig to_config(const py::object& object) {
         const Fields audio(f.optional("audio"), "audio.");
         m.audio = AudioConfig{audio.integer("mels"), audio.flag("taps_last")};
     }
+    if (f.has("drafter")) m.drafter = to_drafter(Fields(f.optional("drafter"), "drafter."), m);
     scale_residual(m, f);
     return m;
 }

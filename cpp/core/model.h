@@ -159,6 +159,14 @@ struct AudioConfig {
     bool taps_last = true;  // the file's convolutions are [out, in, taps], else [out, taps, in]
 };
 
+// A head that drafts, see plan/drafter.h: blocks that go on from the model's last states, and have a cache of their
+// own.
+struct DrafterConfig {
+    std::string prefix;  // of the names of its tensors that are no block's
+    std::vector<BlockConfig> blocks;
+    bool normed_state = true;  // what it goes on from when it drafts once more is behind its last norm
+};
+
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand
 // in a decoder's text.
 struct ImageConfig {
@@ -185,6 +193,7 @@ struct ModelConfig {
     std::optional<ImageConfig> image;        // it sees; with none of these, it samples tokens
     // Of one that samples: parts of the rows that an encoder may put in the place of tokens, see ImageConfig; 0: none.
     std::uint32_t encoded_parts = 0;
+    std::optional<DrafterConfig> drafter;  // of models that sample tokens
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.
     std::uint32_t sound_positions() const {

@@ -26,8 +26,15 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
     : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress) {
     allocate(options);
     // What every generation needs; other tables are built when first asked for.
-    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
+    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
+        body(phase);
+        keeping(phase);
+    }
     tail({});
+    if (drafts()) {
+        for (const bool first : {true, false}) draft_body(Phase::kDecode, first);
+        draft_tail({}, common_tokens() != 0);
+    }
     if (!config_.sound_positions())
         prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
 }
@@ -73,6 +80,7 @@ void Engine::allocate(const EngineOptions& options) {
     s.slots = shared({slots, sizeof(SlotState)});
     s.control = shared({sizeof(Control)});
     s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
+    if (drafts()) allocate_drafts();
 }
 
 // ---- programs ---------------------------------------------------------------------------------
@@ -289,6 +297,7 @@ Control& Engine::begin_control(std::uint32_t active) {
     auto& control = *step_.control.host<Control>();
     control.stop = 0;
     control.active = active;
+    for (Sequence& s : sequences_) s.last_row = kNoRow;
     return control;
 }
 
@@ -400,7 +409,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
     if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
-    const Program* segments[] = {&body(phase_for(args.rows, encoded)), args.logits ? &tail(key) : nullptr};
+    StepSegments segments;
+    segments.add(&body(phase_for(args.rows, encoded)));
+    if (args.logits) segments.add(&tail(key));
+    segments.add(keeping(phase_for(args.rows)));
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;
     if (masks && args.logits) {
@@ -410,14 +422,20 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             return told;
         };
     }
-    const std::uint32_t done = replay_step({segments, args.logits ? 2u : 1u}, args, control, stop, meanwhile);
+    const std::uint32_t done = replay_step(segments.get(), args, control, stop, meanwhile);
     const bool whole = done == args.steps || !interrupted_;
     std::vector<Produced> out;
-    std::uint32_t logit = 0;
+    std::uint32_t logit = 0, row = 0;
     for (const Part& part : parts) {
         out.push_back(collect(part, logit, args.logits, done != 0));
         if (checkpoints_) settle_state(part, whole);
         pass_pages(part.slot);
+        const auto drawn = static_cast<std::uint32_t>(out.back().ids.size());
+        // A chain has rows of its last step alone.
+        if (whole && drawn != 0 && (args.steps == 1 || drawn == done)) {
+            sequences_[part.slot].last_row = args.steps == 1 ? row + part.rows + drawn - 2 : row;
+        }
+        row += part.rows + static_cast<std::uint32_t>(part.drafts.size());
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
     }
     return out;

@@ -5,6 +5,7 @@
 // called at any time.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -69,6 +70,11 @@ struct Part {
     bool sample = true;       // draw the next token; only where all known tokens are run
     std::uint32_t limit = 1;  // tokens to draw at most
     std::vector<std::uint32_t> drafts;
+};
+
+// Drafts that are wanted for a text.
+struct Wish {
+    std::uint32_t slot = 0, tokens = 1;
 };
 
 // What a part gave.
@@ -194,6 +200,14 @@ class Engine : public LoadedModel {
     // InvalidArgumentError when a mask has no bit.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks);
 
+    // Whether the model has a head that drafts.
+    bool drafts() const { return config_.drafter.has_value(); }
+    // Drafts of that head for texts whose last token was drawn by the last step: as many as are wanted, or fewer where
+    // a text ends, was in no such step, or was not reserved for them.
+    // Of the `common` tokens alone: those with ids below common_tokens(), which is 0 where there is no such choice.
+    std::vector<std::vector<std::uint32_t>> draft(std::span<const Wish> wishes, const Poll& poll, bool common = false);
+    std::uint32_t common_tokens() const { return model_->common_tokens(); }
+
     // Runs all tokens of these texts, each once here, that are still to be run; false when it was cancelled.
     bool run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll);
 
@@ -272,6 +286,8 @@ class Engine : public LoadedModel {
     // Whether an encoder made some of a text's next n rows.
     bool is_encoded(const Sequence& s, std::uint32_t n) const;
     void place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n);
+    // The rotary positions of a row that is at position `at` of a text, where sets have axes.
+    void place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const;
     void allocate_encoded();
     // Rows from `row` on are a text's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
@@ -280,6 +296,22 @@ class Engine : public LoadedModel {
     bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
     const Program& body(Phase phase);
     const Program& tail(const TailKey& key);
+    // Of the head that drafts; null where there is none.
+    const Program* keeping(Phase phase);
+    const Program& draft_body(Phase phase, bool first);
+    const Program& draft_tail(const TailKey& key, bool common);
+    void allocate_drafts();
+    // So many rows of `drafting_`, the first draft of each being the n-th of its text's.
+    void place_drafts(std::span<const Wish> wishes, std::uint32_t n);
+    // The segments of a step.
+    struct StepSegments {
+        std::array<const Program*, 3> all{};
+        std::size_t n = 0;
+        void add(const Program* p) {
+            if (p) all.at(n++) = p;
+        }
+        Segments get() const { return std::span(all).first(n); }
+    };
     // Of a step of so many rows, some of which an encoder made.
     Phase phase_for(std::uint32_t rows, bool encoded = false) const;
     std::uint32_t* history(std::uint32_t slot) const;
@@ -348,6 +380,17 @@ class Engine : public LoadedModel {
     std::span<PageGroup> windows() { return std::span(groups_).subspan(1); }
 
     class FreshPage;
+
+    // What the rows of drafts are, as programs see it: the step's buffers but for these. A text's row is at the
+    // position before its last token, whose state it goes on from, and draws as a row of that token would.
+    struct Drafting {
+        StepBuffers rows, draws;
+        std::map<std::pair<Phase, bool>, std::unique_ptr<Program>> bodies;
+        std::map<std::pair<TailKey, bool>, std::unique_ptr<Program>> tails;
+        StepBuffers common;  // as `draws`, with logits of which those of the other tokens are -infinity
+        std::map<Phase, std::unique_ptr<Program>> keeping;  // of the step's own rows
+    };
+    std::unique_ptr<Drafting> drafting_;
 
     std::vector<PageGroup> groups_;
     std::unique_ptr<Program> state_copies_;

@@ -80,19 +80,19 @@ bool Engine::is_encoded(const Sequence& s, std::uint32_t n) const {
     return false;
 }
 
-void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n) {
-    if (config_.has_axes()) {
-        auto* positions = step_.positions.host<u32>() + std::size_t{row} * kPositionAxes;
-        const auto& known = s.inputs.positions;
-        for (std::uint32_t i = 0; i < n; ++i, positions += kPositionAxes) {
-            const std::size_t at = std::size_t{s.length} + i;
-            if (at < known.size()) {
-                std::ranges::copy(known[at], positions);
-            } else {
-                std::fill_n(positions, kPositionAxes, s.next_position + static_cast<u32>(at - known.size()));
-            }
-        }
+void Engine::place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const {
+    if (!config_.has_axes()) return;
+    auto* positions = step.positions.host<u32>() + std::size_t{row} * kPositionAxes;
+    const auto& known = s.inputs.positions;
+    if (at < known.size()) {
+        std::ranges::copy(known[at], positions);
+    } else {
+        std::fill_n(positions, kPositionAxes, s.next_position + static_cast<u32>(at - known.size()));
     }
+}
+
+void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) place_axes(step_, row + i, s, s.length + i);
     if (!step_.encoded) return;
     u32* sources = step_.sources.host<u32>() + row;
     std::fill_n(sources, n, u32{kNoSource});

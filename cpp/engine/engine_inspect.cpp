@@ -16,7 +16,9 @@ Replay Engine::replay_of(const PhaseRun& run) {
                                    " rows that end within the context of " + std::to_string(context_) + ", not " +
                                    std::to_string(run.rows) + " at position " + std::to_string(run.position));
     }
-    return {.programs = {&body(run.phase), &tail({.one_row = run.texts() == 1})},
+    std::vector<const Program*> programs{&body(run.phase), &tail({.one_row = run.texts() == 1})};
+    if (const Program* keeps = keeping(run.phase)) programs.push_back(keeps);
+    return {.programs = std::move(programs),
             .args = {.rows = run.rows,
                      .logits = run.texts(),
                      .steps = 1,

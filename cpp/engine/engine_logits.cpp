@@ -102,11 +102,12 @@ bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Pol
     check_weights();
     const Poll stop = stopping(poll);
     const bool ranks = bool(sinks.ranks);
-    const Program* const segments[] = {
-        &body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)),
-        args.logits ? &tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}) : nullptr};
+    StepSegments segments;
+    segments.add(&body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)));
+    if (args.logits) segments.add(&tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}));
+    if (!sinks.aligned) segments.add(keeping(phase_for(args.rows)));
     Control& control = begin_control(0);
-    if (stop() || device_->replay({segments, args.logits ? 2u : 1u}, args, control, stop, {}) == 0) return false;
+    if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) return false;
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
     if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));

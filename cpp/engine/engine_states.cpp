@@ -88,6 +88,7 @@ void Engine::add_checkpoint(std::uint32_t page, std::uint32_t state_at,
 
 void Engine::go_back(std::uint32_t slot, std::uint32_t n) {
     Sequence& s = opened(slot);
+    s.last_row = kNoRow;
     publish(slot, false);
     const auto page_before = [&](std::uint32_t end) { return s.pages[end / kPagePositions - 1]; };
     const auto has_state = [&](std::uint32_t end) {

@@ -11,6 +11,7 @@ namespace akunu {
 
 constexpr std::uint32_t kNoSound = UINT32_MAX;
 constexpr std::uint32_t kLostState = UINT32_MAX;
+constexpr std::uint32_t kNoRow = UINT32_MAX;
 
 // A text's tokens are in the history of its slot. Those at [0, length) are in the cache, [length, known) are still to
 // be run: the rest of the prompt, or the token that was drawn last.
@@ -37,6 +38,10 @@ struct Sequence {
     bool plain = true;  // greedy, without anything that changes a logit
     // Of the step that runs: the rows of logits that are the text's.
     std::uint32_t first_logits = 0, n_logits = 0;
+
+    // Of the last replay: the row whose position is the last one in the cache, where its token was drawn from; drafts
+    // go on from its state.
+    std::uint32_t last_row = kNoRow;
 
     bool pending() const { return known > length && known > prompt; }
     bool prompting() const { return length < prompt; }

@@ -57,4 +57,10 @@ class TensorFiles {
     NameIndex tensor_index_;
 };
 
+// The tensors of two models' files: all of the first, and of the second those whose names begin with `prefix`.
+class JoinedFiles : public TensorFiles {
+  public:
+    JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix);
+};
+
 }  // namespace akunu

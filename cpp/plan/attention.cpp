@@ -66,8 +66,8 @@ class AttentionBlock final : public Block {
 
     void emit(Emitter& e, Phase phase) const override {
         project(e, phase);
-        norm_rows(e);
-        rope_kv(e);
+        norm_rows(e, attention_.n_heads);
+        rope_kv(e, attention_.n_heads);
         attend(e, phase);
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
         if (gate_) {
@@ -75,6 +75,17 @@ class AttentionBlock final : public Block {
                        e.activations.f32("attn"), attention_.q_dim(), out, e.input_format(output_));
         }
         e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
+    }
+
+    void emit_keys(Emitter& e) const override {
+        const Projections p = projections(e);
+        const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
+        const std::uint32_t formats = e.input_format(k_) | e.input_format(v_);
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, formats);
+        e.matmul("attn_k", place_.layer, input, k_, p.k, {.bias = bias(q, kv)});
+        e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
+        norm_rows(e, 0);
+        rope_kv(e, 0);
     }
 
   private:
@@ -132,14 +143,15 @@ class AttentionBlock final : public Block {
         e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
     }
 
-    // Norms over the whole rows of q and of k; those over each head are done where it is rotated.
-    void norm_rows(Emitter& e) const {
+    // Norms over the whole rows of q, unless it has no heads, and of k; those over each head are done where it is
+    // rotated.
+    void norm_rows(Emitter& e, std::uint32_t n_heads) const {
         if (!qk_norm_ || !attention_.norms_whole_rows) return;
         const Projections p = projections(e);
         const auto norm = [&](const char* name, const Binding& x, const Vector& weight, std::uint32_t dim) {
             e.rms_norm(name, place_.layer, x, weight, {x, {}}, {.dim = dim, .eps = attention_.norm_eps});
         };
-        norm("attn_q_norm", p.q, part_of(qk_norm_, 0, attention_.q_dim()), attention_.q_dim());
+        if (n_heads) norm("attn_q_norm", p.q, part_of(qk_norm_, 0, attention_.q_dim()), attention_.q_dim());
         if (!owns_kv()) return;
         norm("attn_k_norm", p.k, part_of(qk_norm_, attention_.q_dim(), attention_.kv_dim()), attention_.kv_dim());
     }
@@ -150,7 +162,7 @@ class AttentionBlock final : public Block {
         const Projections p = projections(e);
         const auto skip = [&](const Binding& b) { return static_cast<u32>((b.offset - y.offset) / sizeof(float)); };
         auto c = e.emit(Op::kNormQkv, name, place_.layer);
-        c.buffer(e.activations.f32("hidden")).buffer(norm_.weight).weight(first);
+        c.buffer(e.hidden()).buffer(norm_.weight).weight(first);
         for (const Weight* w : {key, value}) w ? c.weight(*w) : c.buffer({});
         c.buffer(y).buffer(bias);
         c.shape(shape_of(first.rows + (key ? key->rows : 0) + (value ? value->rows : 0), place_.config.dim));
@@ -174,9 +186,10 @@ class AttentionBlock final : public Block {
         Vector norms;
     };
 
-    void rope_kv(Emitter& e) const {
+    // Of so many heads of q: all of them, or none.
+    void rope_kv(Emitter& e, std::uint32_t n_heads) const {
         const Projections p = projections(e);
-        const std::uint32_t n_heads = attention_.n_heads, n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
+        const std::uint32_t n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
         const Vector norms = attention_.norms_whole_rows ? Vector{} : qk_norm_;
         const auto rope = attention_.rope, q_rope = attention_.q_rope ? attention_.q_rope : rope;
         const bool after = norms && attention_.norms_after_rope;
@@ -186,7 +199,7 @@ class AttentionBlock final : public Block {
         }
         // As k and as q are not turned alike, or not normed before, each is turned by itself.
         const Vector before = after ? Vector{} : norms;
-        turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, attention_.head_dim)});
+        if (n_heads) turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, attention_.head_dim)});
         if (owns_kv()) {
             const Vector key = part_of(before, attention_.head_dim, attention_.head_dim);
             turn(e, "rope_k", {p.k, {}, {}, n_kv_heads, 0, rope, key});

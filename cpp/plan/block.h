@@ -27,6 +27,8 @@ class Block {
     // Names what it needs between its commands, for texts of up to `context` tokens.
     virtual void reserve(const Device& device, Activations& activations, std::uint32_t context) const = 0;
     virtual void emit(Emitter& e, Phase phase) const = 0;
+    // The keys and values of rows whose output nobody reads.
+    virtual void emit_keys(Emitter&) const {}
     // What it needs of a sound, an encoder's output, whose normed states are in `states`: computed once for each sound.
     virtual void emit_sound(Emitter&, const Act& /*states*/) const {}
     virtual void reserve_sound(const Device&, Activations&) const {}

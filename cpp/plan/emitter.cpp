@@ -137,7 +137,7 @@ void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vect
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
-    const Binding& hidden = activations.f32("hidden");
+    const Binding& hidden = this->hidden();
     const Act& input = activations.act("input");
     if (norm) {
         this->norm(std::move(name), layer, hidden, norm, input, formats);
@@ -249,7 +249,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                               const OutputNorms& norms) {
-    const Binding& hidden = activations.f32("hidden");
+    const Binding& hidden = this->hidden();
     if (!norms.branch) {
         matmul(name, layer, x, w, hidden, {.bias = bias, .accumulate = true});
         if (norms.sum) norm(name + "_norm", layer, hidden, norms.sum, {hidden, {}}, kActF32);

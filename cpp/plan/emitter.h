@@ -21,7 +21,9 @@ struct PlanContext {
     const ModelConfig& config;
     const Activations& activations;
     const StepBuffers& step;
+    const char* stream = "hidden";  // the activation that is the residual stream
 
+    const Binding& hidden() const { return activations.f32(stream); }
     std::uint32_t input_format(const Weight& w) const { return device.matmul_input(w.dtype); }
     // Whether kNormQkv and kNormGateUp do what a norm and matmuls do: they have RMS norms.
     bool fuses_norms() const { return device.traits().fused_norms && !config.layer_norm; }

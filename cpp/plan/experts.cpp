@@ -60,7 +60,7 @@ class ExpertsBlock final : public Block {
             const Act& out = e.activations.act("shared");
             plain(e, input, out, e.input_format(plain_down_));
         }
-        const Binding& hidden = e.activations.f32("hidden");
+        const Binding& hidden = e.hidden();
         if (latent_in_) {
             const Act& sum = e.activations.act("latent_out");
             down(e, routed_, "experts", config_.used, sum.f32, false);

@@ -76,7 +76,7 @@ class FeedForwardBlock final : public Block {
         const u32 formats = e.input_format(down_);
         if (phase == Phase::kDecode && e.fuses_norms() && norm_ && weights_.fuses()) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
-                .buffer(e.activations.f32("hidden"))
+                .buffer(e.hidden())
                 .buffer(norm_.weight)
                 .weight(weights_.gate)
                 .weight(weights_.up)

@@ -99,6 +99,51 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
+Weight Loader::first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n) {
+    HostTensor t = tensor(name, rows, cols);
+    const auto part = [&](std::span<const std::byte> plane) { return plane.first(plane.size() / rows * n); };
+    t.rows = n;
+    t.bytes = part(t.bytes);
+    t.scales = part(t.scales);
+    t.biases = part(t.biases);
+    const Weight w = prepared(t);
+    if (!w.mapped) source_.done(name);
+    return w;
+}
+
+Weight Loader::columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                       std::uint64_t n) {
+    const HostTensor t = tensor(name, rows, cols);
+    const DTypeInfo& type = dtype_info(t.dtype);
+    if (!t.scales.empty()) {
+        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                               "', expected floats or blocks: its columns are of two matrices");
+    }
+    const std::size_t bytes = row_bytes(t.dtype, cols);
+    HostTensor part{t.dtype, rows, n, {}};
+    part.factors = t.factors;
+    std::vector<std::byte> packed;
+    std::vector<float> values;
+    if (first % type.block_elems == 0 && n % type.block_elems == 0) {
+        const std::size_t skip = row_bytes(t.dtype, first), kept = row_bytes(t.dtype, n);
+        packed.resize(rows * kept);
+        for (std::uint64_t r = 0; r < rows; ++r) {
+            std::memcpy(packed.data() + r * kept, t.bytes.data() + r * bytes + skip, kept);
+        }
+        part.bytes = packed;
+    } else {  // a block has elements of both
+        std::vector<float> row(cols);
+        for (std::uint64_t r = 0; r < rows; ++r) {
+            dequantize_row(t.dtype, t.bytes.data() + r * bytes, row.data(), cols);
+            values.insert(values.end(), row.begin() + static_cast<std::ptrdiff_t>(first),
+                          row.begin() + static_cast<std::ptrdiff_t>(first + n));
+        }
+        part.dtype = DType::F32;
+        part.bytes = std::as_bytes(std::span(values));
+    }
+    return prepared(part);
+}
+
 Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
                            bool taps_last) {
     const HostTensor t = tensor(name, out, in * taps);

@@ -33,6 +33,11 @@ class Loader {
     Weight experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    // The same of its first n rows.
+    Weight first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n);
+    // Of a weight [rows, cols], the columns [first, first + n).
+    Weight columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                   std::uint64_t n);
     // The same where it is read by rows only, in place.
     Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector vector(const std::string& name, std::uint64_t n);

@@ -35,6 +35,9 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
     }
+    if (config.drafter) {
+        drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
+    }
 }
 
 void Model::reserve(const Device& device, Activations& a, std::uint32_t context) const {
@@ -47,6 +50,7 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
     for (const auto& block : blocks_) block->reserve(device, a, context);
+    if (drafter_) drafter_->reserve(device, a, context);
 }
 
 std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
@@ -57,6 +61,9 @@ std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
         if (!reader || !reader->kv_owner) continue;
         std::uint32_t& window = kept.at(*reader->kv_owner).window;
         window = window && reader->window ? std::max(window, reader->window) : 0;
+    }
+    if (drafter_) {
+        for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, dtype));
     }
     return kept;
 }
@@ -93,16 +100,23 @@ void Model::upload_frequencies(Device& device) {
     }
 }
 
+Emitter Model::emitter(const PlanContext& context, const std::string& name, Phase phase) const {
+    const StepBuffers& s = context.step;
+    const std::uint32_t rows = phase == Phase::kDecode    ? 1
+                               : phase == Phase::kBatch   ? std::min(context.device.traits().max_batch_rows, s.max_rows)
+                               : phase == Phase::kAligned ? s.aligned_rows
+                                                          : s.max_rows;
+    return {context, name, rows, PatchSource::kRows};
+}
+
 DispatchTable Model::body(const PlanContext& context, Phase phase) const {
-    const std::uint32_t batch = std::min(context.device.traits().max_batch_rows, context.step.max_rows);
-    const auto emitter = [&](const char* name, std::uint32_t rows) {
-        return Emitter(context, name, rows, PatchSource::kRows);
-    };
-    Emitter e = phase == Phase::kDecode    ? emitter("decode", 1)
-                : phase == Phase::kBatch   ? emitter("batch", batch)
-                : phase == Phase::kAligned ? emitter("aligned", context.step.aligned_rows)
-                : phase == Phase::kEncoded ? emitter("encoded", context.step.max_rows)
-                                           : emitter("prefill", context.step.max_rows);
+    Emitter e = emitter(context,
+                        phase == Phase::kDecode    ? "decode"
+                        : phase == Phase::kBatch   ? "batch"
+                        : phase == Phase::kAligned ? "aligned"
+                        : phase == Phase::kEncoded ? "encoded"
+                                                   : "prefill",
+                        phase);
     embed(e);
     if (phase == Phase::kEncoded) insert_rows(e, 0);
     rope_tables(e);
@@ -190,10 +204,15 @@ void Model::insert_rows(Emitter& e, std::uint32_t part) const {
 
 DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const {
     Emitter e(context, "tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
-    const StepBuffers& s = e.step;
     const Act& input = e.activations.act("input");
     e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_format(output_), true);
-    e.matmul("output", -1, input, output_, s.logits, {.softcap = config_.final_softcap});
+    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap});
+    draw(e, key);
+    return e.take();
+}
+
+void Model::draw(Emitter& e, const TailKey& key) const {
+    const StepBuffers& s = e.step;
     const SampleParams p{.rows = 0, .step = 0, .vocab = config_.vocab_size, .history_stride = s.history_stride};
     const auto sample = [&](Op op, const char* name, std::initializer_list<Binding> buffers) {
         auto c = e.emit(op, name);
@@ -216,6 +235,25 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
     if (key.draw != Draw::kNone) {
         sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
     }
+}
+
+DispatchTable Model::keep_for_drafts(const PlanContext& context, Phase phase) const {
+    Emitter e = emitter(context, "keep_for_drafts", phase);
+    drafter_->keep(e);
+    return e.take();
+}
+
+DispatchTable Model::draft(const PlanContext& context, Phase phase, bool first) const {
+    Emitter e = emitter(context, first ? "draft" : "draft_more", phase);
+    rope_tables(e);
+    drafter_->emit(e, phase, first);
+    return e.take();
+}
+
+DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key, bool common) const {
+    Emitter e(context, "draft_tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
+    drafter_->logits(e, common);
+    draw(e, key);
     return e.take();
 }
 

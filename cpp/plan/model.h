@@ -11,6 +11,7 @@
 
 #include "plan/audio_stem.h"
 #include "plan/block.h"
+#include "plan/drafter.h"
 #include "plan/image_stem.h"
 #include "plan/pooling.h"
 
@@ -33,8 +34,8 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // For each block, where keys and values are of this type. The window of one whose keys and values others read is
-    // the widest of theirs.
+    // For each block, and each of a head that drafts, where keys and values are of this type. The window of one whose
+    // keys and values others read is the widest of theirs.
     std::vector<Kept> keeps(const Device& device, DType dtype) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
     // rounded to F16, too.
@@ -45,6 +46,14 @@ class Model {
 
     DispatchTable body(const PlanContext& context, Phase phase) const;
     DispatchTable tail(const PlanContext& context, const TailKey& key) const;
+    // Of a head that drafts. What it keeps of a step's rows, once it is known what was drawn after them: the step's
+    // last segment.
+    DispatchTable keep_for_drafts(const PlanContext& context, Phase phase) const;
+    // A row for each text, from the model's state before the token that was drawn last (`first`), or from its own; and
+    // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
+    DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
+    DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
+    std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
     // Of encoders: a vector of each text, of up to `texts`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.
@@ -59,6 +68,9 @@ class Model {
   private:
     void embed(Emitter& e) const;
     void rope_tables(Emitter& e) const;
+    Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
+    // The commands that draw tokens by logits, and accept them.
+    void draw(Emitter& e, const TailKey& key) const;
     // A part of the rows that an encoder made: the embedding, or what is added to the stream.
     void insert_rows(Emitter& e, std::uint32_t part) const;
 
@@ -68,7 +80,8 @@ class Model {
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
-    std::unique_ptr<ImageStem> patches_;    // of encoders of images
+    std::unique_ptr<Drafter> drafter_;
+    std::unique_ptr<ImageStem> patches_;  // of encoders of images
     std::vector<std::unique_ptr<Block>> blocks_;
     std::vector<DeviceBuffer> inv_freq_;
     std::vector<DeviceBuffer> axes_;  // of those sets that have some

@@ -63,6 +63,11 @@ class SafetensorsFiles(TensorFiles):
 
     def __init__(self, paths: list[str], prefixes: list[str] = ...) -> None: ...
 
+class JoinedFiles(TensorFiles):
+    """The tensors of two models' files: all of the first, of the second those whose names begin so."""
+
+    def __init__(self, first: TensorFiles, second: TensorFiles, prefix: str) -> None: ...
+
 class Encoder:
     """A loaded model that makes a vector of each text. Calls must not overlap, but for `cancel`."""
 
@@ -461,6 +466,18 @@ class Engine:
         """Tokens of a slot's text that the cache holds."""
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
         """Room for the positions that a part of a step writes; False when no page is left."""
+    common_tokens: int
+    def draft(
+        self, texts: Sequence[tuple[int, int]], common: bool = False
+    ) -> tuple[list[list[int]], BaseException | None]:
+        """Drafts of the model's own head, where it has one.
+
+        For each (slot, tokens) whose last token was drawn by the last step: so many, or fewer where a text
+        ends, was in no such step, or was not reserved for them. And what the handler of a signal raised.
+        With `common` only ids below `common_tokens` are drafted, which takes less time; 0: there is no such
+        choice.
+        """
+
     def step(
         self,
         parts: Sequence[tuple[int, int, bool, int, Sequence[int]]],

@@ -164,7 +164,7 @@ def test_what_constrains_an_answer_lets_the_model_think_first(
     form: dict[str, object], schema: object, begin: str
 ) -> None:
     template = answering("").chat_template
-    _, options, _ = prepare(template, USER, {"thinking": True, **form}, 4096)
+    _, options, _, _ = prepare(template, USER, {"thinking": True, **form}, 4096)
     tag = options.pop("structural_tag")
     assert (tag.after, tag.required, options) == ("</think>", True, {})
     assert [(each.begin, each.schema) for each in tag.tags] == [(begin, schema)]
@@ -176,7 +176,7 @@ def test_what_constrains_an_answer_lets_the_model_think_first(
 
 def test_a_schema_holds_on_the_channel_for_answers() -> None:
     template = answering("", "<|channel|>{% for m in messages %}{{ m.content }}{% endfor %}").chat_template
-    _, options, _ = prepare(template, USER, {"schema": SCHEMA}, 4096)
+    _, options, _, _ = prepare(template, USER, {"schema": SCHEMA}, 4096)
     (tag,) = options["structural_tag"].tags
     assert (tag.begin, tag.schema, tag.end) == ("<|channel|>final<|message|>", SCHEMA, "")
 

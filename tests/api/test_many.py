@@ -138,7 +138,7 @@ def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch
 
 def test_the_constraints_of_a_batch_are_made_as_its_texts_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     model, alive, most = make_model(parallel=2), set[int](), list[int]()
-    constraint = model._forms.constraint
+    constraint = model._compiler.constraint
 
     def count(structure: object) -> object:
         made = constraint(structure)
@@ -147,7 +147,7 @@ def test_the_constraints_of_a_batch_are_made_as_its_texts_begin(monkeypatch: pyt
         most.append(len(alive))
         return made
 
-    monkeypatch.setattr(model._forms, "constraint", count)
+    monkeypatch.setattr(model._compiler, "constraint", count)
     texts = model.generate_batch([[1, 5 + i] for i in range(30)], regex="[a-c]{2}", progress=False)
     assert len(most) == 30 and max(most) <= 6
     assert all(len(text.text) == 2 and set(text.text) <= set("abc") for text in texts)

@@ -14,6 +14,7 @@ from typing import Any
 from akunu.api.results import Completion, Stats
 from akunu.base.errors import ContextLengthError, TemplateError
 from akunu.chat import Content, Delta, Reasoning
+from akunu.cli.images import text_of
 
 
 class FakeStream:
@@ -72,7 +73,7 @@ class FakeTemplate:
         return [0] * self.length(messages)
 
     def length(self, messages: Sequence[Mapping[str, str]]) -> int:
-        return sum(1 + len(message["content"].split()) for message in messages)
+        return sum(1 + len(text_of(message["content"]).split()) for message in messages)
 
 
 class FakeModel:
@@ -80,6 +81,7 @@ class FakeModel:
 
     name, device, memory_left, context, path = "fake", "cpu", None, 64, Path("fake.gguf")
     config = SimpleNamespace(context_length=256)
+    reads_images = False
 
     def __init__(self, answer: Callable[[str], Sequence[str]] | None = None, delay: float = 0.0) -> None:
         self._answer = answer or (lambda text: [f"<{word}>" for word in text.split()])
@@ -104,7 +106,8 @@ class FakeModel:
         return stream.completion
 
     def stream_chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> FakeStream:
-        return self._stream([dict(message) for message in messages], messages[-1]["content"], options)
+        text = text_of(messages[-1]["content"])
+        return self._stream([dict(message) for message in messages], text, options)
 
     def _stream(self, prompt: object, text: str, options: Mapping[str, Any]) -> FakeStream:
         self.prompts.append(prompt)
@@ -123,6 +126,15 @@ class FakeModel:
     @chat_template.setter
     def chat_template(self, template: FakeTemplate) -> None:
         self.template = template
+
+    def count_tokens(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        template_variables: Mapping[str, Any] | None = None,
+        image_tokens: int | None = None,
+    ) -> int:
+        return len(self.chat_template.encode(messages, variables=template_variables))
 
     def tokenize(self, text: str, *, add_special: bool = True) -> list[int]:
         return list(range(len(text.split()) + add_special))

@@ -77,7 +77,7 @@ def test_exit_ends_the_conversation(akunu_cli):
 def test_help_lists_every_command(akunu_cli):
     ran = akunu_cli("chat", stdin="/help\n")
     names = [line.split()[0] for line in ran.err.splitlines() if line.startswith("  /")]
-    assert " ".join(names) == "/help /reset /retry /undo /system /save /load /overflow /stats /exit"
+    assert " ".join(names) == "/help /reset /retry /undo /image /system /save /load /overflow /stats /exit"
 
 
 def test_a_command_may_be_written_in_any_case(akunu_cli, model):

@@ -360,6 +360,16 @@ def test_all_parts_of_a_split_model_are_fetched(fetch, hub, tmp_path):
     assert first.with_name("big-00002-of-00002.gguf").read_bytes() == b"second part"
 
 
+def test_a_tower_is_fetched_with_its_model_where_it_is_wanted(fetch, hub, tmp_path):
+    hub.files["mmproj-tiny-F16.gguf"] = b"a tower"
+    alone = Path(fetch("me/tiny:Q8_0", tmp_path / "one", hub.url)["path"])
+    assert not alone.with_name("mmproj-tiny-F16.gguf").exists()
+    found = fetch("me/tiny:Q8_0", tmp_path / "two", hub.url, arguments={"tower": True})
+    assert Path(found["path"]).name == "tiny-Q8_0.gguf"
+    assert Path(found["path"]).with_name("mmproj-tiny-F16.gguf").read_bytes() == b"a tower"
+    assert found["seen"][-1] == [len(hub.files["tiny-Q8_0.gguf"]) + 7] * 2
+
+
 def test_without_a_network_the_cache_serves(fetch, hub, tmp_path):
     first = fetch("me/tiny:Q8_0", tmp_path, hub.url)
     path = first["path"]

@@ -10,7 +10,7 @@ import functools
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gguf
 import numpy as np
@@ -22,7 +22,7 @@ from . import convert
 from .folders import HF_DIR
 from .tiny import Weights
 
-__all__ = ["ALL", "Qwen35", "config", "settings", "weights", "write_folder", "write_gguf"]
+__all__ = ["ALL", "Qwen35", "config", "head", "settings", "weights", "write_folder", "write_gguf"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,25 +97,65 @@ def config(row: Qwen35) -> dict[str, Any]:
     return found
 
 
+@dataclass
+class _Random:
+    """Makes weights from a seed, in float32."""
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.RandomState(self.seed)
+        self.made: Weights = {}
+
+    def normal(self, *shape: int) -> npt.NDArray[np.float64]:
+        n, reach = 4, 1 << 20
+        sums = self._rng.randint(-reach, reach, (n, *shape), dtype=np.int64).sum(axis=0)
+        return np.asarray(sums / (reach * np.sqrt(n / 3)))
+
+    def matrix(self, name: str, rows: int, cols: int, gain: float) -> None:
+        self.made[name] = (self.normal(rows, cols) * (gain / np.sqrt(cols))).astype(np.float32)
+
+    def norm(self, name: str, size: int, centre: float = 0.0) -> None:
+        self.made[name] = (centre + 0.2 * self.normal(size)).astype(np.float32)
+
+    def attention(self, row: Qwen35, part: str) -> None:
+        dim = row.hidden_size
+        q, kv = row.num_attention_heads * row.head_dim, row.num_key_value_heads * row.head_dim
+        self.matrix(f"{part}q_proj.weight", 2 * q, dim, 1.4)
+        self.matrix(f"{part}k_proj.weight", kv, dim, 1.4)
+        self.matrix(f"{part}v_proj.weight", kv, dim, 1.4)
+        self.norm(f"{part}q_norm.weight", row.head_dim, 0.4)
+        self.norm(f"{part}k_norm.weight", row.head_dim, 0.4)
+        self.matrix(f"{part}o_proj.weight", dim, q, 2.0)
+
+    def feed_forward(self, row: Qwen35, layer: str) -> None:
+        dim = row.hidden_size
+        self.norm(f"{layer}post_attention_layernorm.weight", dim)
+        self.matrix(f"{layer}mlp.gate_proj.weight", row.intermediate_size, dim, 1.4)
+        self.matrix(f"{layer}mlp.up_proj.weight", row.intermediate_size, dim, 1.4)
+        self.matrix(f"{layer}mlp.down_proj.weight", dim, row.intermediate_size, 1.0)
+
+
+@functools.cache
+def head(row: Qwen35) -> Weights:
+    """The random weights of a head that predicts a token more, under a checkpoint's names."""
+    make, dim = _Random(row.seed + 1000), row.hidden_size
+    make.matrix("mtp.fc.weight", dim, 2 * dim, 1.4)
+    make.norm("mtp.pre_fc_norm_embedding.weight", dim)
+    make.norm("mtp.pre_fc_norm_hidden.weight", dim)
+    make.norm("mtp.norm.weight", dim)
+    make.norm("mtp.layers.0.input_layernorm.weight", dim)
+    make.attention(row, "mtp.layers.0.self_attn.")
+    make.feed_forward(row, "mtp.layers.0.")
+    return make.made
+
+
 @functools.cache
 def weights(row: Qwen35) -> Weights:
     """The random weights, float32, under Transformers' names. The result is shared: don't change it."""
-    rng = np.random.RandomState(row.seed)
-    out: Weights = {}
-
-    def normal(*shape: int) -> npt.NDArray[np.float64]:
-        n, reach = 4, 1 << 20
-        sums = rng.randint(-reach, reach, (n, *shape), dtype=np.int64).sum(axis=0)
-        return np.asarray(sums / (reach * np.sqrt(n / 3)))
-
-    def matrix(name: str, rows: int, cols: int, gain: float) -> None:
-        out[name] = (normal(rows, cols) * (gain / np.sqrt(cols))).astype(np.float32)
-
-    def norm(name: str, size: int, centre: float = 0.0) -> None:
-        out[name] = (centre + 0.2 * normal(size)).astype(np.float32)
-
+    make = _Random(row.seed)
+    normal, matrix, norm, out = make.normal, make.matrix, make.norm, make.made
     dim, heads, channels = row.hidden_size, row.linear_num_value_heads, 2 * row.keys + row.values
-    q, kv = row.num_attention_heads * row.head_dim, row.num_key_value_heads * row.head_dim
     matrix("model.embed_tokens.weight", row.vocab_size, dim, 2.4)
     for n in range(row.num_hidden_layers):
         layer = f"model.layers.{n}."
@@ -135,30 +175,23 @@ def weights(row: Qwen35) -> Weights:
             norm(f"{part}norm.weight", row.linear_value_head_dim, 1.0)
             matrix(f"{part}out_proj.weight", dim, row.values, 1.4)
         else:
-            part = f"{layer}self_attn."
-            matrix(f"{part}q_proj.weight", 2 * q, dim, 1.4)
-            matrix(f"{part}k_proj.weight", kv, dim, 1.4)
-            matrix(f"{part}v_proj.weight", kv, dim, 1.4)
-            norm(f"{part}q_norm.weight", row.head_dim, 0.4)
-            norm(f"{part}k_norm.weight", row.head_dim, 0.4)
-            matrix(f"{part}o_proj.weight", dim, q, 2.0)
-        norm(f"{layer}post_attention_layernorm.weight", dim)
-        matrix(f"{layer}mlp.gate_proj.weight", row.intermediate_size, dim, 1.4)
-        matrix(f"{layer}mlp.up_proj.weight", row.intermediate_size, dim, 1.4)
-        matrix(f"{layer}mlp.down_proj.weight", dim, row.intermediate_size, 1.0)
+            make.attention(row, f"{layer}self_attn.")
+        make.feed_forward(row, layer)
     norm("model.norm.weight", dim)
     matrix("lm_head.weight", row.vocab_size, dim, 3.0)
     return out
 
 
-def write_folder(row: Qwen35, folder: Path, *, style: str = "text") -> Path:
-    """Write the model as a folder.
+def write_folder(row: Qwen35, folder: Path, *, style: str = "text", drafts: bool = False) -> Path:
+    """Write the model as a folder; `drafts`: with the head that predicts a token more.
 
     `style`: "text" is Transformers' class of the text alone, "whole" a published checkpoint, with other parts
     beside the text model, and "mlx" what mlx-lm makes of that.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written, arrays = config(row), dict(weights(row))
+    if drafts:
+        arrays |= head(row)
     if style != "text":
         written = {
             "model_type": "qwen3_5",
@@ -171,7 +204,7 @@ def write_folder(row: Qwen35, folder: Path, *, style: str = "text") -> Path:
         arrays = {name.replace("model.", prefix, 1): array for name, array in arrays.items()}
     if style == "whole":
         arrays["model.visual.patch_embed.proj.weight"] = np.ones((4, 4), np.float32)
-        arrays["mtp.fc.weight"] = np.ones((4, 8), np.float32)
+        arrays.setdefault("mtp.fc.weight", np.ones((4, 8), np.float32))
     if style == "mlx":
         arrays["language_model.lm_head.weight"] = arrays.pop("lm_head.weight")
         for name, array in arrays.items():
@@ -192,6 +225,12 @@ def config_of(folder: Path) -> dict[str, Any]:
     return found
 
 
+_HEAD_NAMES = {
+    "mtp.fc": "nextn.eh_proj",
+    "mtp.pre_fc_norm_embedding": "nextn.enorm",
+    "mtp.pre_fc_norm_hidden": "nextn.hnorm",
+    "mtp.norm": "nextn.shared_head_norm",
+}
 _NAMES = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "post_attention_norm",
@@ -247,8 +286,26 @@ def gguf_tensors(row: Qwen35) -> dict[str, npt.NDArray[np.float32]]:
     return {name: np.ascontiguousarray(array) for name, array in out.items()}
 
 
-def write_gguf(row: Qwen35, path: Path, dtype: str = "F32", *, nextn: int = 0) -> Path:
-    """Write the model as llama.cpp's converter does. `nextn`: with layers that predict a token more."""
+def gguf_head(row: Qwen35) -> dict[str, npt.NDArray[np.float32]]:
+    """The head's tensors in llama.cpp's file."""
+    out: dict[str, npt.NDArray[np.float32]] = {}
+    for name, array in head(row).items():
+        stem = name.removesuffix(".weight")
+        own = _HEAD_NAMES.get(stem) or _NAMES[stem.removeprefix("mtp.layers.0.")]
+        added = array + np.float32(1) if "norm" in own else array
+        out[f"blk.{row.num_hidden_layers}.{own}.weight"] = added
+    return out
+
+
+def write_gguf(
+    row: Qwen35, path: Path, dtype: str = "F32", *, nextn: int = 0, drafts: Literal["", "in", "alone"] = ""
+) -> Path:
+    """Write the model as llama.cpp's converter does.
+
+    `nextn`: with layers that predict a token more, of which there are traces only. `drafts`: with a whole
+    one, or that alone.
+    """
+    nextn = nextn or int(bool(drafts))
     keys: dict[str, object] = {
         "block_count": row.num_hidden_layers + nextn,
         "context_length": row.max_position_embeddings,
@@ -270,9 +327,11 @@ def write_gguf(row: Qwen35, path: Path, dtype: str = "F32", *, nextn: int = 0) -
         "ssm.time_step_rank": row.linear_num_value_heads,
     }
     tensors = gguf_tensors(row)
+    if drafts:
+        tensors = (tensors if drafts == "in" else {}) | gguf_head(row)
     if nextn:
         keys["nextn_predict_layers"] = nextn
-        for n in range(row.num_hidden_layers, row.num_hidden_layers + nextn):
+        for n in range(row.num_hidden_layers, row.num_hidden_layers + nextn * (not drafts)):
             tensors[f"blk.{n}.nextn.eh_proj.weight"] = np.ones((4, 8), np.float32)
             tensors[f"blk.{n}.attn_norm.weight"] = np.ones(4, np.float32)
     writer = gguf.GGUFWriter(str(path), "qwen35")

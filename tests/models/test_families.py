@@ -33,12 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def open_gguf(path: Path, **options: object) -> _core.Engine:
     file = _core.GgufFile(str(path))
     settings = {"device": DEVICE, "context": CONTEXT, "kv_dtype": "f32", "threads": 2, **options}
-    return _core.Engine(file, resolve(file, context=CONTEXT), **settings)
+    return _core.Engine(file, resolve(file, context=CONTEXT, drafts=None), **settings)
 
 
 def open_folder(path: Path) -> _core.Engine:
     files = _core.SafetensorsFiles([str(path / "model.safetensors")])
-    spec = resolve_hf(json.loads((path / "config.json").read_text()), files.tensors, context=CONTEXT)
+    config = json.loads((path / "config.json").read_text())
+    spec = resolve_hf(config, files.tensors, context=CONTEXT, drafts=None)
     return _core.Engine(files, spec, context=CONTEXT, kv_dtype="f32", threads=2)
 
 

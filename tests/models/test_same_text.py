@@ -29,7 +29,7 @@ from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
 from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.writer import DraftWriter, Writer
 from api.fakes import decide_drafts
 
 from . import tiny
@@ -112,6 +112,10 @@ class Mixes:
         self.vocab = spec.config.vocab_size
         return _core.Engine(self._file, spec, device=DEVICE, context=CONTEXT, **options)
 
+    def writer(self, engine: _core.Engine) -> DraftWriter:
+        """What writes ahead of an engine."""
+        return Writer(self.engine(parallel=engine.parallel, kv_dtype="q8_0"), self.vocab, 0.1)
+
     def text(self, rng: random.Random) -> Text:
         """One of an earlier mix, or one that begins like another, repeats itself, or neither."""
         others = self._texts
@@ -172,7 +176,7 @@ class Mixes:
         if rng.random() < 0.6 and self._folder is not None:
             files = PageFiles(self._folder, page * 40, b"the same", engine.part_bytes)
         if rng.random() < 0.5:
-            writer = Writer(self.engine(parallel=parallel, kv_dtype="q8_0"), self.vocab, 0.1)
+            writer = self.writer(engine)
         mix = Scheduler(engine, files, writer)
         reading: list[tuple[Text, Sequence, list[Any]]] = []
         pinned, pins = list[np.ndarray](), random.Random(seed)

@@ -345,7 +345,7 @@ def test_files_are_attached_and_given_to_the_model(page):
     page.set_input_files("#attach-file", files)
     page.wait_for_selector("#files button")
     assert page.inner_text("#files") == "letter.txt ×"
-    assert "photo.jpg is no text in UTF-8" in page.inner_text("#status")
+    assert "photo.jpg is an image, and this model reads text only" in page.inner_text("#status")
     settle(page, max_tokens="5")
     ask(page, "Who wrote this?")
     content = asked_for[-1]["messages"][-1]["content"]

@@ -1,4 +1,4 @@
-"""Answers of a form that the client asks for, and calls that it insists on."""
+"""Structured answers that the client asks for, and calls that it insists on."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
 
 def test_a_loaded_model_is_ready_for_forms(served):
     """Else the first of them would hold up every stream while the vocabulary is read."""
-    assert "_grammar_tokens" in vars(served.ember.model._forms)
+    assert "_grammar_tokens" in vars(served.ember.model._compiler)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypa
         return constraint(self, structure)
 
     monkeypatch.setattr(Compiler, "constraint", slow)
-    monkeypatch.setattr("akunu.server.beside.FORM_SECONDS", 0.2)
+    monkeypatch.setattr("akunu.server.beside.COMPILE_SECONDS", 0.2)
     with serving() as served:
         try:
             for _ in range(3):
                 answer = served.chat(max_tokens=2, regex="a")
                 assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
             assert len(compiled) == 2  # the third waited for a thread
-            assert all("akunu-forms" in name for name in compiled)
+            assert all("akunu-compile" in name for name in compiled)
             assert served.chat(max_tokens=2).status_code == 200
         finally:
             go_on.set()

@@ -149,8 +149,8 @@ def test_a_text_of_a_call_may_have_anything_but_its_mark(family: Family) -> None
     tools = [{"type": "function", "function": {"name": "act", "parameters": parameters}}]
     tag = family.tool_tag(tools, "act", parallel=False)
     script = tag.tags[0].begin + SAID[family.name] + tag.tags[0].end
-    state = ember()._forms.constraint(structure_of({"structural_tag": tag}))
-    state.advance(ember()._forms._view.encode(script))
+    state = ember()._compiler.constraint(structure_of({"structural_tag": tag}))
+    state.advance(ember()._compiler._view.encode(script))
     assert state.finished
     parser = parser_of(family, tools, whole=True)
     (call,) = message_of([*parser.feed(script), *parser.end()])["tool_calls"]

@@ -86,8 +86,8 @@ def test_each_construct_means_what_it_means_in_llama_cpp(
     assert is_gbnf(text)
     model = ember()
     for example in (*matching, *others):
-        constraint = model._forms.constraint(_structure(text))
-        tokens = model._forms._view.encode(example)
+        constraint = model._compiler.constraint(_structure(text))
+        tokens = model._compiler._view.encode(example)
         accepted = constraint._matcher.consume_tokens(tokens) and constraint._matcher.is_accepting()
         assert accepted == (example in matching), example
 

@@ -31,7 +31,7 @@ MESSAGES = [{"role": "user", "content": "What is the weather in Paris?"}]
 
 
 def late(opened: bool = False) -> Late:
-    return ember()._forms.late(late_arguments(Tools(TOOLS), REASONING, opened), None)
+    return ember()._compiler.late(late_arguments(Tools(TOOLS), REASONING, opened), None)
 
 
 def told(state: Late, text: str) -> Late:
@@ -132,11 +132,11 @@ def test_what_is_drawn_by_chance_has_arguments_that_fit() -> None:
 def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_form(
     options: dict[str, Any], loose: bool
 ) -> None:
-    _, _, reading = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options}, 4096)
+    _, _, reading, _ = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options}, 4096)
     assert (reading.late is not None, reading.loose > 0) == (loose, loose)
 
 
 def test_a_schema_of_which_no_form_can_be_made_leaves_the_text_free() -> None:
     tools = [{"name": "odd", "parameters": {"type": "object", "minProperties": 3}}]
-    state = ember()._forms.late(late_arguments(Tools(tools), REASONING, False), None)
+    state = ember()._compiler.late(late_arguments(Tools(tools), REASONING, False), None)
     assert told(state, '{"name": "odd", "arguments":').mask() is None

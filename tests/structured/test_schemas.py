@@ -42,8 +42,8 @@ def check(model: Model, schema: Schema, seed: int, tokens: int) -> None:
 def allows(schema: Schema, text: str) -> bool:
     """Whether a text of this schema may be this one."""
     model = hostile()
-    form = model._forms.constraint(structure_of({"schema": schema}))
-    for token in model._forms._view.encode(text):
+    form = model._compiler.constraint(structure_of({"schema": schema}))
+    for token in model._compiler._view.encode(text):
         if not form.mask()[token // 32] >> token % 32 & 1:
             return False
         form.advance([token])

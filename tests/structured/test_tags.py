@@ -27,8 +27,8 @@ OTHER = Tag("<tool>other", None, "</tool>")
 def write(tag: StructuralTag, script: str, rng: np.random.Generator, model=None) -> tuple[str, TaggedText]:
     """A text that says `script` as long as it may, and then anything that is allowed, 200 tokens at most."""
     model = model or ember()
-    view = model._forms._view
-    state = model._forms.constraint(structure_of({"structural_tag": tag}))
+    view = model._compiler._view
+    state = model._compiler.constraint(structure_of({"structural_tag": tag}))
     text, script_ids = b"", view.encode(script)
     for _ in range(200):
         if state.finished:
@@ -94,7 +94,7 @@ def test_nothing_is_constrained_before_a_reasoning_block_has_ended_but_the_end(s
     tag = StructuralTag((Tag("", {"type": "boolean"}, ""),), required=True, parallel=False, after="</think>")
     text, state = write(tag, "I <think> so.</think>", rng)
     assert state.finished and re.fullmatch(r"I <think> so\.</think>(true|false)", text)
-    state = ember()._forms.constraint(structure_of({"structural_tag": tag}))
+    state = ember()._compiler.constraint(structure_of({"structural_tag": tag}))
     mask = np.unpackbits(state.mask().view(np.uint8), bitorder="little").astype(bool)
     size = ember().config.vocab_size
     assert set(np.flatnonzero(~mask[:size])) == set(ember().tokenizer.end_of_generation_ids)
@@ -103,11 +103,11 @@ def test_nothing_is_constrained_before_a_reasoning_block_has_ended_but_the_end(s
 def test_no_token_reaches_beyond_a_mark() -> None:
     """`after` ends in the middle of no token, so what follows it is constrained from its first character."""
     model = ember()
-    view = model._forms._view
+    view = model._compiler._view
     longer = [i for i, piece in enumerate(view.pieces) if piece.startswith(b"e") and len(piece) > 1]
     assert longer
     tag = StructuralTag((Tag("", {"const": 1}, ""),), required=True, after="the")
-    state = model._forms.constraint(structure_of({"structural_tag": tag}))
+    state = model._compiler.constraint(structure_of({"structural_tag": tag}))
     state.advance(view.encode("in th"))
     mask = np.unpackbits(state.mask().view(np.uint8), bitorder="little").astype(bool)
     assert not mask[longer].any() and mask[view.encode("e")].all()
@@ -119,9 +119,9 @@ def test_marks_that_are_control_tokens_are_tokens() -> None:
     model = ember()
     control = sorted(model.tokenizer.control_ids - model.tokenizer.end_of_generation_ids)[0]
     name = model.tokenizer.token_text(control)
-    view = model._forms._view
+    view = model._compiler._view
     tag = StructuralTag((Tag(name + "call:", {"const": 7}, name),), (name,), parallel=False)
-    state = model._forms.constraint(structure_of({"structural_tag": tag}))
+    state = model._compiler.constraint(structure_of({"structural_tag": tag}))
     state.advance(view.encode(name))  # the same characters, spelt as text
     assert state.forced() == [] and not state.finished
     state.advance([control])

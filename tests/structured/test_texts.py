@@ -270,7 +270,9 @@ def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
     digits = [i for i in range(model.tokenizer.vocab_size) if {*b"78"} & {*pieces[i]}]
     other = model.stream("Once", seed=1, max_tokens=20)
     first = next(other)
-    with pytest.raises(AkunuError, match=r"cannot go on in its form: none of the tokens .* logit_bias"):
+    with pytest.raises(
+        AkunuError, match=r"cannot go on as its constraint asks: none of the tokens .* logit_bias"
+    ):
         model.generate("Number:", regex="[78]+", logit_bias=dict.fromkeys(digits, -np.inf))
     assert first + "".join(other) == model.generate("Once", seed=1, max_tokens=20).text
 
@@ -312,5 +314,5 @@ def test_a_vocabulary_without_an_end_is_refused() -> None:
     class Endless:
         end_of_generation_ids = frozenset()
 
-    with pytest.raises(UnsupportedError, match="no token that ends a text"):
+    with pytest.raises(UnsupportedError, match="no token that ends an output"):
         VocabularyView(Endless(), 5)  # type: ignore[arg-type]

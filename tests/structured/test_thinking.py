@@ -38,7 +38,7 @@ def thinker():
 @pytest.mark.parametrize("tokens", [0, 1, 7, 40])
 @pytest.mark.parametrize("logprobs", [None, 1])
 def test_reasoning_of_the_prompt_is_closed_after_its_tokens(thinker, tokens, logprobs):
-    view = thinker._forms._view
+    view = thinker._compiler._view
     endless = dict.fromkeys(thinker.tokenizer.end_of_generation_ids, -math.inf)
     answer = thinker.chat(
         MESSAGES, thinking_budget=tokens, max_tokens=80, seed=3, logprobs=logprobs, logit_bias=endless
@@ -97,7 +97,7 @@ def test_there_is_no_budget_for_a_model_that_does_not_think():
 @pytest.mark.parametrize("family", [*FAMILIES, PLAIN], ids=lambda family: family.name)
 def test_what_closes_reasoning_is_read_as_its_end(family: Family):
     budget = family.thinking_budget(3, opened=False)
-    view = ember()._forms._view
+    view = ember()._compiler._view
     state = Thinking(view, budget, None)
     thought = ids_of(view, "a b c d e f")
     text = ids_of(view, budget.begin)
@@ -121,7 +121,7 @@ def test_what_closes_reasoning_is_read_as_its_end(family: Family):
 
 
 def test_an_answer_that_does_not_think_or_ends_its_thoughts_is_left_alone():
-    view = ember()._forms._view
+    view = ember()._compiler._view
     budget = PLAIN.thinking_budget(4, opened=False)
     plain = Thinking(view, budget, None)
     plain.advance(ids_of(view, "Hello there, how are you today?"))

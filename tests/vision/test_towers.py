@@ -301,8 +301,11 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     best = find_tower(Text(case.model), model)
     assert best is not None
     assert best.name == "mmproj-model-f16.gguf"
-    assert find_tower(Text(case.model, **{f"{case.model.arch}.embedding_length": 64}), model) is None
+    with pytest.raises(ModelFileError, match="have 64: it is another model's"):
+        find_tower(Text(case.model, **{f"{case.model.arch}.embedding_length": 64}), model)
     assert find_tower(Text(case.model, **{"general.architecture": "llama"}), model) is None
+    with pytest.raises(UnsupportedError, match="expected that of a tower for models of the arch"):
+        find_tower(Text(case.model, **{"general.architecture": "llama"}), model, path)
 
 
 def test_a_model_and_a_tower_of_other_sizes_do_not_belong_together(case: Case) -> None:

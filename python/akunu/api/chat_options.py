@@ -6,10 +6,11 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from akunu.api.options import GenerationOptions, own_names
 from akunu.api.reading import Reading
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
@@ -20,7 +21,7 @@ from akunu.structured.structure import ARGUMENTS, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 from akunu.tokenizer import check_fits
 
-__all__ = ["ChatOptions", "prepare"]
+__all__ = ["ChatOptions", "ChatPrompt", "prepare"]
 
 
 class ChatOptions(GenerationOptions, total=False):
@@ -57,6 +58,9 @@ class ChatOptions(GenerationOptions, total=False):
     continue_final_message : bool | None
         Go on with the last message, which is the assistant's; the answer is what comes after it. None: if it
         is a text of the assistant's; False: that message is closed, and another one begins.
+    image_tokens : int | None
+        Most tokens that each image of the messages takes, where the model can be shown an image in more or
+        fewer of them. None: the model's own number, or else as many as the image is large, but at most 1024.
     chat_template_kwargs : Mapping[str, Any] | None
         vLLM's and llama.cpp's name of `template_variables`.
     """
@@ -71,18 +75,46 @@ class ChatOptions(GenerationOptions, total=False):
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
     continue_final_message: bool | None
+    image_tokens: int | None
     chat_template_kwargs: Mapping[str, Any] | None
 
 
+class ChatPrompt(NamedTuple):
+    """What a chat asks of a model.
+
+    Attributes
+    ----------
+    ids
+        The prompt.
+    options
+        Arguments of the generation.
+    reading
+        How the answer is read.
+    rows
+        The rows of images among the prompt's tokens.
+    """
+
+    ids: list[int]
+    options: GenerationOptions
+    reading: Reading
+    rows: PlacedRows
+
+
 def prepare(
-    template: ChatTemplate, messages: Sequence[Mapping[str, Any]], options: ChatOptions, context: int
-) -> tuple[list[int], GenerationOptions, Reading]:
-    """The prompt's ids, the arguments of the generation, and how the answer is read.
+    template: ChatTemplate,
+    messages: Sequence[Mapping[str, Any]],
+    options: ChatOptions,
+    context: int,
+    sight: Sight | None = None,
+) -> ChatPrompt:
+    """What a chat asks of a model; `sight` is what shows it images, if it can be shown any.
 
     Raises
     ------
     InvalidArgumentError, TemplateError
         The messages or an argument are wrong, or the template cannot do what is asked.
+    ImageError
+        An image cannot be opened or shown.
     ContextLengthError
         The messages are so long that no template could make them fit the context; others are found later.
     """
@@ -108,8 +140,11 @@ def prepare(
         variables = {**variables, **given} if isinstance(given, Mapping) else given  # refused by `render`
     if choice == "none":
         tools, choice = None, "auto"
+    tokens_of_image = rest.pop("image_tokens", None)
+    images = sight.shown(messages, tokens_of_image) if sight is not None else None
     segments = template.render(
         messages,
+        images=images,
         tools=tools,
         continue_final_message=rest.pop("continue_final_message", None),
         generic_tools=generic,
@@ -118,7 +153,7 @@ def prepare(
     check_fits(template.tokenizer, [segment.text for segment in segments], context)
     if choice != "auto":
         _check_choice(choice, tools)
-    # Where the answer has a form of its own, an object is what was asked for.
+    # Where the answer has a structure of its own, an object is what was asked for.
     loose = tools and lenient and choice == "auto" and not any(rest.get(name) for name in ARGUMENTS)
     family = template.family_for(tools, generic=generic)
     thinks = family.opens_reasoning("".join(segment.text for segment in segments))
@@ -129,7 +164,7 @@ def prepare(
         )
     tag = calls or rest.get("structural_tag")
     if choice == "auto" and (thinks or family.opening or tools):
-        # The answer's form holds where its content begins, or the answer is a call.
+        # The answer's constraint holds where its content begins, or the answer is a call.
         content = _content_tag(rest, family.opening)
         if content is not None:
             called = calls or (family.tool_tag(tools, parallel=False) if tools else None)
@@ -147,17 +182,18 @@ def prepare(
         reading.loose = MOST_LOOSE if parallel else 1
         reading.late = late_arguments(Tools(tools), family.reasoning, thinks)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
-    return template.encode_segments(segments), generation, reading
+    ids, rows = template.encode_placed(segments)
+    return ChatPrompt(ids, generation, reading, rows)
 
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
     """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
-    form = structure_of(options)
-    if form is None or form.kind not in ("schema", "json"):
+    structure = structure_of(options)
+    if structure is None or structure.kind not in ("schema", "json"):
         return None
-    del options[form.kind]
-    schema = {"type": "object"} if form.kind == "json" else json.loads(form.text)
-    return Tag(opening, schema, "", name=form.kind)
+    del options[structure.kind]
+    schema = {"type": "object"} if structure.kind == "json" else json.loads(structure.text)
+    return Tag(opening, schema, "", name=structure.kind)
 
 
 def _check_choice(choice: object, tools: Sequence[Mapping[str, Any]] | None) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Final, Literal, Unpack, overload
 
-from akunu.api.chat_options import ChatOptions, prepare
+from akunu.api.chat_options import ChatOptions, ChatPrompt, prepare
 from akunu.api.options import GenerationOptions
 from akunu.api.reading import Reading
 from akunu.api.results import Completion
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.session import Session
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
@@ -19,6 +20,8 @@ from akunu.base.errors import InvalidArgumentError
 from akunu.chat import ChatTemplate
 
 __all__ = ["Chatting", "Messages"]
+
+_ENDLESS: Final = (1 << 31) - 1
 
 Messages = Sequence[Mapping[str, Any]]
 """Messages of a conversation."""
@@ -31,10 +34,15 @@ class Chatting(Tokenizing):
 
     _template_metadata: Mapping[str, object]
     _template: ChatTemplate | None
+    _sight: Sight | None
 
     @abstractmethod
     def _start(
-        self, prompt: Sequence[int], options: GenerationOptions, reading: Reading | None = None
+        self,
+        prompt: Sequence[int],
+        options: GenerationOptions,
+        reading: Reading | None = None,
+        rows: PlacedRows = (),
     ) -> Stream: ...
 
     @abstractmethod
@@ -66,7 +74,9 @@ class Chatting(Tokenizing):
         messages
             The whole conversation, each with `role` ("system", "user", "assistant", …) and `content`; the
             chat template of the model file formats it. A content is a text, or a list of parts such as
-            `{"type": "text", "text": "…"}`. What looks like a control token in it is not one.
+            `{"type": "text", "text": "…"}` and, for models that read images (`reads_images`),
+            `{"type": "image", "image": …}` with a path, the bytes of a file, a Pillow image or an array. What
+            looks like a control token in it is not one.
         n
             As in `generate`.
         **options
@@ -84,7 +94,9 @@ class Chatting(Tokenizing):
             If the model file has no chat template (see `chat_template`), or it refuses the messages.
         InvalidArgumentError
             For messages that are not of this form, and for an argument that is unknown, out of range, or
-            that the template has no way to honour.
+            that the template has no way to honour; for an image where the model reads text only.
+        ImageError
+            If an image cannot be opened, or the model cannot be shown it.
         ContextLengthError, BusyError, KeyboardInterrupt
             As in `generate`.
 
@@ -118,12 +130,40 @@ class Chatting(Tokenizing):
         Stream
             As from `stream`; `Stream.deltas` tells content from reasoning and calls of tools.
         """
-        return self._start(*prepare(self.chat_template, messages, options, self.context))
+        return self._start(*self.prepare_chat(messages, options))
 
     def _answers(self, messages: Messages, n: int, options: ChatOptions) -> list[Stream]:
         """`n` answers to the same messages."""
-        ids, generation, reading = prepare(self.chat_template, messages, options, self.context)
-        return [self._start(ids, one, reading) for one in self._seeded(n, generation)]
+        ids, generation, reading, rows = self.prepare_chat(messages, options)
+        return [self._start(ids, one, reading, rows) for one in self._seeded(n, generation)]
+
+    def prepare_chat(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
+        """Make the prompt of a chat, with the arguments of its generation; for what builds on a model."""
+        return prepare(self.chat_template, messages, options, self.context, self._sight)
+
+    @_spelled_out
+    def count_tokens(self, messages: Messages, **options: Unpack[ChatOptions]) -> int:
+        """Count the tokens of a conversation's prompt, with those of its images.
+
+        Nothing is run, and the prompt may be longer than the context.
+
+        Parameters
+        ----------
+        messages
+            As in `chat`, whose errors it raises.
+        **options
+            See `akunu.ChatOptions`; tools, images and template variables count.
+
+        Examples
+        --------
+        >>> model.count_tokens([{"role": "user", "content": "Hello!"}])  # doctest: +SKIP
+        """
+        return len(prepare(self.chat_template, messages, options, _ENDLESS, self._sight).ids)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether messages may have images: the model has a tower that encodes them."""
+        return self._sight is not None
 
     @overload
     async def achat(self, messages: Messages, **options: Unpack[ChatOptions]) -> Completion: ...

@@ -7,8 +7,9 @@ and others together; this module decides where the text ends and which tokens th
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_right
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
@@ -55,9 +56,9 @@ class Generation:
     visible
         Ids of control tokens that are to be seen in the text.
     constraint
-        Of the form that the text is to have.
+        The constraint of the output; None: there is none.
     inputs
-        What the prompt has besides tokens.
+        Makes what the prompt has besides tokens, when the text begins.
     """
 
     def __init__(
@@ -68,10 +69,12 @@ class Generation:
         request: Request,
         visible: frozenset[int] = frozenset(),
         constraint: Constraint | None = None,
-        inputs: Inputs | None = None,
+        inputs: Callable[[], Inputs] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
+        self._inputs = inputs
+        self._input_seconds = 0.0
         self._stop_ids, visible = _stop_ids(tokenizer, request, visible)
         self._stopped: str | None = None
         """The text of the token that ended it, if it is one of those."""
@@ -89,7 +92,6 @@ class Generation:
             request.speculative,
             constraint=constraint,
             salt=request.cache_salt,
-            inputs=inputs,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact
@@ -124,6 +126,10 @@ class Generation:
 
     def pieces(self) -> Generator[Piece, None, None]:
         """Run, and yield the text as it becomes certain. No piece ends in half a character."""
+        if self._inputs is not None:
+            start = time.perf_counter()
+            self._sequence.take_inputs(self._inputs())
+            self._input_seconds = time.perf_counter() - start
         self._scheduler.submit(self._sequence)
         try:
             try:
@@ -151,7 +157,7 @@ class Generation:
                 prompt_tokens=len(sequence.prompt),
                 cached_tokens=sequence.cached_tokens,
                 generated_tokens=seen,
-                time_to_first_token=sequence.first_token_seconds,
+                time_to_first_token=self._input_seconds + sequence.first_token_seconds,
                 prefill_seconds=sequence.prefill_seconds,
                 decode_seconds=sequence.decode_seconds,
                 prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),

@@ -25,6 +25,7 @@ from akunu.api.measuring import Measuring
 from akunu.api.options import GenerationOptions, resolve, salt
 from akunu.api.reading import Reading
 from akunu.api.results import BatchError, Completion
+from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
@@ -36,11 +37,13 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
+from akunu.scheduling.head_writer import HeadWriter
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
+from akunu.vision.tower import Tower
 
 if TYPE_CHECKING:
     from akunu.structured.compiler import Compiler
@@ -79,6 +82,7 @@ class Model(Chatting, Measuring):
         path: Path,
         page_files: PageFiles | None = None,
         draft: Engine | None = None,
+        tower: Tower | None = None,
     ) -> None:
         super().__init__(engine, tokenizer, config, metadata, path)
         self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
@@ -86,8 +90,13 @@ class Model(Chatting, Measuring):
         # Not all of the metadata: its token list alone can take tens of megabytes.
         self._template_metadata = {k: v for k, v in metadata.items() if k.startswith(_TEMPLATE_KEY)}
         self._template: ChatTemplate | None = None
-        writer = None
-        if draft is not None:
+        self._sight = None
+        if tower is not None:
+            self._sight = Sight(tower, self.tokenizer, engine.context)
+        writer: DraftWriter | None = None
+        if config.drafter is not None:
+            writer = HeadWriter(engine, config)
+        elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
             writer = Writer(draft, config.vocab_size, smaller / larger)
@@ -368,23 +377,23 @@ class Model(Chatting, Measuring):
                 stream.cancel()
 
     @cached_property
-    def _forms(self) -> Compiler:
+    def _compiler(self) -> Compiler:
         from akunu.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.config.vocab_size)
 
-    def prepare_forms(self) -> None:
-        """Do now what the first text that has a form (`schema`, …) would otherwise wait for.
+    def prepare_constraints(self) -> None:
+        """Do now what the first constrained output (`schema`, …) would otherwise wait for.
 
         It takes 0.3 to 0.5 s for a vocabulary of 150,000 tokens, in which no other thread of Python's runs.
 
         Raises
         ------
         TokenizerError, UnsupportedError
-            There is no vocabulary, or it has no token that ends a text: texts of this model have no form.
+            There is no vocabulary, or it has no token that ends an output: nothing can be constrained.
         """
         self._check_open()
-        self._forms.prepare()
+        self._compiler.prepare()
 
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
         """The options of each of `n` texts of one prompt."""
@@ -392,17 +401,24 @@ class Model(Chatting, Measuring):
         seed = resolve(options, self.sampling, self.config.vocab_size).seed
         return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
 
-    def _start(self, prompt: Prompt, options: GenerationOptions, reading: Reading | None = None) -> Stream:
+    def _start(
+        self,
+        prompt: Prompt,
+        options: GenerationOptions,
+        reading: Reading | None = None,
+        rows: PlacedRows = (),
+    ) -> Stream:
         self._check_open()
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
-        constraint = None if request.structure is None else self._forms.constraint(request.structure)
+        constraint = None if request.structure is None else self._compiler.constraint(request.structure)
         if reading is not None and reading.budget is not None:
-            constraint = self._forms.thinking(reading.budget, constraint)
+            constraint = self._compiler.thinking(reading.budget, constraint)
         if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:
-            constraint = self._forms.late(reading.late, constraint)
+            constraint = self._compiler.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
-        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint)
+        inputs = partial(self._sight.inputs, len(ids), rows) if self._sight and rows else None
+        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint, inputs)
         stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream
@@ -416,10 +432,12 @@ class Model(Chatting, Measuring):
 
     @property
     def memory(self) -> Memory:
-        """Bytes that the model uses, by purpose, and the one that drafts for it."""
+        """Bytes that the model uses, by purpose, its tower and the one that drafts for it."""
         self._check_open()
-        own = Memory(**self._engine.memory)
-        return own if self._draft is None else own + Memory(**self._draft.memory)
+        found = Memory(**self._engine.memory)
+        if self._draft is not None:
+            found += Memory(**self._draft.memory)
+        return found if self._sight is None else found + Memory(**self._sight.tower.memory)
 
     def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
@@ -502,6 +520,8 @@ class Model(Chatting, Measuring):
         self._closed = True
         if not self._forked():  # there, the memory goes with the last reference
             self._scheduler.close()
+            if self._sight is not None:
+                self._sight.close()
 
     @contextmanager
     def _turn(self, tokens: int) -> Iterator[None]:

@@ -13,7 +13,7 @@ from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
 
 if TYPE_CHECKING:
-    from akunu.structured.late import LateForms
+    from akunu.structured.late import LateConstraints
     from akunu.structured.thinking import ThinkingBudget
 
 __all__ = ["Reading"]
@@ -50,7 +50,7 @@ class Reading:
         self.budget = budget
         self.loose = 0
         """Most calls in another form than the family's that are read as calls (`loose_calls`)."""
-        self.late: LateForms | None = None
+        self.late: LateConstraints | None = None
         """What the answer has to be like once it has begun as one."""
         self._family = family
         self._tools = Tools(tools)

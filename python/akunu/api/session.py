@@ -19,6 +19,7 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.base.json_file import read_object
 from akunu.base.whole_file import whole_file
 from akunu.chat.messages import message_list
+from akunu.vision.pictures import data_url, open_picture, png_bytes
 
 __all__ = ["Session"]
 
@@ -128,7 +129,8 @@ class Session:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the conversation to a file, replacing one that is there; `load` reads it.
 
-        Messages, tools and template variables are written, as JSON; other options are not. What the model's
+        Messages, tools and template variables are written, as JSON; other options are not. Images that are no
+        paths are in the file, those with a path are named by it. What the model's
         cache holds of it is in the model's `cache_dir`, if it has one: another process that loads the
         conversation with that folder runs only what is new.
 
@@ -152,7 +154,7 @@ class Session:
             **{name: self._options.get(name) for name in SAVED_OPTIONS},
         }
         try:
-            data = json.dumps(saved, ensure_ascii=False, indent=1, allow_nan=False).encode()
+            data = json.dumps(saved, ensure_ascii=False, indent=1, allow_nan=False, default=_as_text).encode()
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"session: a message has no form in JSON: {error}") from error
         with whole_file(as_path("path", path)) as file:
@@ -206,3 +208,20 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<akunu.Session with {self._model.name}, {len(self._messages)} messages>"
+
+
+def _as_text(value: object) -> str:
+    """What JSON has for an image: its path, or a `data:` URL.
+
+    Raises
+    ------
+    TypeError
+        It is something else.
+    """
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return data_url(bytes(value))
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        return data_url(png_bytes(open_picture(value)))
+    raise TypeError(f"Object of type {type(value).__name__} is no JSON")

@@ -66,8 +66,10 @@ def images_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[GivenImage]:
         if not isinstance(content, list | tuple):
             continue
         for i, part in enumerate(content):
-            path = f"messages[{n}].content[{i}]"
-            if isinstance(part, Mapping) and (source := image_of(part, path)) is not None:
+            if not isinstance(part, Mapping):
+                continue
+            path = str(part.get("at") or f"messages[{n}].content[{i}]")
+            if (source := image_of(part, path)) is not None:
                 yield GivenImage(source, path)
 
 

@@ -21,7 +21,7 @@ from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 
 if TYPE_CHECKING:
-    from akunu.structured.late import LateForms
+    from akunu.structured.late import LateConstraints
 
 __all__ = ["MOST_LOOSE", "late_arguments", "loose_calls"]
 
@@ -107,7 +107,7 @@ _MOST_SCHEMA: Final = 20_000
 """Characters of a schema that is compiled while the text is written."""
 
 
-def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> LateForms:
+def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> LateConstraints:
     """Arguments that fit their schemas, where an answer has begun as a call of one of the tools.
 
     Parameters
@@ -124,9 +124,9 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
     pattern = re.compile(
         rf'(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
     )
-    from akunu.structured.late import LateForms
+    from akunu.structured.late import LateConstraints
 
-    return LateForms(_STARTS, pattern, partial(_arguments, tools), reasoning, opened)
+    return LateConstraints(_STARTS, pattern, partial(_arguments, tools), reasoning, opened)
 
 
 def _arguments(tools: Tools, name: str) -> Structure | None:

@@ -296,4 +296,6 @@ def stats_text(stats: Stats) -> str:
         f"first token {seconds_text(stats.time_to_first_token) if stats.generated_tokens else '-'}",
         f"generated {stats.generated_tokens} tokens, {_speed_text(stats.decode_tokens_per_second)}",
     ]
+    if stats.drafted_tokens:
+        parts.append(f"drafts {stats.accepted_tokens} of {stats.drafted_tokens} accepted")
     return "[" + " | ".join(parts) + "]"

@@ -14,6 +14,7 @@ from akunu.base.errors import AkunuError, ContextLengthError
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.console import note, os_error_text, stats_text
 from akunu.cli.files import read_text
+from akunu.cli.images import content_of, is_image, named_in, text_of
 
 if TYPE_CHECKING:
     from akunu.api.model import Model
@@ -25,6 +26,9 @@ OVERFLOWS: Final = ("stop", "drop")
 """What happens when the context is full: say so, or forget the oldest turns."""
 
 _ROLES: Final = ("user", "assistant")
+
+Content = str | list[dict[str, Any]]
+"""Of a message."""
 
 
 class Conversation:
@@ -74,6 +78,8 @@ class Conversation:
         self.stopped_by = (KeyboardInterrupt,) if interactive else ()
         self.messages: list[dict[str, Any]] = earlier
         self._on_turn = on_turn
+        self._images: list[str] = []
+        """Of the next message."""
 
     def take(self, line: str) -> bool:
         """Run a command or answer a message; False when the conversation is over.
@@ -84,25 +90,32 @@ class Conversation:
             The answer could not be made; the message is then not part of the conversation.
         """
         text = line.strip()
-        if not text.startswith("/") or "\n" in text:  # several lines: a text that was pasted
-            if text:
-                self.answer(text)
-            return True
-        if text.startswith("//"):
-            self.answer(text.removeprefix("/"))
-            return True
-        return self._command(text)
+        images: list[str] = []
+        if self.model.reads_images:
+            text, images = named_in(text)
+            for path in images:
+                note(f"[image: {path}]")
+        self._images += images
+        one_line = "\n" not in text  # several: a text that was pasted
+        if one_line and text.startswith("/") and not text.startswith("//"):
+            return self._command(text)
+        if one_line and text.startswith("//"):
+            text = text.removeprefix("/")
+        if text:  # a path alone is for the next message
+            self.answer(content_of(text, self._images))
+        return True
 
-    def answer(self, text: str) -> None:
+    def answer(self, content: Content) -> None:
         """Answer a message; both become part of the conversation."""
         before = list(self.messages)
-        self.messages.append({"role": "user", "content": text})
+        self.messages.append({"role": "user", "content": content})
         try:
             completion = self._answered()
         except BaseException:
             self.messages = before
             raise
         self.messages.append(completion.message or {"role": "assistant", "content": completion.text})
+        self._images.clear()
         if self._on_turn is not None:
             self._on_turn(self._all())
         reason = why_cut_off(completion, self.arguments.get("max_tokens"))
@@ -148,8 +161,9 @@ class Conversation:
 
     def _length(self, messages: Sequence[dict[str, Any]] | None = None) -> int:
         """Their tokens."""
-        variables = self.arguments.get("template_variables")
-        return len(self.model.chat_template.encode(self._all(messages), variables=variables))
+        names = ("template_variables", "image_tokens")
+        given = {name: self.arguments[name] for name in names if name in self.arguments}
+        return self.model.count_tokens(self._all(messages), **given)
 
     # -- commands --------------------------------------------------------------------------------------------
 
@@ -195,20 +209,34 @@ class Conversation:
         if not self.messages:
             note("[there is no message yet]")
             return
-        note(f"[forgotten: {_shortened(self._take_back())}]")
+        note(f"[forgotten: {_shortened(text_of(self._take_back()))}]")
 
     def last_question(self) -> str:
         """Return the beginning of the last question."""
         questions = [message["content"] for message in self.messages if message["role"] == "user"]
-        return _shortened(str(questions[-1])) if questions else ""
+        return _shortened(text_of(questions[-1])) if questions else ""
 
-    def _take_back(self) -> str:
+    def _take_back(self) -> Content:
         """Remove the last turn; returns its question."""
         while self.messages:
             message = self.messages.pop()
             if message["role"] == "user":
-                return str(message["content"])
+                content: Content = message["content"]
+                return content
         return ""
+
+    def attach(self, rest: str) -> None:
+        if not self.model.reads_images:
+            note(f"[{self.model.name} reads text only; /image is for models that read images]")
+        elif not rest:
+            note(f"[for the next message: {', '.join(self._images) or 'no image'}]")
+        else:
+            path = os.path.expanduser(rest.strip("'\""))
+            if not is_image(path):
+                note(f"[not attached: {path} is no file with an image that is read here]")
+                return
+            self._images.append(path)
+            note(f"[attached to the next message: {path}]")
 
     def set_system(self, rest: str) -> None:
         if rest:
@@ -295,8 +323,8 @@ def _read_messages(data: object) -> tuple[str | None, list[dict[str, Any]]]:
         role, content = (
             (message.get("role"), message.get("content")) if isinstance(message, dict) else (None, None)
         )
-        if not isinstance(role, str) or not isinstance(content, str):
-            raise ValueError(f"message {n + 1}: expected a role and a content that is a text")
+        if not isinstance(role, str) or not _is_content(content):
+            raise ValueError(f"message {n + 1}: expected a role and a content that is a text, or has images")
         reasoning = message.get("reasoning_content")
         thought = {"reasoning_content": reasoning} if isinstance(reasoning, str) else {}
         found.append({"role": role, "content": content, **thought})
@@ -307,6 +335,18 @@ def _read_messages(data: object) -> tuple[str | None, list[dict[str, Any]]]:
     if len(found) % 2:
         raise ValueError("the last message has no answer")
     return system, found
+
+
+def _is_content(content: object) -> bool:
+    """Whether it is a text, or the parts that `content_of` makes."""
+    if isinstance(content, str):
+        return True
+    return isinstance(content, list) and all(
+        isinstance(part, dict)
+        and part.get("type") in ("text", "image")
+        and isinstance(part.get(part["type"]), str)
+        for part in content
+    )
 
 
 class _Action(NamedTuple):
@@ -321,6 +361,7 @@ _ACTIONS: Final[Mapping[str, _Action]] = MappingProxyType(
         "reset": _Action(Conversation.reset, "", "forget the conversation; the system message stays"),
         "retry": _Action(Conversation.retry, "", "answer the last message again"),
         "undo": _Action(Conversation.undo, "", "forget the last message and its answer"),
+        "image": _Action(Conversation.attach, "FILE", "show an image with the next message"),
         "system": _Action(Conversation.set_system, "TEXT", "set the system message; without TEXT show it"),
         "save": _Action(Conversation.save, "FILE", "write the conversation as JSON messages"),
         "load": _Action(Conversation.load, "FILE", "go on with a conversation that was saved"),

@@ -66,8 +66,16 @@ def writing_options(function: F) -> F:
             "--draft",
             type=MODEL,
             metavar="MODEL",
-            help="Draft model for speculative decoding: a smaller model with the same vocabulary. It changes "
-            "the speed, not the output.",
+            help="Draft model for speculative decoding: a smaller model with the same vocabulary; or mtp, "
+            "the model's own head for it, or none. It changes the speed, not the output. [default: that "
+            "head, if the model has one]",
+        ),
+        click.option(
+            "--mmproj",
+            type=FULL,
+            metavar="FILE",
+            help='The tower of a GGUF model that reads images, or "none". [default: the mmproj file beside '
+            "the model]",
         ),
         click.option(
             "--cache-dir",
@@ -91,7 +99,10 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `writing_options` out of a command's values: arguments of `akunu.load`."""
     folder, size = values.pop("cache_dir", None), values.pop("cache_size", None)
     draft = values.pop("draft", None)
-    found = {} if draft is None else {"draft": draft}
+    found = {} if draft is None else {"draft": False if draft == "none" else draft}
+    mmproj = values.pop("mmproj", None)
+    if mmproj is not None:
+        found["mmproj"] = False if mmproj == "none" else mmproj
     if folder is None:
         refuse_unused(["cache_size"], "--cache-dir")
         return found

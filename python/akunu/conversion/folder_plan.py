@@ -228,7 +228,7 @@ def _float_dtype(source: Source, ref: TensorRef) -> str:
 
 def _of_gguf(model: GgufModel, kind: MlxType) -> FolderPlan:
     dtype = kind.dtype
-    spec = model.spec()
+    spec = model.spec(drafts=None)
     vectors = spec.config.encoder is not None
     row = None if spec.config.arch in ENCODERS else folder_model_type(spec)[1]
     if not dtype:  # as the file has them; what was quantised came mostly from BF16

@@ -60,7 +60,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     UnsupportedError
         GGUF has no way to say what the model is.
     """
-    spec = model.spec()
+    spec = model.spec(drafts=None)
     if isinstance(model, ModelFolder):
         refuse_mamba(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)

@@ -28,6 +28,7 @@ from akunu.describe.expert_rules import (
 from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
+    DEEPSEEK_PREDICTION,
     DELTA_MIXERS,
     DOWN,
     FFN_BIAS,
@@ -47,6 +48,7 @@ from akunu.describe.layer_rules import (
     QK_NORM,
     QKV,
     QWEN3_MOE,
+    QWEN_PREDICTION,
     SHIFTED_NORMS,
     SINKS,
     TOWERS,
@@ -200,6 +202,7 @@ _ROWS = (
         layer_kinds=named_layers,
         router=Router("sigmoid", sum_eps=1e-20),
         left_out=PREDICTION,
+        prediction=DEEPSEEK_PREDICTION,
     ),
     Architecture(
         name="minimax-m2",
@@ -291,6 +294,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         value_heads_grouped=False,  # the converter reorders them
     ),
     Architecture(
@@ -304,6 +308,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         value_heads_grouped=False,
         router=Router(),
     ),
@@ -318,6 +323,7 @@ _ROWS = (
         layer_kinds=delta_layers,
         features=("ssm.",),
         left_out=PREDICTION | TOWERS,
+        prediction=QWEN_PREDICTION,
         router=Router(),
     ),
 )

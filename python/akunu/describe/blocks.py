@@ -20,6 +20,7 @@ __all__ = [
     "Block",
     "CrossAttention",
     "DeltaNet",
+    "DraftHead",
     "ExpertRouter",
     "Experts",
     "FeedForward",
@@ -301,6 +302,26 @@ class Block:
     prefix: str
     layer: int
     mixer: Mixer
+
+
+@dataclass(frozen=True)
+class DraftHead:
+    """A head of a model's own that drafts, by multi-token prediction.
+
+    Attributes
+    ----------
+    prefix
+        Of the canonical names of its tensors: `joined`, `embedding_norm`, `state_norm`, `output_norm`, and
+        those of its blocks.
+    blocks
+        Attention, which has a cache of its own, then feed-forwards or experts.
+    normed_state
+        It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
+    """
+
+    prefix: str
+    blocks: tuple[Block, ...]
+    normed_state: bool
 
 
 def layer_blocks(

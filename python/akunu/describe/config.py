@@ -22,6 +22,7 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import (
     Attention,
     Block,
+    DraftHead,
     ExpertRouter,
     Experts,
     FeedForward,
@@ -48,6 +49,7 @@ from akunu.describe.config_numbers import (
 from akunu.describe.expert_rules import stored_rules
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
+from akunu.describe.prediction import PREDICTION, PredictionLayer, noticed, prediction_layer
 from akunu.describe.quantized import take_factors, with_factors
 from akunu.describe.recurrent import RecurrentSizes, recurrent_sizes
 from akunu.describe.rotary import DIVISORS, inverse_frequencies, is_divisor, yarn, yarn_scale
@@ -85,7 +87,6 @@ __all__ = [
     "local_layers_of",
     "model_config",
     "resolve",
-    "rotated_layers",
     "vocabulary_size",
 ]
 
@@ -161,6 +162,8 @@ class ModelConfig:
         Learned vectors of positions, and of kinds of rows (BERT's token types); 0: none.
     encoder
         What a model that makes vectors of texts has besides; None for one that samples tokens.
+    drafter
+        A head that drafts, where the model has one and it was asked for.
     encoded_parts
         Vectors of a row that an encoder of images may put in the place of a token: its embedding, and what is
         added behind the first layers; 0: there is no such encoder.
@@ -183,6 +186,7 @@ class ModelConfig:
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
+    drafter: DraftHead | None = None
     encoded_parts: int = 0
 
     def numbers(self) -> dict[str, object]:
@@ -320,6 +324,7 @@ def model_config(
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
+    prediction: PredictionLayer | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -402,6 +407,7 @@ def model_config(
         layer_norm=decoder is not None and decoder.layer_norm,
         rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
+        drafter=None if prediction is None else prediction.head(makers),
     )
 
 
@@ -420,18 +426,9 @@ def _logit_scale(decoder: Architecture | None, numbers: Numbers) -> float:
     return _scale(decoder, numbers, "logit_scale") / _scale(decoder, numbers, "logit_divisor")
 
 
-def rotated_layers(arch: Architecture, layer_window: Sequence[int]) -> list[bool]:
-    """Whose heads are rotated, as the architecture says."""
-    if arch.rotated == "none":
-        return [False] * len(layer_window)
-    if arch.rotated == "period":
-        return [(n + 1) % arch.unrotated_period != 0 for n in range(len(layer_window))]
-    if arch.rotated == "windowed" and any(layer_window):
-        return [window > 0 for window in layer_window]
-    return [True] * len(layer_window)
-
-
-def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = ()) -> ModelSpec:
+def resolve(
+    gguf: GgufSource, *, context: int | None = None, ignored: Sequence[str] = (), drafts: bool | None = False
+) -> ModelSpec:
     """Check a model file and describe it.
 
     Parameters
@@ -443,6 +440,8 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         when it is more than the original training context). None: the model's own context length.
     ignored
         Patterns of names of tensors that are none of the decoder's.
+    drafts
+        With the head that drafts, where the file has one; else it is left out, with a warning where None.
 
     Returns
     -------
@@ -480,8 +479,9 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
     left_out = dict(arch.left_out)
     # The layers that predict a token more are counted with the others.
     for n in range(n_layers, meta.n_layers):
-        left_out |= {f"blk.{n}.*": left_out.get("blk.*.nextn.*", "")}
-    warn_of_left_out(tensors, left_out, arch.name)
+        left_out |= {f"blk.{n}.*": PREDICTION}
+    layer = prediction_layer(arch, kinds, lambda rule, n: rule.source_of(n) in tensors) if drafts else None
+    warn_of_left_out(tensors, noticed(left_out, layer, drafts), arch.name)
     refs = map_tensors(
         stored_rules(arch.tensors, tensors.__contains__, 0),
         tensors,
@@ -489,9 +489,9 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
-                sizes.layer_symbols(n) | recurrent.symbols(dim),
+                sizes.layer_symbols(layer.like if layer and n == n_layers else n) | recurrent.symbols(dim),
             )
-            for n, kind in enumerate(kinds)
+            for n, kind in enumerate([*kinds, *layer.kinds] if layer else kinds)
         ],
         owner=arch.name,
         known=ROPE_TENSORS,
@@ -504,7 +504,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         window if local else 0 for local in local_layers_of(meta, n_layers, arch.window_period)
     )
     wide = n_layers in arch.wide_scale_layers
-    rotated = rotated_layers(arch, layer_window)
+    rotated = arch.rotated_layers(layer_window)
     if arch.rope_switch and meta.suffixed("rope.scaling.finetuned") is False:
         rotated = [False] * n_layers
     config = model_config(
@@ -536,6 +536,7 @@ def resolve(gguf: GgufSource, *, context: int | None = None, ignored: Sequence[s
         temperature=_temperature(arch, meta),
         recurrent=recurrent,
         value_heads_grouped=_value_heads_grouped(arch, meta),
+        prediction=layer,
     )
     return ModelSpec(config, refs)
 

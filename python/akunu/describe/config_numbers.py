@@ -174,6 +174,7 @@ class DecoderSizes:
             "one": 1,
             "n_heads": self.n_heads[layer],
             "dim": self.dim,
+            "two_dims": 2 * self.dim,
             "head_dim": self.head_dim,
             "q_dim": self.n_heads[layer] * self.head_dim,
             "kv_dim": self.n_kv_heads[layer] * self.head_dim,

@@ -7,6 +7,7 @@ configuration and model classes, `modeling_rope_utils.py`), against which tests/
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,7 +21,6 @@ from akunu.describe.config import (
     check_heads,
     local_by_period,
     model_config,
-    rotated_layers,
 )
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
@@ -29,6 +29,14 @@ from akunu.describe.hf_dense_models import HF_WRAPPERS
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL
 from akunu.describe.hf_row import HfModel
 from akunu.describe.known_missing import why_missing
+from akunu.describe.prediction import (
+    PREDICTION,
+    PredictionLayer,
+    moved_names,
+    noticed,
+    prediction_layer,
+    with_names,
+)
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.rotary import (
@@ -76,6 +84,7 @@ def resolve_hf(
     *,
     context: int | None = None,
     ignored: Sequence[str] = (),
+    drafts: bool | None = False,
     sees: bool = False,
 ) -> ModelSpec:
     """Check a folder's model and describe it.
@@ -86,7 +95,7 @@ def resolve_hf(
         The object in `config.json`.
     tensors
         Those of the SafeTensors files.
-    context, ignored
+    context, ignored, drafts
         As in `akunu.describe.config.resolve`.
     sees
         Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
@@ -121,12 +130,26 @@ def resolve_hf(
     left_out = dict(row.left_out)
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
-        left_out |= {f"*layers.{n}.*": "multi-token prediction"}
-    missed = {pattern: what for pattern, what in left_out.items() if not (sees and what == "images")}
-    warn_of_left_out(found, missed, model_type)
+        left_out |= {f"*layers.{n}.*": PREDICTION}
     symbols = [sizes.layer_symbols(n) | recurrent.symbols(sizes.dim) for n in range(sizes.n_layers)]
-    ignored = (*left_out, *ignored)
-    refs = with_planes(_map(config, found, row, arch, kinds, sizes, symbols, model_type, ignored), found)
+    layer, moved = _prediction(arch, kinds, found) if drafts else (None, {})
+    missed = noticed(left_out, layer, drafts)
+    missed = {pattern: what for pattern, what in missed.items() if not (sees and what == "images")}
+    warn_of_left_out(found, missed, model_type)
+    ignored, layers, named = (*left_out, *ignored), kinds, found
+    if layer is not None:
+        layers, symbols = [*kinds, *layer.kinds], [*symbols, symbols[layer.like]]
+        named = {name: t for name, t in found.items() if name not in moved.values()}
+        named |= {name: found[real] for name, real in moved.items()}
+    refs = _map(config, named, row, arch, layers, sizes, symbols, model_type, ignored)
+    refs = with_planes(with_names(refs, moved), found)
+    if layer is not None and refs[f"{layer.prefix}joined"].scales:
+        warnings.warn(
+            f"the head of this {model_type} model that drafts is left out: its matrix is quantised in planes",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        refs, layer = {name: r for name, r in refs.items() if not name.startswith(layer.prefix)}, None
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     context_length = numbers.integer("context_length")
     rope = HfRotary(
@@ -169,8 +192,25 @@ def resolve_hf(
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
         recurrent=recurrent,
+        prediction=layer,
     )
     return ModelSpec(model, refs)
+
+
+def _prediction(
+    arch: Architecture, kinds: Sequence[LayerKind], tensors: Mapping[str, TensorInfo]
+) -> tuple[PredictionLayer | None, dict[str, str]]:
+    """The layer that predicts a token more, and the names of its tensors, by those of a layer."""
+    if arch.prediction is None:
+        return None, {}
+    prefix = _prefix(tensors)
+    moved = moved_names(arch.prediction, list(tensors), prefix, len(kinds))
+
+    def has(rule: TensorRule, n: int) -> bool:
+        name = prefix + rule.hf_of(n)
+        return name in tensors or name in moved
+
+    return prediction_layer(arch, kinds, has), moved
 
 
 def _attn_scale(numbers: HfNumbers, row: HfModel, head_dim: int) -> float:
@@ -187,7 +227,7 @@ def _rotated(
     if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
         return [False] * n_layers
     if arch.rotated != "period":
-        return rotated_layers(arch, layer_window)
+        return arch.rotated_layers(layer_window)
     flags = config.get("no_rope_layers")  # which, whatever its name, are those that are rotated
     if flags is None:
         period = numbers.integer("unrotated_period")
@@ -447,7 +487,10 @@ def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
     """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part
     of the model.
     """
-    found = sorted(name.removesuffix(suffix) for name in tensors if name.endswith(suffix))
+    # Layers that predict a token more may have a copy.
+    found = sorted(
+        name.removesuffix(suffix) for name in tensors if name.endswith(suffix) and ".layers." not in name
+    )
     if not found:
         raise ModelFileError(f"tensor model.{suffix} is missing; the checkpoint has no decoder")
     if len(found) > 1:

@@ -17,12 +17,13 @@ from akunu.describe.expert_rules import (
     expert_rules,
     shared_rules,
 )
-from akunu.describe.tensor_rules import LayerKind, LayerNumbers, MixerKind, TensorRule
+from akunu.describe.tensor_rules import LayerKind, LayerNumbers, MixerKind, Prediction, TensorRule
 
 __all__ = [
     "ATTN_NORM",
     "ATTN_OUTPUT",
     "BLK",
+    "DEEPSEEK_PREDICTION",
     "DELTA_MIXERS",
     "DOWN",
     "FFN_BIAS",
@@ -45,6 +46,7 @@ __all__ = [
     "QKV",
     "QK_NORM",
     "QWEN3_MOE",
+    "QWEN_PREDICTION",
     "SHIFTED_NORMS",
     "SINKS",
     "TOWERS",
@@ -248,3 +250,30 @@ WHOLE_QK_NORM = (
 # Ollama's files have all parts of a model in one.
 PREDICTION = {"mtp.*": "multi-token prediction", "blk.*.nextn.*": "multi-token prediction"}
 TOWERS = {"v.*": "images", "mm.*": "images"}
+
+_PREDICTION_RULES = (
+    matrix(BLK + "nextn.eh_proj.weight", HF + "eh_proj.weight", "joined", "dim", "two_dims"),
+    vector(BLK + "nextn.enorm.weight", HF + "enorm.weight", "embedding_norm", "dim"),
+    vector(BLK + "nextn.hnorm.weight", HF + "hnorm.weight", "state_norm", "dim"),
+    vector(
+        BLK + "nextn.shared_head_norm.weight",
+        HF + "shared_head.norm.weight",
+        "output_norm",
+        "dim",
+        optional=True,
+    ),
+)
+DEEPSEEK_PREDICTION = Prediction(_PREDICTION_RULES, normed_state=False)
+QWEN_PREDICTION = Prediction(
+    _PREDICTION_RULES,
+    normed_state=True,
+    places=MappingProxyType(
+        {
+            "mtp.fc.": HF + "eh_proj.",
+            "mtp.pre_fc_norm_embedding.": HF + "enorm.",
+            "mtp.pre_fc_norm_hidden.": HF + "hnorm.",
+            "mtp.norm.": HF + "shared_head.norm.",
+            "mtp.layers.0.": HF,
+        }
+    ),
+)

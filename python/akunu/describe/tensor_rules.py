@@ -18,6 +18,7 @@ __all__ = [
     "LayerNumbers",
     "MixerKind",
     "Pooling",
+    "Prediction",
     "RopeStyle",
     "Rotated",
     "Router",
@@ -113,6 +114,14 @@ class TensorRule:
     turned: Turned = "never"
     depthwise: bool = False
 
+    def source_of(self, layer: int) -> str:
+        """The name in a GGUF file, of the tensor of a layer."""
+        return self.source.replace("{n}", str(layer))
+
+    def hf_of(self, layer: int) -> str:
+        """The same in a checkpoint."""
+        return self.hf.replace("{n}", str(layer))
+
 
 @dataclass(frozen=True)
 class Router:
@@ -161,6 +170,26 @@ class LayerKind:
     def has(self, name: str) -> bool:
         """Whether such a layer may have a canonical tensor of this name."""
         return any(name == part for rule in self.tensors for part, _ in rule.parts)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A layer behind the others that predicts a token more, by which a model drafts for itself.
+
+    Attributes
+    ----------
+    tensors
+        What it has besides the tensors of a layer with attention.
+    normed_state
+        See `akunu.describe.blocks.DraftHead`.
+    places
+        Where a checkpoint has the layer elsewhere than behind the others: beginnings of names there, and
+        what they stand for.
+    """
+
+    tensors: tuple[TensorRule, ...]
+    normed_state: bool
+    places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -226,6 +255,8 @@ class Architecture:
         far apart as there are key heads. In a folder they are neighbours.
     scaling
         The kind of rotary scaling of a GGUF file that has a factor of it alone.
+    prediction
+        How a model of it may draft for itself.
     pre_tokenizer
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
     norms_whole_rows
@@ -266,6 +297,7 @@ class Architecture:
     scaling: str = "linear"
     pre_tokenizer: str = ""
     router: Router | None = None
+    prediction: Prediction | None = None
     gate: Gate = field(default_factory=lambda: Gate())
 
     @property
@@ -279,6 +311,16 @@ class Architecture:
     def shares_expert(self) -> bool:
         """Whether layers with experts have one that all rows share."""
         return any(kind.has("shared_down") for kind in self.layers.values())
+
+    def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
+        """Whose heads are rotated, of layers with these windows."""
+        if self.rotated == "none":
+            return [False] * len(layer_window)
+        if self.rotated == "period":
+            return [(n + 1) % self.unrotated_period != 0 for n in range(len(layer_window))]
+        if self.rotated == "windowed" and any(layer_window):
+            return [window > 0 for window in layer_window]
+        return [True] * len(layer_window)
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
         """The kind of each layer of a model."""

@@ -52,6 +52,7 @@ MODEL_FILES: Final = (
     "config.json",
     "generation_config.json",
     "preprocessor_config.json",
+    "processor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -208,7 +209,9 @@ class ModelFolder:
             **({} if self.config.get("model_type") == "whisper" else self._sampling()),
         }
 
-    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
+    def spec(
+        self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
+    ) -> ModelSpec:
         """The model's numbers and the place of its tensors: see `akunu.describe.hf_config.resolve_hf`."""
         from akunu.describe.hf_config import resolve_hf
 
@@ -217,7 +220,7 @@ class ModelFolder:
                 from akunu.describe.encoder_config import resolve_hf_vectors
 
                 return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
-            spec = resolve_hf(self.config, self.files.tensors, context=context, sees=sees)
+            spec = resolve_hf(self.config, self.files.tensors, context=context, sees=sees, drafts=drafts)
         _check_tied(self.path, self.files, spec)
         return spec
 

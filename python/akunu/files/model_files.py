@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from akunu._core import GgufFile, TensorEntry, TensorFiles
+    from akunu._core import TensorEntry, TensorFiles
     from akunu.describe.config import GgufSource, ModelSpec
     from akunu.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
@@ -61,10 +61,13 @@ class ModelFiles(Protocol):
             The files have no such keys.
         """
 
-    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
+    def spec(
+        self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
+    ) -> ModelSpec:
         """The model's numbers and the place of its tensors, for an engine of so many positions.
 
-        Where it `sees`, its tower is loaded beside it, and nothing is said of the tower's tensors.
+        Where it `sees`, its tower is loaded beside it, and nothing is said of the tower's tensors. `drafts`:
+        with the head that drafts, if it has one; None: without it, which is warned of.
         """
 
     def tokenizer(self, n_tokens: int) -> Tokenizer | None:
@@ -76,7 +79,7 @@ class _Source:
     """A GGUF file with other metadata."""
 
     metadata: Mapping[str, object]
-    file: GgufFile
+    file: TensorFiles
 
     @property
     def tensors(self) -> Sequence[TensorEntry]:
@@ -93,9 +96,10 @@ class GgufModel:
         from akunu import _core
 
         self._path = path
-        self.files = _core.GgufFile(str(path))
-        self.format = f"GGUF v{self.files.version}"
-        self.metadata: Mapping[str, object] = self.files.metadata
+        file = _core.GgufFile(str(path))
+        self.files: TensorFiles = file
+        self.format = f"GGUF v{file.version}"
+        self.metadata: Mapping[str, object] = file.metadata
         labels = self.metadata.get(f"{self.metadata.get('general.architecture')}.classifier.output_labels")
         self.modules = Modules(labels=tuple(map(str, labels)) if isinstance(labels, list) else ())
         self._noticed = False
@@ -108,15 +112,33 @@ class GgufModel:
 
             self.metadata = {**self.metadata, **gguf_scaling(self.metadata, scaling)}
 
+    def join_head(self, other: GgufModel) -> bool:
+        """Take the head that drafts from another file, if that has one for this model and nothing else."""
+        from akunu import _core
+
+        arch = self.metadata.get("general.architecture")
+        keys = [f"{arch}.block_count", f"{arch}.nextn_predict_layers"]
+        layers, heads = (other.metadata.get(key) for key in keys)
+        if not (isinstance(layers, int) and isinstance(heads, int) and 0 < heads < layers):
+            return False
+        prefix = f"blk.{layers - heads}."
+        if any(t.name.startswith("blk.") and not t.name.startswith(prefix) for t in other.files.tensors):
+            return False
+        self.files = _core.JoinedFiles(self.files, other.files, prefix)
+        self.metadata = {**self.metadata, keys[0]: layers, keys[1]: heads}
+        return True
+
     @property
     def weights(self) -> Sequence[TensorEntry]:
         """Its tensors."""
         return self.files.tensors
 
-    def spec(self, context: int | None = None, *, sees: bool = False) -> ModelSpec:
+    def spec(
+        self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
+    ) -> ModelSpec:
         """See `akunu.describe.config.resolve`."""
         with errors_of(self._path):
-            spec = gguf_spec(_Source(self.metadata, self.files), context)
+            spec = gguf_spec(_Source(self.metadata, self.files), context, drafts=drafts)
         if not sees and not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
             self._noticed = True
             warnings.warn(
@@ -141,7 +163,7 @@ class GgufModel:
             return Tokenizer.from_metadata(metadata)
 
 
-def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
+def gguf_spec(gguf: GgufSource, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
     """The model of a GGUF file: see `akunu.describe.config.resolve`."""
     if gguf_makes_vectors(gguf.metadata) or any(
         tensor.name == "cls.output.weight" for tensor in gguf.tensors
@@ -149,7 +171,7 @@ def gguf_spec(gguf: GgufSource, context: int | None = None) -> ModelSpec:
         from akunu.describe.encoder_config import resolve_gguf_vectors
 
         return resolve_gguf_vectors(gguf, context=context)
-    return resolve(gguf, context=context, ignored=TOWERS)
+    return resolve(gguf, context=context, ignored=TOWERS, drafts=drafts)
 
 
 def _is_of_a_tower(tensor: TensorEntry) -> bool:

@@ -20,6 +20,7 @@ from akunu.hub.cache import (
     repository_files,
 )
 from akunu.hub.files import TRANSFORMER, choose
+from akunu.hub.projectors import projector_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["CachedModel", "cached_models", "fetch", "remove_cached", "search"]
 
 
-def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress = True) -> Path:
+def fetch(
+    name: HubName, *, token: str | None = None, progress: bool | Progress = True, tower: bool = False
+) -> Path:
     """Download a model, or find it in the cache.
 
     Without a network, what the cache holds is used, and a warning names the file.
@@ -40,6 +43,8 @@ def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress 
         As in `akunu.load`.
     progress
         As in `akunu.load`.
+    tower
+        Fetch the file with the tower of a model that reads images, too, if the repository has one.
 
     Returns
     -------
@@ -70,6 +75,8 @@ def fetch(name: HubName, *, token: str | None = None, progress: bool | Progress 
         raise _explained(name, error) from error
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     files = choose(name.repo, sizes, name.file)
+    if tower and files[0].endswith(".gguf") and (beside := projector_of(list(sizes), files[0])):
+        files = [*files, beside]
     with reporter(progress, f"Downloading {name.repo}") as report:
         callback = _Callback(report)
         try:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-__all__ = ["projector_of"]
+__all__ = ["is_projector", "projector_of"]
 
 _PROJECTOR: Final = re.compile(r"(mmproj|mm[-_]?proj(ector)?|vision[-_]?(encoder|tower))", re.IGNORECASE)
 _TYPE: Final = re.compile(
@@ -21,6 +21,11 @@ _TYPE: Final = re.compile(
 _PREFERRED: Final = ("f16", "fp16", "bf16", "f32", "q8_0")
 """Types of a tower, the best first: what is in half precision is as good as what is larger."""
 _SAID_ANYWAY: Final = ("gguf", "model", "text")
+
+
+def is_projector(file: str) -> bool:
+    """Whether a file is a tower and no model, by its name."""
+    return _PROJECTOR.search(PurePosixPath(file).name) is not None
 
 
 def projector_of(files: Sequence[str], model: str) -> str | None:
@@ -40,7 +45,7 @@ def projector_of(files: Sequence[str], model: str) -> str | None:
     """
     folder = PurePosixPath(model).parent
     gguf = [file for file in files if file.lower().endswith(".gguf")]
-    found = [file for file in gguf if _PROJECTOR.search(PurePosixPath(file).name)]
+    found = [file for file in gguf if is_projector(file)]
     # A folder for each type of a large model is below the one with the tower.
     near = [
         place for place in (folder, *folder.parents) if any(PurePosixPath(f).parent == place for f in found)
@@ -50,7 +55,7 @@ def projector_of(files: Sequence[str], model: str) -> str | None:
     found = [file for file in found if PurePosixPath(file).parent == near[0]]
     name = _bare(model)
     own = [file for file in found if _bare(file) == name]
-    others = {_bare(file) for file in gguf if not _PROJECTOR.search(PurePosixPath(file).name)} - {name}
+    others = {_bare(file) for file in gguf if not is_projector(file)} - {name}
     if not own and others:
         # Of several models, one may be meant by the beginning of its name.
         own = [file for file in found if (bare := _bare(file)) and name.startswith(bare)]

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
 from akunu.base.hub_name import model_name
-from akunu.files.model_files import ModelFiles, open_model
+from akunu.files.model_files import GgufModel, ModelFiles, open_model
 
 if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.describe.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["DraftModel"]
+__all__ = ["DraftModel", "joins_head"]
+
+
+def joins_head(model: ModelFiles, path: Path) -> bool:
+    """Take from a file the head that drafts for a model, if that is what the file has."""
+    if not isinstance(model, GgufModel) or path.is_dir():
+        return False
+    return model.join_head(GgufModel(path))
 
 
 @dataclass(frozen=True)

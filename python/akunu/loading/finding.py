@@ -45,6 +45,8 @@ class FoundModel(os.PathLike[str]):
         As in `load`, and what it raises for them.
     speech
         A speech model is wanted, whose size alone is a short name.
+    tower
+        Of a repository, the file by which the model reads images is wanted too.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class FoundModel(os.PathLike[str]):
         token: str | None = None,
         progress: bool | Progress = True,
         speech: bool = False,
+        tower: bool = False,
     ) -> None:
-        self.path = find_model(path, token=token, progress=progress, speech=speech)
+        self.path = find_model(path, token=token, progress=progress, speech=speech, tower=tower)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -86,6 +89,7 @@ def find_model(
     progress: bool | Progress = True,
     argument: str = "path",
     speech: bool = False,
+    tower: bool = False,
 ) -> Path:
     """The local file or folder that a model's name stands for, fetched from the Hub if need be.
 
@@ -95,7 +99,7 @@ def find_model(
         As in `load`.
     argument
         What an error calls `path`.
-    speech
+    speech, tower
         As for `FoundModel`.
 
     Raises
@@ -131,13 +135,13 @@ def find_model(
     if isinstance(path, str) and (on_hub := hub_name.parse(path)):
         from akunu.hub import download as hub
 
-        return hub.fetch(on_hub, token=token, progress=progress)
+        return hub.fetch(on_hub, token=token, progress=progress, tower=tower)
     if isinstance(path, str) and (short := short_names.meaning(path, speech=speech, memory=_memory())):
         from akunu.hub import download as hub
 
         on_hub = hub_name.parse(short.target)
         assert on_hub is not None
-        return hub.fetch(on_hub, token=token, progress=progress)
+        return hub.fetch(on_hub, token=token, progress=progress, tower=tower)
     raise _not_found(name, file)
 
 

@@ -7,6 +7,7 @@ of the package, or one on the Hugging Face Hub (`akunu.base.hub_name`).
 from __future__ import annotations
 
 import os
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from akunu._core import DEFAULT_CONTEXT
 from akunu.api.signatures import spelled_out
-from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import Progress, reporter
 from akunu.files.overrides import apply_overrides
 from akunu.loading.finding import FoundModel, find_model
-from akunu.loading.options import OF_SPEECH, OF_VECTORS, LoadOptions
+from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
 from akunu.loading.placement import on_first, present
 from akunu.speech.recognition import is_speech
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from akunu.scheduling.page_files import PageFiles
     from akunu.speech.whisper_model import WhisperModel
     from akunu.tokenizer import Tokenizer
+    from akunu.vision.tower import Tower
+    from akunu.vision.towers import TowerFiles
 
 __all__ = ["from_pretrained", "load"]
 
@@ -73,7 +76,8 @@ def load(
     parallel: int = 8,
     kv_memory: int | None = None,
     quantize: str | None = None,
-    draft: str | os.PathLike[str] | None = None,
+    draft: str | os.PathLike[str] | bool | None = None,
+    mmproj: str | os.PathLike[str] | Literal[False] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = 16 << 30,
     token: str | None = None,
@@ -138,20 +142,28 @@ def load(
     found = (
         path
         if isinstance(path, FoundModel)
-        else FoundModel(path, token=token, progress=progress, speech=asked.task == "transcribe")
+        else FoundModel(
+            path,
+            token=token,
+            progress=progress,
+            speech=asked.task == "transcribe",
+            tower=asked.mmproj is None and asked.task is None,
+        )
     )
     if is_speech(found.path):
         return _open_speech(found, asked, progress)
     if asked.task == "transcribe":
         raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
-    described = _described(found, asked)
-    smaller = None
-    if asked.draft is not None:  # before the larger one is loaded: what is wrong with it is known at once
-        from akunu.loading.draft_model import DraftModel
+    # Before the model is loaded: what is wrong with the one that drafts is known at once.
+    smaller, drafting, own_head = None, None, asked.draft in (None, OWN_HEAD)
+    if asked.draft_model is not None:
+        from akunu.loading.draft_model import DraftModel, joins_head
 
-        smaller = DraftModel.open(
-            find_model(asked.draft, token=token, progress=progress, argument="draft"), described.context
-        )
+        drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
+        own_head = joins_head(found.files, drafting)
+    described = _described(found, asked, own_head=own_head)
+    if drafting is not None and not own_head:
+        smaller = DraftModel.open(drafting, described.context)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(found.files.tokenizer, described.spec.config.vocab_size)
@@ -171,27 +183,38 @@ from_pretrained = load
 class _Described:
     """A model whose files were read, as it is going to be loaded.
 
-    `types` are those that its matrices are quantised to, by canonical name; None: they stay as they are.
+    `types` are those that its matrices are quantised to, by canonical name; None: they stay as they are. The
+    `tower` is what reads images, if there is one.
     """
 
     found: FoundModel
     spec: ModelSpec
     context: int
     types: dict[str, str] | None
+    tower: TowerFiles | None
 
 
-def _described(found: FoundModel, asked: LoadOptions) -> _Described:
-    """What the files describe, as a model for that task and with that context."""
+def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Described:
+    """What the files describe, as a model for that task and with that context.
+
+    `own_head`: with the head that drafts, if it has one.
+    """
     opened, context = found.files, asked.context
     apply_overrides(opened, asked.rope_scaling, asked.override_kv)
-    spec = opened.spec(context or DEFAULT_CONTEXT)
+    tower = _tower(found, asked)
+    sees = tower is not None or asked.mmproj is False  # then it is known that it is left out
+    spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=own_head)
     trained = spec.config.context_length
     if context is not None and context > trained:
         raise InvalidArgumentError(
             f"context: {context} is more than the {trained} tokens {found.name} was trained for"
         )
     if context is None and trained < DEFAULT_CONTEXT:
-        spec = opened.spec(trained)
+        spec = opened.spec(trained, sees=sees, drafts=own_head)
+    if asked.draft == OWN_HEAD and spec.config.drafter is None:
+        raise InvalidArgumentError(
+            f"draft: {found.name} has no head that drafts; expected the name of a smaller model, or nothing"
+        )
     encoder = spec.config.encoder
     if asked.task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
         from akunu.encoders.loading import as_reranker
@@ -216,12 +239,36 @@ def _described(found: FoundModel, asked: LoadOptions) -> _Described:
     if encoder is not None:
         # How many texts run side by side, such a model decides by itself: `parallel` means nothing to it.
         asked.refuse_others((*OF_VECTORS, "parallel"), f"{found.name} makes vectors, and such a model has")
+    if tower is not None:
+        if encoder is not None:
+            tower = None  # of which it makes no vectors
+        else:
+            from akunu.vision.towers import with_images
+
+            spec = with_images(spec, tower.spec)
     types = None
     if asked.quantize is not None:
         from akunu.describe.file_tensors import quantized_types
 
         types = quantized_types(spec, asked.quantize)
-    return _Described(found, spec, context or min(spec.config.context_length, DEFAULT_CONTEXT), types)
+    context = context or min(spec.config.context_length, DEFAULT_CONTEXT)
+    return _Described(found, spec, context, types, tower)
+
+
+def _tower(found: FoundModel, asked: LoadOptions) -> TowerFiles | None:
+    """What reads images, in the model's files or beside them; without one that is named, text can be read."""
+    if asked.mmproj is False or asked.task is not None:
+        return None
+    from akunu.vision.towers import find_tower
+
+    named = None if asked.mmproj is None else Path(asked.mmproj)
+    try:
+        return find_tower(found.files, found.path, named)
+    except (ModelFileError, UnsupportedError) as error:
+        if named is not None:
+            raise
+        warnings.warn(f"{found.name} reads text only: {error}", RuntimeWarning, stacklevel=5)
+        return None
 
 
 def _open_speech(found: FoundModel, asked: LoadOptions, progress: bool | Progress) -> WhisperModel:
@@ -273,9 +320,9 @@ def _open_text(
     from akunu import _core
 
     found, spec, devices = model.found, model.spec, present(asked.device)
-    engine = on_first(
-        devices,
-        lambda device: _core.Engine(
+
+    def loaded(device: str) -> tuple[Engine, Tower | None]:
+        engine = _core.Engine(
             found.files.files,
             spec,
             device=device,
@@ -286,8 +333,14 @@ def _open_text(
             kv_memory=asked.kv_memory or 0,
             quantize=model.types,
             progress=report,
-        ),
-    )
+        )
+        if model.tower is None:
+            return engine, None
+        from akunu.vision.tower import Tower
+
+        return engine, Tower(model.tower, device=device, threads=asked.threads or 0)
+
+    engine, tower = on_first(devices, loaded)
     kept = _pages_in_files(model, asked, engine)
     drafts = None
     if smaller is not None:
@@ -304,7 +357,9 @@ def _open_text(
         )
     from akunu.api.model import Model
 
-    return Model(engine, tokenizer.result(), spec.config, found.files.metadata, found.path, kept, drafts)
+    return Model(
+        engine, tokenizer.result(), spec.config, found.files.metadata, found.path, kept, drafts, tower
+    )
 
 
 def _pages_in_files(model: _Described, asked: LoadOptions, engine: Engine) -> PageFiles | None:

@@ -14,7 +14,7 @@ from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
 from akunu.files.overrides import key_overrides, rope_scaling
 from akunu.loading.placement import present
 
-__all__ = ["OF_SPEECH", "OF_TEXT", "OF_VECTORS", "SIZE", "THREADS", "LoadOptions"]
+__all__ = ["OF_SPEECH", "OF_TEXT", "OF_VECTORS", "OWN_HEAD", "SIZE", "THREADS", "LoadOptions"]
 
 SIZE: Final = Limit(int, 1, (1 << 31) - 1)
 THREADS: Final = Limit(int, 1, MAX_THREADS)
@@ -26,6 +26,8 @@ _SIZES: Final = {
     "kv_memory": _BYTES,
     "cache_size": _BYTES,
 }
+OWN_HEAD: Final = "mtp"
+"""The value of `draft` that stands for a head of the model's own."""
 _TASKS: Final = ("embed", "rerank", "transcribe")
 
 
@@ -55,9 +57,14 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         A file type, such as "q4_k_m" or "q8_0": the weights are quantised as they are loaded, as
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
     draft
-        A smaller model with the same vocabulary, named like `path`. It writes a few tokens ahead, which the
-        model verifies in one step, where that is faster; the text does not depend on it. Models that make
-        vectors have no use for it.
+        What writes a few tokens ahead, which the model verifies in one step, where that is faster; the text
+        does not depend on it. A smaller model with the same vocabulary, named like `path`; "mtp", the head
+        of the model's own for it (multi-token prediction), as Qwen 3.5 and GLM 4.5 have one; None, that head
+        where the files have it; or False, neither. Models that make vectors have no use for it.
+    mmproj
+        The file with the tower of a GGUF model that reads images. None: the one beside the model, by its name
+        (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads
+        text only and takes less memory.
     cache_dir
         A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
         text of an earlier process runs only what is new. It is made if need be, and may be that of other
@@ -87,7 +94,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     parallel: int = 8
     kv_memory: int | None = None
     quantize: str | None = None
-    draft: str | os.PathLike[str] | None = None
+    draft: str | os.PathLike[str] | bool | None = None
+    mmproj: str | os.PathLike[str] | Literal[False] | None = None
     cache_dir: str | os.PathLike[str] | None = None
     cache_size: int = 16 << 30
     task: Literal["embed", "rerank", "transcribe"] | None = None
@@ -115,8 +123,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         }
         if self.cache_dir is not None:
             found["cache_dir"] = as_path("cache_dir", self.cache_dir)
-        if self.draft is not None:
+        if self.draft is not None and self.draft is not False:
             as_model_name("draft", self.draft)
+        if self.mmproj is not None and self.mmproj is not False:
+            found["mmproj"] = as_path("mmproj", self.mmproj)
         found |= {
             "rope_scaling": rope_scaling(self.rope_scaling),
             "override_kv": key_overrides(self.override_kv),
@@ -125,6 +135,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.quantize is not None and self.quantize not in tuple(FILE_TYPES):
             raise InvalidArgumentError(f"quantize: no {self.quantize!r}; there is {', '.join(FILE_TYPES)}")
         return msgspec.structs.replace(self, **found)
+
+    @property
+    def draft_model(self) -> str | os.PathLike[str] | None:
+        """The smaller model that is to draft."""
+        return None if isinstance(self.draft, bool) or self.draft == OWN_HEAD else self.draft
 
     def refuse_others(self, kept: tuple[str, ...], what: str) -> None:
         """Refuse options that a model does not have; `what` says which model, and why.

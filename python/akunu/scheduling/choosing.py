@@ -10,7 +10,7 @@ from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
     from akunu._core import Lookup
-    from akunu.scheduling.writer import Writer
+    from akunu.scheduling.writer import DraftWriter
 
 __all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
 
@@ -29,7 +29,12 @@ NO_DRAFTS: Final = Drafts([])
 
 
 def choose_drafts(
-    writing: SequenceOf[Sequence], rows: int, most: int, context: int, costs: StepCosts, writer: Writer | None
+    writing: SequenceOf[Sequence],
+    rows: int,
+    most: int,
+    context: int,
+    costs: StepCosts,
+    writer: DraftWriter | None,
 ) -> dict[Sequence, Drafts]:
     """Drafts that make the step of these texts faster than one without.
 
@@ -55,6 +60,7 @@ def choose_drafts(
         found = [s.propose(_neighbours(i, guessing, texts), context) for i, s in enumerate(guessing)]
         speed, lengths = costs.worth(rows, found, most)
         if writer is not None and costs.known:
+            writer.choose(guessing, costs.of(1))
             seconds = writer.seconds(len(guessing), costs.of(1))
             mixed = [_or_written(s, p, context, writer) for s, p in zip(guessing, found, strict=True)]
             faster, others = costs.worth(rows, mixed, most, seconds)
@@ -76,7 +82,7 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]
     return [texts[n] for n in near if writing[n].salt == writing[i].salt]
 
 
-def _or_written(sequence: Sequence, found: Proposal, context: int, writer: Writer) -> Proposal:
+def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:
     """What was looked up, or what the smaller model would write if that is likelier."""
     trust = sequence.writer_trust.value
     room = min(sequence.room_for_drafts(context), writer.room(sequence), WRITER_MOST)

@@ -63,7 +63,7 @@ class ModelStats:
     accepted_tokens : int
         Those of them that were drawn.
     written_tokens : int
-        Those of the drafted that a smaller model wrote (`draft`).
+        Those of the drafted that a smaller model wrote, or the model's own head (`draft`).
     written_accepted_tokens : int
         Those of these that were drawn.
     disk_tokens : int

@@ -38,7 +38,7 @@ from akunu.scheduling.turns import Turns
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
-    from akunu.scheduling.writer import Writer
+    from akunu.scheduling.writer import DraftWriter
 
 __all__ = ["Part", "Plan", "Planner", "fitting"]
 
@@ -96,7 +96,7 @@ class Planner:
         Texts without a slot and with one.
     """
 
-    def __init__(self, engine: Engine, disk: DiskTier | None, writer: Writer | None) -> None:
+    def __init__(self, engine: Engine, disk: DiskTier | None, writer: DraftWriter | None) -> None:
         self._engine = engine
         self._disk = disk
         self._writer = writer

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
     from akunu.scheduling.sequence import Written
-    from akunu.scheduling.writer import Writer
+    from akunu.scheduling.writer import DraftWriter
 
 __all__ = ["Scheduler"]
 
@@ -53,7 +53,9 @@ class Scheduler:
         Writes ahead of the engine.
     """
 
-    def __init__(self, engine: Engine, files: PageFiles | None = None, writer: Writer | None = None) -> None:
+    def __init__(
+        self, engine: Engine, files: PageFiles | None = None, writer: DraftWriter | None = None
+    ) -> None:
         self._engine = engine
         self._writer = writer
         self._drafts = writer is not None  # until it fails

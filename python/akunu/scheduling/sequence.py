@@ -145,8 +145,11 @@ class Sequence:
 
     def __post_init__(self) -> None:
         self.known = len(self.prompt) + len(self.tokens)
-        if self.inputs is not None:
-            self.contents = self.inputs.contents
+
+    def take_inputs(self, inputs: Inputs) -> None:
+        """Have these inputs besides the prompt's tokens. Before it is submitted."""
+        self.inputs = inputs
+        self.contents = inputs.contents
 
     @property
     def left(self) -> int:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence as AnySequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from akunu.base.errors import AkunuError
 from akunu.scheduling.drafts import KNOTS, StepCosts
@@ -21,10 +21,36 @@ if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["Writer"]
+__all__ = ["DraftWriter", "Writer"]
 
 BEHIND_ROWS: Final = 64
 """Rows of texts that it follows, in one call: what beginning to follow may cost the others."""
+
+
+class DraftWriter(Protocol):
+    """What writes ahead of an engine: a smaller model, or a head of the model's own."""
+
+    @property
+    def interrupt(self) -> BaseException | None:
+        """What the handler of a signal raised in the latest `write`."""
+
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """Decide how it writes for these texts next; `step` is as for `seconds`."""
+
+    def seconds(self, texts: int, step: float) -> float:
+        """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
+
+    def room(self, sequence: Sequence) -> int:
+        """Tokens that it can write for a text, at most."""
+
+    def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
+        """Drafts for texts: so many tokens of each, or fewer."""
+
+    def leave(self, sequence: Sequence) -> None:
+        """A text gives its slot back."""
+
+    def close(self) -> None:
+        """Free what belongs to it alone."""
 
 
 @dataclass(slots=True)
@@ -73,6 +99,9 @@ class Writer:
         self._refused: set[Sequence] = set()
         self.interrupt: BaseException | None = None
         """What the handler of a signal raised in the latest `write`."""
+
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """There is one way to write."""
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""

@@ -36,7 +36,7 @@ class LoadedModel:
 
 def find_model(spec: ModelSpec) -> FoundModel:
     """The files of a model, fetched if need be."""
-    return FoundModel(spec.path, progress=False)
+    return FoundModel(spec.path, progress=False, tower=spec.mmproj is None and spec.task is None)
 
 
 def load_model(spec: ModelSpec, found: FoundModel) -> LoadedModel:

@@ -11,9 +11,10 @@ from msgspec import Meta
 from akunu.api.options import MAX_PRIORITY
 from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn, instead_of, without_form
+from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
+from akunu.server.images import Content, content_of, image_part, instead_of
 
 __all__ = ["CountRequest", "MessagesRequest"]
 
@@ -121,6 +122,7 @@ class CountRequest(Fields, kw_only=True):
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Labels: they say who asks, not for what.
     user_profile_id: str | None = None
     workspace_id: str | None = None
@@ -143,7 +145,8 @@ class CountRequest(Fields, kw_only=True):
                 details={"error_code": "thread_unsupported_request", "unsupported": ["threads"]},
             )  # fmt: skip
         tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
-        messages = [{"role": "system", "content": _text(self.system, "system")}] if self.system else []
+        system = _content(self.system, "system", "system")
+        messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if self.system else []
         for n, message in enumerate(self.messages):
             messages += _plain(message, f"messages[{n}]", warnings)
         if not self.messages or messages[-1].get("tool_calls"):
@@ -168,16 +171,17 @@ class CountRequest(Fields, kw_only=True):
             "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             "thinking": modes[self.thinking.type] if self.thinking else None,
             "thinking_budget": self.thinking.budget_tokens if self.thinking else None,
             "reasoning_effort": config.effort,
         }
-        options, more = without_form(options, "output_config.format")
+        options, more = without_structure(options, "output_config.format")
         turn = Turn(messages, options, upper_limits=("thinking", "thinking_budget", "reasoning_effort"))
         return turn, [*warnings, *more]
 
     def options(self) -> dict[str, Any]:
-        """Arguments of the generation, but for the form of the answer."""
+        """Arguments of the generation, but for the structure of the answer."""
         return {}
 
 
@@ -204,7 +208,7 @@ class MessagesRequest(CountRequest, kw_only=True):
     inference_geo: Any = None
 
     def options(self) -> dict[str, Any]:
-        """Arguments of the generation, but for the form of the answer."""
+        """Arguments of the generation, but for the structure of the answer."""
         options = {
             "max_tokens": self.max_tokens,
             "stop": self.stop_sequences or None,
@@ -216,9 +220,9 @@ class MessagesRequest(CountRequest, kw_only=True):
         return {name: value for name, value in options.items() if value is not None}
 
 
-_UNREADABLE = ("image", "document")
 _FIELDS: dict[str, tuple[str, ...]] = {
     "text": ("text",),
+    "image": ("source",),
     "thinking": ("thinking",),
     "redacted_thinking": (),
     "tool_use": ("id", "name", "input"),
@@ -238,21 +242,45 @@ def _check(block: Block, at: str, types: Sequence[str]) -> None:
             raise ApiError(400, f"{at}.{name}: missing", param=f"{at}.{name}")
 
 
-def _text(content: str | list[Block] | None, at: str, warnings: list[str] | None = None) -> str:
-    """A text, or blocks of text that follow each other; each is a paragraph of its own.
-
-    With `warnings`, what is no text in a tool's result has one in its place.
-    """
+def _content(
+    content: str | Sequence[Block] | None, at: str, role: str, warnings: list[str] | None = None
+) -> Content:
+    """A content. With `warnings`, a document in a tool's result has a text in its place."""
     if content is None or isinstance(content, str):
         return content or ""
-    texts = []
-    for n, block in enumerate(content):
-        if warnings is not None and block.type in _UNREADABLE:
-            texts.append(instead_of(block.type, f"{at}[{n}]", warnings))
-            continue
-        _check(block, f"{at}[{n}]", ("text",))
-        texts.append(block.text or "")
-    return "\n".join(texts)
+    return _joined([(f"{at}[{n}]", block) for n, block in enumerate(content)], role, warnings)
+
+
+def _joined(blocks: Sequence[tuple[str, Block]], role: str, warnings: list[str] | None = None) -> Content:
+    """The content of blocks, each with its place; texts that follow each other are a paragraph each."""
+    found: list[str | dict[str, Any]] = []
+    for at, block in blocks:
+        part: str | dict[str, Any]
+        if warnings is not None and block.type == "document":
+            part = instead_of(block.type, at, warnings)
+        elif block.type == "image" and role != "system":
+            _check(block, at, ("image",))
+            part = _image(block.source, at)
+        else:
+            _check(block, at, ("text",))
+            part = block.text or ""
+        # In a result all are paragraphs: an image may become a text.
+        if found and (role == "tool" or (isinstance(part, str) and isinstance(found[-1], str))):
+            found.append("\n")
+        found.append(part)
+    return content_of(found, role)
+
+
+def _image(source: Any, at: str) -> dict[str, Any]:
+    kind = source.get("type") if isinstance(source, dict) else None
+    if kind == "base64" and isinstance(source.get("data"), str):
+        return image_part(f"data:{source.get('media_type') or ''};base64,{source['data']}", at)
+    if kind == "url":
+        return image_part(source.get("url"), at)
+    raise ApiError(
+        400, f"{at}.source: found the type {kind!r}, expected an image as base64 with data, or url",
+        param=f"{at}.source", code="unsupported_value",
+    )  # fmt: skip
 
 
 def _plain(message: Message, at: str, warnings: list[str]) -> list[dict[str, Any]]:
@@ -263,19 +291,20 @@ def _plain(message: Message, at: str, warnings: list[str]) -> list[dict[str, Any
     if message.role == "assistant":
         return [_answer(message.content, at)]
     plain: list[dict[str, Any]] = []
-    texts: list[Block] = []
+    said: list[tuple[str, Block]] = []
     for n, block in enumerate(message.content):
-        _check(block, f"{at}[{n}]", ("text", "tool_result") if message.role == "user" else ("text",))
-        if block.type == "text":
-            texts.append(block)
+        here = f"{at}[{n}]"
+        _check(block, here, ("text", "image", "tool_result") if message.role == "user" else ("text",))
+        if block.type != "tool_result":
+            said.append((here, block))
             continue
-        if texts:
-            plain.append({"role": "user", "content": _text(texts, at)})
-            texts = []
-        result = _text(block.content, f"{at}[{n}].content", warnings)
+        if said:
+            plain.append({"role": "user", "content": _joined(said, "user")})
+            said = []
+        result = _content(block.content, f"{here}.content", "tool", warnings)
         plain.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": result})
-    if texts or not plain:
-        plain.append({"role": message.role, "content": _text(texts, at)})
+    if said or not plain:
+        plain.append({"role": message.role, "content": _joined(said, message.role)})
     return plain
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from akunu.api.results import Completion
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.blocks import Block, Blocks
-from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids
+from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids, warned
 from akunu.server.errors import error_body
 from akunu.server.fields import read_fields
 from akunu.server.kinds import TEXT
@@ -32,15 +32,13 @@ async def messages(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, MessagesRequest)
     turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
-    warnings = [*asked.ignored, *warnings]
+    turn.warnings[:0] = [*asked.ignored, *warnings]
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": fields.model,
     }
-    if warnings:
-        head["warnings"] = warnings
     asked.stream = bool(fields.stream)
     if fields.stream:
         return EventStream(
@@ -58,7 +56,7 @@ async def count_tokens(request: Request) -> Response:
     size = Asked.of(request).bytes
     turn, _ = await server.beside.sized(size, fields.turn)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await server.beside.prompt(size, prompt_ids, entry.loaded, turn)
+        ids = await server.beside.prompt(size, prompt_ids, entry.loaded, turn, server.settings)
     return json_response({"input_tokens": len(ids)})
 
 
@@ -72,7 +70,13 @@ async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict
             completion = step.completion
     assert completion is not None
     content = [_content(block) for block in blocks.all]
-    return {**head, "content": content, **_end(completion, blocks), "usage": _usage(completion)}
+    return {
+        **head,
+        **warned(turn),
+        "content": content,
+        **_end(completion, blocks),
+        "usage": _usage(completion),
+    }
 
 
 async def _events(
@@ -86,7 +90,7 @@ async def _events(
                 began = True
                 empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
                 usage = {**_usage(step.text.completion), "output_tokens": 0}
-                yield _event("message_start", message={**head, **empty, "usage": usage})
+                yield _event("message_start", message={**head, **warned(turn), **empty, "usage": usage})
             for what, block, text in blocks.feed(step.deltas):
                 yield _block_event(what, block, text)
             if step.completion is not None:

@@ -107,7 +107,7 @@ async def _sweep(server: Server) -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         for entry in server.models.entries():
             entry.measure()
-        await server.models.prepare_forms()
+        await server.models.prepare_constraints()
         await server.models.unload_idle(server.settings.idle_seconds or math.inf)
 
 

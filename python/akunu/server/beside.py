@@ -14,16 +14,16 @@ from typing import Final, ParamSpec, TypeVar
 
 from akunu.server.errors import ApiError
 
-__all__ = ["FORM_SECONDS", "LARGE", "Beside"]
+__all__ = ["COMPILE_SECONDS", "LARGE", "Beside"]
 
 LARGE: Final = 1 << 16
 """Bytes from which on a request, or an answer, is not dealt with in the loop."""
 
-FORM_SECONDS: Final = 30.0
-"""For a form to be compiled, those before it included."""
+COMPILE_SECONDS: Final = 30.0
+"""Most time until a constraint is compiled, those before it included."""
 
 _LARGE_THREADS: Final = 2
-_FORM_THREADS: Final = 2
+_COMPILE_THREADS: Final = 2
 _CHANGES: Final = 2
 
 P = ParamSpec("P")
@@ -35,7 +35,7 @@ class Beside:
 
     def __init__(self) -> None:
         self._large = ThreadPoolExecutor(_LARGE_THREADS, "akunu-large")
-        self._forms = ThreadPoolExecutor(_FORM_THREADS, "akunu-forms")
+        self._compiling = ThreadPoolExecutor(_COMPILE_THREADS, "akunu-compile")
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
 
     async def sized(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -50,8 +50,8 @@ class Beside:
             return await asyncio.to_thread(work, *args, **kwargs)
         return await self._run(self._large, functools.partial(work, *args, **kwargs))
 
-    async def form(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which compiles a form. Who waits for too long does not wait on.
+    async def compiled(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`, which compiles a constraint. Who waits for too long does not wait on.
 
         Raises
         ------
@@ -59,11 +59,11 @@ class Beside:
             503: it took too long.
         """
         try:
-            async with asyncio.timeout(FORM_SECONDS):
-                return await self._run(self._forms, work)
+            async with asyncio.timeout(COMPILE_SECONDS):
+                return await self._run(self._compiling, work)
         except TimeoutError as error:
             raise ApiError(
-                503, f"the form was not compiled within {FORM_SECONDS:g} s, others before it included",
+                503, f"the constraint was not compiled within {COMPILE_SECONDS:g} s, with others before it",
                 code="busy", retry_after=5,
             ) from error  # fmt: skip
 
@@ -91,5 +91,5 @@ class Beside:
     def close(self) -> None:
         """End the threads, once what they do is done."""
         self._large.shutdown(cancel_futures=True)
-        self._forms.shutdown(cancel_futures=True)
+        self._compiling.shutdown(cancel_futures=True)
         self._changes.shutdown(cancel_futures=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -12,6 +12,7 @@ from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_text
+from akunu.hub.projectors import is_projector
 from akunu.loading.options import LoadOptions
 from akunu.speech.recognition import is_speech
 
@@ -28,7 +29,8 @@ class _Listed(LoadOptions, kw_only=True, frozen=True, forbid_unknown_fields=True
     aliases: tuple[str, ...] = ()
     """Other names; `*` and `?` stand for any characters, as in "claude-*"."""
     preload: bool = False
-    draft: str | None = None
+    draft: str | bool | None = None
+    mmproj: str | Literal[False] | None = None
     cache_dir: Path | None = None
     chat_template: str | None = None
     """The name of a common chat format, for a file without a template."""
@@ -109,7 +111,11 @@ def _from_folder(folder: Path, shared: dict[str, Any]) -> list[ModelSpec]:
             continue
         elif is_speech(entry):
             name = entry.stem.removeprefix("ggml-")
-        elif entry.suffix.lower() != ".gguf" or ("-of-" in name and "-00001-of-" not in name):
+        elif (
+            entry.suffix.lower() != ".gguf"
+            or ("-of-" in name and "-00001-of-" not in name)
+            or is_projector(name)
+        ):
             continue
         else:
             name = entry.stem
@@ -143,8 +149,8 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
             model.checked()  # what would be an error later is one when the server starts
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"{file}: model {model.name}: {error}") from error
-        for name in ("path", "draft"):  # a path in a file is relative to the file
-            if settings[name] and (path := file.parent / settings[name]).exists():
+        for name in ("path", "draft", "mmproj"):  # a path in a file is relative to the file
+            if isinstance(settings[name], str) and (path := file.parent / settings[name]).exists():
                 settings[name] = str(path)
         if model.cache_dir is not None:
             settings["cache_dir"] = file.parent / model.cache_dir

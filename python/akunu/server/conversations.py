@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from akunu.api.chat_options import ChatOptions, prepare
+from akunu.api.chat_options import ChatOptions
 from akunu.api.model import Model
 from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
 from akunu.server.foreign_fields import IGNORE_EOS
-from akunu.server.settings import VOLATILE_LINES
+from akunu.server.images import settled
+from akunu.server.settings import VOLATILE_LINES, Settings
 from akunu.server.texts import Asked, Server, Text, texts, together
 
 __all__ = [
@@ -23,10 +24,10 @@ __all__ = [
     "Turn",
     "answers",
     "finish_reason",
-    "instead_of",
     "prepared",
     "prompt_ids",
-    "without_form",
+    "warned",
+    "without_structure",
 ]
 
 FinishReason = Literal["stop", "length", "tool_calls"]
@@ -46,6 +47,8 @@ class Turn:
     n: int = 1
     upper_limits: tuple[str, ...] = ()
     """Those of the options that a model keeps to by not thinking at all."""
+    warnings: list[str] = field(default_factory=list)
+    """What the client is told of; the model's own are there from the first step of an answer on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +72,13 @@ class Step:
         return len(self.text.model.tokenize(thought, add_special=False))
 
 
-def without_form(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
-    """The options of a chat, and warnings: where a call is forced, there is no content to have a form."""
+def without_structure(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of a chat and warnings: where a call is forced, there is no content to constrain."""
     forced = options.get("tool_choice") not in (None, "auto", "none") and options.get("tools")
     if not forced or not (options.get("schema") is not None or options.get("json")):
         return options, []
     kept = {name: value for name, value in options.items() if name not in ("schema", "json")}
     return kept, [f"{field}: tool_choice asks for a call, which has no content; the format was left out"]
-
-
-def instead_of(kind: str, at: str, warnings: list[str]) -> str:
-    """The text in the place of what a model cannot read in a tool's result, with a warning.
-
-    The client could not go on otherwise: each of its next requests has the same result in it.
-    """
-    warnings.append(f"{at}: this model reads text only; the {kind} was left out")
-    return f"[{kind}: this model reads text only]"
 
 
 def prepared(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -121,12 +115,18 @@ def _settled(template: ChatTemplate, turn: Turn, options: dict[str, Any]) -> dic
     }
 
 
-def prompt_ids(model: Model, turn: Turn) -> list[int]:
+def warned(turn: Turn) -> dict[str, Any]:
+    """The field of an answer that has the warnings, if there are any."""
+    return {"warnings": turn.warnings} if turn.warnings else {}
+
+
+def prompt_ids(model: Model, turn: Turn, settings: Settings) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
     known = {name: value for name, value in turn.options.items() if name != IGNORE_EOS}
     options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
-    return prepare(template, prepared(turn.messages), options, model.context)[0]
+    messages = settled(prepared(turn.messages), model, settings, turn.warnings)
+    return model.prepare_chat(messages, options).ids
 
 
 async def answers(
@@ -144,8 +144,12 @@ async def answers(
     """
     messages = prepared(turn.messages)
 
+    read: list[list[dict[str, Any]]] = []  # the messages, once for all answers
+
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
-        stream = model.astream_chat(messages, **_settled(model.chat_template, turn, options))
+        if not read:
+            read.append(settled(messages, model, server.settings, turn.warnings))
+        stream = model.astream_chat(read[0], **_settled(model.chat_template, turn, options))
         return stream.whole_calls() if whole_calls else stream
 
     async with (

@@ -42,7 +42,7 @@ def _known(spec: ModelSpec, found: FoundModel) -> tuple[Kind, ModelConfig | None
     """The kind of a model that is not loaded yet, and its sizes, unless it is one of speech."""
     if is_speech(found.path):
         return SPEECH, None
-    config = found.files.spec().config
+    config = found.files.spec(sees=True).config
     if spec.task == "rerank" or (config.encoder is not None and config.encoder.task == "rank"):
         return RERANKER, config
     return TEXT if config.encoder is None else EMBEDDING, config

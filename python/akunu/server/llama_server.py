@@ -183,6 +183,7 @@ async def props(request: Request) -> Response:
     if entry.model is not None and kind_of(entry.model) is TEXT:
         model: Model = entry.loaded
         found |= {
+            "modalities": {"vision": model.reads_images, "audio": False},
             "default_generation_settings": {"n_ctx": model.context, "params": _sampling(model)},
             "total_slots": model.stats().parallel,
         }

@@ -36,6 +36,8 @@ _ENGINE: Final = (
     (CounterMetricFamily, "misses_evicted", "Prompts whose known beginning had made room for others."),
     (CounterMetricFamily, "drafted_tokens", "Tokens that were drafted."),
     (CounterMetricFamily, "accepted_tokens", "Drafted tokens that were right."),
+    (CounterMetricFamily, "written_tokens", "Drafted tokens of a draft model or the model's own head."),
+    (CounterMetricFamily, "written_accepted_tokens", "Those of them that were right."),
 )
 """Fields of `ModelStats`, read when the metrics are asked for."""
 

@@ -72,5 +72,6 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         if kind is TEXT:
             sampling = entry.loaded.sampling
             card["thinking"] = thinks(entry.loaded)
+            card["images"] = entry.loaded.reads_images
             card["sampling"] = {name: getattr(sampling, name) for name in _SHOWN}
     return card

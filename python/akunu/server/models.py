@@ -325,8 +325,8 @@ class Registry:
         self._ahead = None
         return ahead
 
-    async def prepare_forms(self) -> None:
-        """While no request is there, do what the first one that wants a form would wait for.
+    async def prepare_constraints(self) -> None:
+        """While no request is there, do what the first one with a constraint would wait for.
 
         Others would wait too, a good part of a second: see `akunu.structured.compiler`.
         """
@@ -336,8 +336,8 @@ class Registry:
             if entry.model is not None and not entry.forms_prepared:
                 entry.forms_prepared = True
                 if kind_of(entry.model) is TEXT:
-                    with contextlib.suppress(Exception):  # a request that wants a form is told
-                        await asyncio.to_thread(entry.loaded.prepare_forms)
+                    with contextlib.suppress(Exception):  # a request with a constraint is told
+                        await asyncio.to_thread(entry.loaded.prepare_constraints)
 
     async def _make_room(self, entry: Entry) -> None:
         """Unload the models that were not used for the longest time, as many as need be."""

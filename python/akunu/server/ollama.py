@@ -99,6 +99,11 @@ async def generate(request: Request) -> Response:
         return await _only_loaded(server, entry, fields, kept, {"response": ""})
     turn, asked = fields.turn(), Asked.of(request)
     if fields.raw or fields.suffix:
+        if fields.images:
+            raise ApiError(
+                400, "images: a prompt without the chat template has no place for them (raw, suffix)",
+                param="images", code="unsupported_value",
+            )  # fmt: skip
         parts = _continued(server, asked, entry.spec.name, fields)
     else:
         parts = _answer(server, asked, entry.spec.name, turn)

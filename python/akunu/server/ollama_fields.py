@@ -13,6 +13,7 @@ from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
+from akunu.server.images import Content, content_of, image_part
 from akunu.server.openai_fields import ChatTool, function_fields
 
 __all__ = [
@@ -183,11 +184,16 @@ class Message(Fields):
     name: str | None = None
 
 
-def _no_images(images: Sequence[Any] | None, at: str) -> None:
-    if images:
-        raise ApiError(
-            400, f"{at}: this model reads text only", param=at, code="unsupported_value",
-        )  # fmt: skip
+def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> Content:
+    """What is said, with the images, in Base64, before it."""
+    found = []
+    for n, image in enumerate(images or ()):
+        if not isinstance(image, str) or not image:
+            raise ApiError(400, f"{at}[{n}]: expected an image in Base64", param=f"{at}[{n}]")
+        found.append(
+            image_part(image if image.startswith("data:") else f"data:;base64,{image}", f"{at}[{n}]")
+        )
+    return content_of([*found, *([text] if text else [])], role)
 
 
 class OllamaChatRequest(Asking, kw_only=True):
@@ -198,12 +204,17 @@ class OllamaChatRequest(Asking, kw_only=True):
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
 
     def turn(self) -> Turn:
         """What is asked of the model."""
         tools, _ = client_tools(self.tools, "function", ChatTool, lambda tool: function_fields(tool.function))
         options = self.generation() | self.thinking() | {"tools": tools}
-        options |= {"lenient_tool_calls": self.lenient_tool_calls, "generic_tools": self.generic_tools}
+        options |= {
+            "lenient_tool_calls": self.lenient_tool_calls,
+            "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
+        }
         return Turn(_plain(self.messages or []), options)
 
 
@@ -212,8 +223,8 @@ def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
     plain: list[dict[str, Any]] = []
     waiting: list[tuple[str, str]] = []  # ids and names of calls without a result
     for n, message in enumerate(messages):
-        _no_images(message.images, f"messages[{n}].images")
-        fields: dict[str, Any] = {"role": message.role, "content": message.content or ""}
+        said = _said(message.content or "", message.images, message.role, f"messages[{n}].images")
+        fields: dict[str, Any] = {"role": message.role, "content": said}
         if message.thinking and message.role == "assistant":
             fields["reasoning_content"] = message.thinking
         if message.tool_calls:
@@ -256,9 +267,11 @@ class GenerateRequest(Asking, kw_only=True):
 
     def turn(self) -> Turn:
         """What is asked of the model, where its chat template writes the prompt."""
-        _no_images(self.images, "images")
-        system = [{"role": "system", "content": self.system}] if self.system else []
-        messages = [*system, {"role": "user", "content": self.prompt or ""}]
+        system: list[dict[str, Any]] = []
+        if self.system:
+            system.append({"role": "system", "content": self.system})
+        said = _said(self.prompt or "", self.images, "user", "images")
+        messages = [*system, {"role": "user", "content": said}]
         return Turn(messages, self.generation() | self.thinking())
 
 

@@ -145,6 +145,8 @@ def _facts(entry: Entry) -> dict[str, Any]:
             capabilities.append("thinking")
         if _fills_in(loaded):
             capabilities.append("insert")
+        if loaded.reads_images:
+            capabilities.append("vision")
     elif isinstance(given := metadata.get("tokenizer.chat_template"), str):
         template = given
         if "<think>" in given or "enable_thinking" in given:

@@ -236,8 +236,8 @@ async def _segments(
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
-            forms = fields.grammar or fields.regex or fields.choice
-            stream = await (server.beside.form(opened) if forms else asyncio.to_thread(opened))
+            constrained = fields.grammar or fields.regex or fields.choice
+            stream = await (server.beside.compiled(opened) if constrained else asyncio.to_thread(opened))
             async with stream:
                 while (segment := await _next(server, asked, entry, stream)) is not None:
                     yield segment

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from akunu.api.results import Completion
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
-from akunu.server.conversations import Turn, answers, without_form
+from akunu.server.conversations import Turn, answers, warned, without_structure
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, read_fields
 from akunu.server.openai_choices import AnyChoice, ThinkingFields, chosen, thinking_options
@@ -86,6 +86,7 @@ class ChatRequest(ThinkingFields):
     thinking_budget: int | None = None
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Known, and refused.
     add_special_tokens: Any = None
     audio: Any = None
@@ -140,6 +141,7 @@ class ChatRequest(ThinkingFields):
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             **thinking_options(self, self.thinking_budget),
             "template_variables": self.chat_template_kwargs,
             # vLLM's way of saying so; without a prompt for an answer, an answer goes on with what is there
@@ -147,7 +149,7 @@ class ChatRequest(ThinkingFields):
             if self.add_generation_prompt is False
             else self.continue_final_message,
         }
-        options, more = without_form(options, "response_format")
+        options, more = without_structure(options, "response_format")
         messages, left_out = plain_messages(self.messages)
         return Turn(messages, options, self.n or 1), [*warnings, *more, *left_out]
 
@@ -158,7 +160,7 @@ async def chat_completions(request: Request) -> Response:
     asked = Asked.of(request)
     fields = await read_fields(request, ChatRequest)
     turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
-    warnings = [*asked.ignored, *warnings]
+    turn.warnings[:0] = [*asked.ignored, *warnings]
     asked.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("chatcmpl-"),
@@ -167,8 +169,6 @@ async def chat_completions(request: Request) -> Response:
         "model": fields.model,
         "system_fingerprint": FINGERPRINT,
     }
-    if warnings:
-        head["warnings"] = warnings
     if fields.stream:
         events = _events(server, asked, fields, turn, head)
         return EventStream(events, server.settings, on_error=lambda error: event(error_body(error, PATH)))
@@ -201,7 +201,7 @@ async def _whole(
         for i in range(turn.n)
     ]
     usage = openai_usage([c for c in completions if c is not None], turn.n, thought)
-    return {**head, "choices": choices, "usage": usage}
+    return {**head, **warned(turn), "choices": choices, "usage": usage}
 
 
 async def _events(
@@ -222,6 +222,7 @@ async def _events(
         async for i, step in steps:
             if i not in began:
                 began.add(i)
+                head.update(warned(turn))
                 yield chunk(i, {"role": "assistant", "content": "", "refusal": None})
             thought += step.reasoning_tokens
             logprobs = None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import instead_of
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
+from akunu.server.images import content_of, image_part, instead_of
 
 __all__ = [
     "ChatMessage",
@@ -76,19 +76,20 @@ class ChatMessage(Fields):
 def plain_messages(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]], list[str]]:
     """Messages as `Model.chat` takes them, and warnings.
 
-    What a model cannot read is refused, but for a tool's result, which has a text in its place.
+    What no model can read is refused, but for a tool's result, which has a text in its place.
     """
     plain, warnings = [], list[str]()
     for n, message in enumerate(messages):
         at = f"messages[{n}]"
         fields: dict[str, Any] = {"role": message.role, "content": message.content}
         if isinstance(message.content, list):
-            fields["content"] = "".join(
-                instead_of(part.type.removesuffix("_url"), f"{at}.content[{i}]", warnings)
-                if message.role == "tool" and part.type in ("image_url", "file")
-                else _part_text(part, f"{at}.content[{i}]")
+            parts = [
+                instead_of("file", f"{at}.content[{i}]", warnings)
+                if message.role == "tool" and part.type == "file"
+                else _part(part, f"{at}.content[{i}]")
                 for i, part in enumerate(message.content)
-            )
+            ]
+            fields["content"] = content_of(parts, message.role)
         elif message.content is None and message.role != "assistant":
             raise ApiError(400, f"{at}.content: missing", param=f"{at}.content", code="missing_field")
         elif message.content is None:
@@ -109,10 +110,13 @@ def _call(call: Call) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _part_text(part: Part, at: str) -> str:
+def _part(part: Part, at: str) -> str | dict[str, Any]:
+    if part.type == "image_url":
+        url = part.image_url
+        return image_part(url.get("url") if isinstance(url, dict) else url, at)
     if part.type not in ("text", "refusal"):
         raise ApiError(
-            400, f"{at}: a part of the type {part.type!r} is not supported; text parts are", param=at,
+            400, f"{at}: a part of the type {part.type!r} is not supported; text and image_url are", param=at,
             code="unsupported_value",
         )  # fmt: skip
     return part_text(getattr(part, part.type), f"{at}.{part.type}")

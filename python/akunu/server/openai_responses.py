@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from akunu.api.results import Completion
 from akunu.server.blocks import Block, Blocks
-from akunu.server.conversations import answers, prompt_ids
+from akunu.server.conversations import answers, prompt_ids, warned
 from akunu.server.errors import ApiError, told
 from akunu.server.fields import query_fields, read_fields
 from akunu.server.kinds import TEXT
@@ -46,7 +46,7 @@ async def input_tokens(request: Request) -> Response:
     earlier = _conversation(_previous(server, asked, fields))
     turn, _ = await server.beside.sized(asked.bytes, fields.turn, earlier)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await server.beside.prompt(asked.bytes, prompt_ids, entry.loaded, turn)
+        ids = await server.beside.prompt(asked.bytes, prompt_ids, entry.loaded, turn, server.settings)
     return json_response({"object": "response.input_tokens", "input_tokens": len(ids)})
 
 
@@ -97,7 +97,7 @@ class _Answer:
         self._previous = _previous(server, asked, fields)
         self._earlier = _conversation(self._previous)
         self._turn, warnings = fields.turn(self._earlier)
-        warnings = [*asked.ignored, *warnings]
+        self._turn.warnings[:0] = [*asked.ignored, *warnings]
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}
@@ -130,8 +130,6 @@ class _Answer:
             "truncation": "disabled",
             "user": fields.user,
         }
-        if warnings:
-            self._head["warnings"] = warnings
 
     async def whole(self) -> dict[str, Any]:
         """The response, when it is complete."""
@@ -166,6 +164,7 @@ class _Answer:
         found = answers(self._server, self._asked, self._fields.model, self._turn, whole_calls=whole_calls)
         async with aclosing(found) as steps:
             async for _, step in steps:
+                self._head.update(warned(self._turn))
                 yield None
                 if step.piece is not None and self._fields.logprobs:
                     untold += token_entries(step.text.model, step.piece)

@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn, instead_of, without_form
+from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
+from akunu.server.images import Content, content_of, image_part, instead_of
 from akunu.server.openai_fields import Function, allowed_tools, function_fields, part_text
 from akunu.server.sampling_fields import SamplingFields
 
@@ -170,6 +171,7 @@ class ResponsesRequest(SamplingFields):
     thinking_budget: int | None = None
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
+    image_tokens: int | None = None
     # Labels: they say who asks, not for what.
     user: str | None = None
     metadata: dict[str, str] | None = None
@@ -249,10 +251,11 @@ class ResponsesRequest(SamplingFields):
             "parallel_tool_calls": self.parallel_tool_calls,
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,
+            "image_tokens": self.image_tokens,
             "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "thinking_budget": self.thinking_budget,
         }
-        options, more = without_form(options, "text.format")
+        options, more = without_structure(options, "text.format")
         return Turn(messages, options), [*warnings, *more]
 
 
@@ -262,7 +265,7 @@ def _add(messages: list[dict[str, Any]], item: Item, at: str, warnings: list[str
         if item.role is None or item.content is None:
             missing = "role" if item.role is None else "content"
             raise ApiError(400, f"{at}.{missing}: missing", param=f"{at}.{missing}")
-        content = _joined(item.content, f"{at}.content")
+        content = _content(item.content, f"{at}.content", item.role)
         if item.role == "assistant":
             message = _assistant(messages, after_calls=False)
             message["content"] += content
@@ -277,14 +280,15 @@ def _add(messages: list[dict[str, Any]], item: Item, at: str, warnings: list[str
     elif item.type == "function_call_output":
         if item.output is None or (item.call_id is None and item.name is None):
             raise ApiError(400, f"{at}: expected call_id and output", param=at)
-        content = _joined(item.output, f"{at}.output", warnings)
         if item.call_id is None:  # of Codex: something to know, which no call has asked for
-            messages.append({"role": "developer", "content": f"{item.name}: {content}"})
+            known = _content(item.output, f"{at}.output", "developer", warnings)
+            messages.append({"role": "developer", "content": f"{item.name}: {known}"})
             return
+        content = _content(item.output, f"{at}.output", "tool", warnings)
         messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
     elif item.type == "reasoning":
-        thought = _joined(item.content or [], f"{at}.content")
-        thought = thought or _joined(item.summary or [], f"{at}.summary")
+        thought = _content(item.content or [], f"{at}.content", "assistant")
+        thought = thought or _content(item.summary or [], f"{at}.summary", "assistant")
         if thought:
             message = _assistant(messages, after_calls=False)
             message["reasoning_content"] = message.get("reasoning_content", "") + thought
@@ -304,21 +308,32 @@ def _assistant(messages: list[dict[str, Any]], after_calls: bool = True) -> dict
     return last
 
 
-def _joined(content: str | Sequence[Part], at: str, warnings: list[str] | None = None) -> str:
-    """The text of a content. With `warnings`, what is no text in it has one in its place."""
+def _content(content: str | Sequence[Part], at: str, role: str, warnings: list[str] | None = None) -> Content:
+    """A content of someone's message. With `warnings`, a file in it has a text in its place."""
     if isinstance(content, str):
         return content
-    texts = []
+    found: list[str | dict[str, Any]] = []
     for n, part in enumerate(content):
-        if warnings is not None and part.type in ("input_image", "input_file"):
-            texts.append(instead_of(part.type.removeprefix("input_"), f"{at}[{n}]", warnings))
+        if warnings is not None and part.type == "input_file":
+            found.append(instead_of("file", f"{at}[{n}]", warnings))
+            continue
+        if part.type == "input_image":
+            if part.image_url is None and part.file_id is not None:
+                raise ApiError(
+                    400, f"{at}[{n}].file_id: this server keeps no files; send the image as image_url",
+                    param=f"{at}[{n}].file_id", code="unsupported_value",
+                )  # fmt: skip
+            found.append(image_part(part.image_url, f"{at}[{n}]"))
             continue
         name = "refusal" if part.type == "refusal" else "text"
         kinds = ("input_text", "output_text", "text", "reasoning_text", "summary_text", "refusal")
         if part.type not in kinds:
             raise ApiError(
-                400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; text parts are",
+                400, f"{at}[{n}]: a part of the type {part.type!r} is not supported; texts and images are",
                 param=f"{at}[{n}]", code="unsupported_value",
             )  # fmt: skip
-        texts.append(part_text(getattr(part, name), f"{at}[{n}].{name}"))
-    return "".join(texts)
+        found.append(part_text(getattr(part, name), f"{at}[{n}].{name}"))
+    if role == "developer" and warnings is not None:
+        # What nobody asked for is the system's, which is shown no images.
+        found = [p if isinstance(p, str) else instead_of("image", p["at"], warnings) for p in found]
+    return content_of(found, role)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
@@ -71,6 +72,10 @@ class Settings:
         A model that is not used for so long is unloaded; 0: never.
     max_responses : int
         Responses that are stored for `previous_response_id`; the oldest give way.
+    image_hosts : tuple of str
+        Hosts that images are fetched from: "example.org", "*.example.org", or "*" for all public ones.
+    image_folders : tuple of Path
+        Folders whose files may be named as images, by `file:` URLs.
     lenient : bool
         Unknown fields of requests, and values that are not supported, are left out with a warning in the
         answer; otherwise they are refused.
@@ -86,7 +91,7 @@ class Settings:
     trusted_proxies: tuple[str, ...] = ()
     max_connections: int = 1024
     head_seconds: float = 10.0
-    max_body: int = 8 << 20
+    max_body: int = 32 << 20
     max_bodies: int = 256 << 20
     max_upload: int = 25 << 20
     max_queue: int = 64
@@ -100,6 +105,8 @@ class Settings:
     max_memory: int | None = None
     idle_seconds: float = 0.0
     max_responses: int = 256
+    image_hosts: tuple[str, ...] = ()
+    image_folders: tuple[Path, ...] = ()
     lenient: bool = False
     replica: str = ""
 

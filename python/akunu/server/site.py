@@ -18,8 +18,10 @@ PATHS: Final = ("/", "/page/")
 """The page itself, and what its files' paths begin with."""
 
 HEADERS: Final = {
-    # Scripts and styles are its own files, and it talks to this server only.
-    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    # Scripts and styles are its own files, and it talks to this server only. Images of chats are in the page.
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",  # asked for again after an update of the package

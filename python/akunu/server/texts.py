@@ -33,8 +33,8 @@ __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
 MAX_TEXTS: Final = 16
 """Most texts for one request."""
 
-_WITH_FORMS: Final = (*ARGUMENTS, "tools")
-"""Options of texts that may have a form, which takes time to compile."""
+_CONSTRAINED: Final = (*ARGUMENTS, "tools")
+"""Options that constrain an output, which takes time to compile."""
 
 T = TypeVar("T")
 
@@ -198,8 +198,8 @@ async def texts(
                 given = _endless(entry.loaded, options) if endless else options
                 return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
-            if any(options.get(name) for name in _WITH_FORMS):
-                begun = await server.beside.form(streams)
+            if any(options.get(name) for name in _CONSTRAINED):
+                begun = await server.beside.compiled(streams)
             else:
                 begun = await server.beside.prompt(asked.bytes, streams)
             yield [Text(server, entry, stream, asked) for stream in begun]

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from akunu.server.conversations import prepared
 from akunu.server.fields import Fields, read_fields
+from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
@@ -92,8 +93,9 @@ async def apply_template(request: Request) -> Response:
         template = model.chat_template
 
         def work() -> Response:
-            template.check_fits(messages, model.context)
-            segments = template.render(messages, tools=tools or None, variables=fields.chat_template_kwargs)
+            found = settled(messages, model, server.settings, [])
+            template.check_fits(found, model.context)
+            segments = template.render(found, tools=tools or None, variables=fields.chat_template_kwargs)
             prompt = "".join(segment.text for segment in segments)
             check_fits(template.tokenizer, [prompt], model.context)
             return json_response({"prompt": prompt, "tokens": template.encode_segments(segments)})

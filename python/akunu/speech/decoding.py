@@ -195,6 +195,6 @@ def is_silent(text: WindowText, options: TranscriptionOptions) -> bool:
     """Whether a window has no speech: probably none by its first token, and no text that is likely."""
     if options.no_speech_threshold is None or text.no_speech_prob <= options.no_speech_threshold:
         return False
-    if options.form is not None:
-        return True  # among the texts of a form, one is always likely
+    if options.structure is not None:
+        return True  # of the texts that a constraint allows, one is always likely
     return options.log_prob_threshold is None or text.avg_logprob <= options.log_prob_threshold

@@ -14,7 +14,7 @@ from typing import Any, Final, TypedDict
 from akunu.audio.activity import VadOptions
 from akunu.base.arguments import FLOAT32_MAX, as_path
 from akunu.base.errors import InvalidArgumentError
-from akunu.speech.forms import FORMS
+from akunu.speech.constraints import CONSTRAINTS
 from akunu.structured.structure import Structure, structure_of
 
 __all__ = ["TranscriptionArguments", "TranscriptionOptions", "transcription_options"]
@@ -183,7 +183,7 @@ class TranscriptionOptions:
     temperatures: tuple[float, ...] = field(init=False, repr=False)
     activity: VadOptions | None = field(init=False, repr=False)
     clips: tuple[tuple[float, float], ...] = field(init=False, repr=False)
-    form: Structure | None = field(init=False, repr=False)
+    structure: Structure | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -230,13 +230,15 @@ class TranscriptionOptions:
             raise InvalidArgumentError("hallucination_silence_threshold: needs word_timestamps=True")
         object.__setattr__(self, "activity", _activity(self.vad_parameters))
         object.__setattr__(self, "clips", _clips(self.clip_timestamps))
-        object.__setattr__(self, "form", structure_of({name: getattr(self, name) for name in FORMS}))
-        if self.form is not None:
+        object.__setattr__(
+            self, "structure", structure_of({name: getattr(self, name) for name in CONSTRAINTS})
+        )
+        if self.structure is not None:
             object.__setattr__(self, "without_timestamps", True)
             for name in ("prefix", "no_repeat_ngram_size"):
                 if getattr(self, name):
                     raise InvalidArgumentError(
-                        f"{name}: not with {self.form.kind}, which says what is written"
+                        f"{name}: not with {self.structure.kind}, which says what is written"
                     )
         if self.batch_size is not None and self.clips and self.clips[-1][1] == math.inf:
             raise InvalidArgumentError(

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from akunu.speech.forms import FormRules
+from akunu.speech.constraints import ConstraintRules
 from akunu.speech.model import Logits
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.tokenizer import WhisperTokenizer
@@ -92,9 +92,9 @@ def _mask(ids: Sequence[int], vocab: int) -> npt.NDArray[np.uint32]:
 def token_rules(tokenizer: WhisperTokenizer, options: TranscriptionOptions) -> TokenRules:
     """The rules for these options: the same object for all windows and calls that have the same rules.
 
-    But for a form: how far its texts have come is part of one window's rules.
+    But for a constraint: how far its candidates have come is part of one window's rules.
     """
-    if options.form is not None:
+    if options.structure is not None:
         return TokenRules(tokenizer, options)
     key = (
         options.without_timestamps,
@@ -123,21 +123,21 @@ class TokenRules:
         self._max_initial = round(min(options.max_initial_timestamp, _LONGEST) * 50)
         self._penalty = np.float32(options.repetition_penalty)
         self._ngram = options.no_repeat_ngram_size
-        # What a form allows is not forbidden besides, or nothing might be left.
-        self._form = None if options.form is None else FormRules(tokenizer, options.form)
-        blank = options.suppress_blank and self._form is None
+        # What a constraint allows is not forbidden besides, or nothing might be left.
+        self._structure = None if options.structure is None else ConstraintRules(tokenizer, options.structure)
+        blank = options.suppress_blank and self._structure is None
         self._blank = list(tokenizer.not_first) if blank else []
         never = {special.no_timestamps}
         never |= {special.start, special.start_of_previous, special.start_of_lm, special.no_speech}
         never |= {special.translate, special.transcribe}
-        for token in options.suppress_tokens if self._form is None else ():
+        for token in options.suppress_tokens if self._structure is None else ():
             never |= set(tokenizer.suppressed) if token == -1 else {token}
         self._never = np.array(sorted(never - {special.end}), dtype=np.int64)
 
     @functools.cached_property
     def table(self) -> RuleTable | None:
         """The same for the engine; None where it cannot apply them: penalties of repetition, and forms."""
-        if self._penalty != 1 or self._ngram or self._form is not None:
+        if self._penalty != 1 or self._ngram or self._structure is not None:
             return None
         return RuleTable(
             self._end,
@@ -164,8 +164,8 @@ class TokenRules:
             self._repetition(row, tokens)
             if self._timestamps is not None:
                 self._timestamp_rules(row, tokens, self._timestamps)
-            if self._form is not None:
-                self._form.apply(row, tokens)
+            if self._structure is not None:
+                self._structure.apply(row, tokens)
 
     def _repetition(self, row: Logits, tokens: Sequence[int]) -> None:
         if self._penalty != 1 and tokens:

@@ -25,7 +25,7 @@ from akunu.scheduling import ModelStats
 from akunu.speech.batching import Batcher
 from akunu.speech.channels import ChannelsTranscriber
 from akunu.speech.config import WhisperConfig
-from akunu.speech.forms import FORMS
+from akunu.speech.constraints import CONSTRAINTS
 from akunu.speech.languages import LANGUAGES
 from akunu.speech.live import AT_ONCE, Listener, LiveText
 from akunu.speech.model import SpeechModel
@@ -325,7 +325,7 @@ class WhisperModel(BaseModel):
         self, audio: AudioSource, sampling_rate: int | None, step: float, options: TranscriptionArguments
     ) -> ItemStream[LiveText]:
         self._check_open()
-        for name in ("batch_size", "channels", "clip_timestamps", "prefix", "word_timestamps", *FORMS):
+        for name in ("batch_size", "channels", "clip_timestamps", "prefix", "word_timestamps", *CONSTRAINTS):
             if name in options:
                 raise InvalidArgumentError(f"{name}: has no meaning for what is heard live")
         if not isinstance(step, numbers.Real) or not 0.1 <= step <= AT_ONCE:

@@ -1,4 +1,4 @@
-"""From the form that is asked for to a constraint: a grammar is compiled once, a vocabulary once a model."""
+"""Makes the constraint that a structure asks for: a grammar is compiled once, a vocabulary once a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
-from akunu.structured.constraint import Constraint, Form, TaggedText, Watch, plain_reason
+from akunu.structured.constraint import Constraint, GrammarConstraint, TaggedText, Watch, plain_reason
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
 from akunu.structured.gbnf_lark import lark_string
 from akunu.structured.json_schema import schema_expression
-from akunu.structured.late import Late, LateForms
+from akunu.structured.late import Late, LateConstraints
 from akunu.structured.rule_graph import check_depth
 from akunu.structured.thinking import Thinking, ThinkingBudget
 from akunu.structured.vocabulary import VocabularyView
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 __all__ = ["Compiler"]
 
 MAX_COMPILED: Final = 64
-"""Forms that are kept."""
+"""Compiled constraints that are kept."""
 
 MAX_KEPT_BYTES: Final = 128 << 20
 """What they take, as far as that can be told from their texts."""
 
 MAX_BYTES: Final = 1 << 20
-"""Of a form's text."""
+"""Bytes of the text of a structure."""
 
 _BYTES_OF_CHARACTER: Final = 100
-"""What a character of a form takes when it is compiled: 48 to 90 measured, of regular expressions."""
+"""Bytes that a character of a structure takes when it is compiled: 48 to 90 measured, of regexes."""
 
 _REPEATED: Final = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 """A number of repetitions in a regular expression."""
 
 _LEXER_FUEL: Final = 300_000, 4, 1_000_000
-"""Expressions that the beginning of a form may need, some 100 bytes each: at least, for each character of its
-text, and at most, which is llguidance's own limit."""
+"""Expressions that the beginning of a structure may need, some 100 bytes each: at least, for each character
+of its text, and at most, which is llguidance's own limit."""
 
 _STEP_ITEMS: Final = 50_000
 """Items of the parser that a mask may cost, llguidance's own limit. A row may have as many: its limit is
@@ -73,23 +73,23 @@ class Compiler:
         self._kept_bytes = 0
 
     def prepare(self) -> None:
-        """Do now what the first text that has a form would have to wait for.
+        """Do now what the first constrained output would have to wait for.
 
         Raises
         ------
         UnsupportedError
-            No text can have a form: the vocabulary has no token that ends one.
+            No output can be constrained: the vocabulary has no token that ends one.
         """
         with self._lock:
             _ = self._grammar_tokens
 
     def constraint(self, structure: Structure) -> Constraint:
-        """For a new text of this form.
+        """Return the constraint of a new output.
 
         Raises
         ------
         InvalidArgumentError
-            The form cannot be honoured; the message names the keyword or the place.
+            The structure cannot be honoured; the message names the keyword or the place.
         """
         _check_size(structure)
         self.prepare()
@@ -97,7 +97,7 @@ class Compiler:
             found = self._compiled.get(structure)
             start = found or Future[Start]()
             self._keep(structure, start)
-        if found is None:  # compiled without the lock: those whose form is known do not wait
+        if found is None:  # compiled without the lock: those whose structure is known do not wait
             try:
                 start.set_result(self._compile(structure))
             except BaseException as error:
@@ -107,7 +107,7 @@ class Compiler:
         return start.result()()
 
     def _keep(self, structure: Structure, start: Future[Start]) -> None:
-        """Keep a form as the latest, whatever it takes; the oldest give way."""
+        """Keep a compiled constraint as the latest, whatever it takes; the oldest give way."""
         if structure not in self._compiled:
             self._kept_bytes += _weight(structure)
         self._compiled[structure] = start
@@ -121,22 +121,22 @@ class Compiler:
         if self._compiled.pop(structure, None) is not None:
             self._kept_bytes -= _weight(structure)
 
-    def thinking(self, budget: ThinkingBudget, form: Constraint | None) -> Constraint:
-        """For a new text that may think so much, and has a form besides if one is given."""
+    def thinking(self, budget: ThinkingBudget, inner: Constraint | None) -> Constraint:
+        """Return the constraint of a new output that may think so much; `inner` constrains what follows."""
         with self._lock:
             _ = self._view
-        return Thinking(self._view, budget, form)
+        return Thinking(self._view, budget, inner)
 
-    def late(self, forms: LateForms, inner: Constraint | None) -> Constraint:
-        """For a new text in which forms may begin, and that has a form besides if one is given.
+    def late(self, parts: LateConstraints, inner: Constraint | None) -> Constraint:
+        """Return the constraint of an output in which constrained parts may begin; `inner` holds for all.
 
         Raises
         ------
         UnsupportedError
-            No text can have a form.
+            No output can be constrained.
         """
         self.prepare()
-        return Late(self._view, forms, self.constraint, inner)
+        return Late(self._view, parts, self.constraint, inner)
 
     @cached_property
     def _view(self) -> VocabularyView:
@@ -154,7 +154,7 @@ class Compiler:
         except RecursionError as error:
             raise InvalidArgumentError(f"{structure.kind}: it is nested too deeply") from error
         matcher = self._matcher(structure.kind, grammar)
-        return lambda: Form(self._view, matcher)
+        return lambda: GrammarConstraint(self._view, matcher)
 
     def _matcher(self, kind: str, grammar: str) -> LLMatcher:
         least, by_character, most = _LEXER_FUEL
@@ -168,7 +168,7 @@ class Compiler:
         if matcher.is_error():
             raise InvalidArgumentError(f"{kind}: {plain_reason(matcher.get_error())}")
         try:  # a rule without an end, or one beyond the parser's limits, is found with the first mask
-            Form(self._view, matcher).mask()
+            GrammarConstraint(self._view, matcher).mask()
         except AkunuError as error:
             raise InvalidArgumentError(f"{kind}: {error}") from error
         return matcher
@@ -187,18 +187,18 @@ class Compiler:
     def _joined(self, tag: StructuralTag) -> Start:
         view = self._view
         before = Watch(view, [view.spell(tag.after)], ends=False) if tag.after else None
-        forms: dict[bytes | None, LLMatcher] = {}
+        matchers: dict[bytes | None, LLMatcher] = {}
         if tag.required:
-            forms[None] = self._matcher("structural_tag", self._lark(tag.tags, "", tag.parallel))
+            matchers[None] = self._matcher("structural_tag", self._lark(tag.tags, "", tag.parallel))
             triggers = None
         else:
             for trigger in tag.triggers or dict.fromkeys(t.begin for t in tag.tags):
                 tags = [t for t in tag.tags if t.begin.startswith(trigger)]
-                forms[view.spell(trigger)] = self._matcher(
+                matchers[view.spell(trigger)] = self._matcher(
                     "structural_tag", self._lark(tags, trigger, repeated=False)
                 )
-            triggers = Watch(view, [mark for mark in forms if mark is not None], ends=True)
-        return lambda: TaggedText(view, before, triggers, forms, once=not tag.parallel)
+            triggers = Watch(view, [mark for mark in matchers if mark is not None], ends=True)
+        return lambda: TaggedText(view, before, triggers, matchers, once=not tag.parallel)
 
     def _lark(self, tags: tuple[Tag, ...] | list[Tag], written: str, repeated: bool) -> str:
         """A grammar of tags, of which `written` has been written already; with `repeated` one or more."""
@@ -242,7 +242,7 @@ def _check_size(structure: Structure) -> None:
 
 
 def _weight(structure: Structure) -> int:
-    """Bytes that a compiled form may take; rather too many, where one repeats what is repeated."""
+    """Return the bytes that a compiled structure may take; rather too many, where repetitions are nested."""
     repeats = 1
     for least, most in _REPEATED.findall(structure.text):
         repeats = min(repeats * max(1, int(most or least)), MAX_KEPT_BYTES)

@@ -1,4 +1,4 @@
-"""What a text in the making may go on with, token by token."""
+"""Constraints: which tokens an output may go on with, token by token."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from llguidance import LLMatcher
 from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.structured.vocabulary import TokenMask, VocabularyView
 
-__all__ = ["Constraint", "Form", "TaggedText", "Watch", "plain_reason"]
+__all__ = ["Constraint", "GrammarConstraint", "TaggedText", "Watch", "plain_reason"]
 
 
 class Constraint(Protocol):
-    """The state of one text that has a form.
+    """The state of one output under a constraint.
 
-    Its tokens are told in order, each before the next mask is asked for. A text that was suspended keeps it.
+    `advance` is told of its tokens in order, each before the next mask is asked for. A sequence that was
+    suspended keeps this state.
     """
 
     @property
     def finished(self) -> bool:
-        """The text is complete, and nothing may follow."""
+        """The output is complete, and nothing may follow."""
 
     @property
     def end_id(self) -> int:
-        """A token that ends a text."""
+        """A token that ends an output."""
 
     @property
     def exact(self) -> bool:
-        """The form is that of all the text, byte by byte."""
+        """The constraint is about the whole output, byte by byte."""
 
     @property
     def ahead(self) -> float:
-        """Tokens that may be drawn under one mask, at least one: nothing is decided before."""
+        """Tokens that may be sampled under one mask, at least one: nothing is decided before."""
 
     def mask(self) -> TokenMask | None:
         """The tokens that may come next; None: all. Valid until the next call.
@@ -46,7 +47,7 @@ class Constraint(Protocol):
         """
 
     def advance(self, tokens: Iterable[int]) -> None:
-        """These were appended to the text; a token that ends it may be the last.
+        """Take note of tokens that were appended to the output; one that ends it may be the last.
 
         Raises
         ------
@@ -58,18 +59,18 @@ class Constraint(Protocol):
         """The tokens that must come next, while there is no choice; `advance` is told of them too."""
 
     def fork(self) -> Constraint:
-        """The same state, which goes on by itself."""
+        """Return a copy of the state, which goes on by itself."""
 
 
 def plain_reason(error: str) -> str:
-    """What llguidance says of a form, without what only its authors read."""
+    """Return what llguidance says of a grammar, without what only its authors read."""
     if "panic" in error:
         return "it is larger than what can be compiled (65,000 symbols)"
     return error.partition("\n<")[0].partition("<state>")[0].strip()
 
 
-class Form:
-    """All of a text, or the rest of it, is one of a grammar.
+class GrammarConstraint:
+    """Holds all of an output, or the rest of it, to a grammar.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Form:
         return self._mask
 
     def advance(self, tokens: Iterable[int]) -> None:
-        for token in tokens:  # consume_tokens refuses one that ends the text after the last of the form
+        for token in tokens:  # consume_tokens refuses one that ends the output after the last of the grammar
             self._matcher.consume_token(token)
         self._check()
 
@@ -106,7 +107,7 @@ class Form:
         self._check()
         return tokens
 
-    def fork(self) -> Form:
+    def fork(self) -> GrammarConstraint:
         other = copy.copy(self)
         other._matcher, other._mask = self._matcher.deep_copy(), self._mask.copy()
         return other
@@ -116,15 +117,15 @@ class Form:
             reason = plain_reason(self._matcher.get_error())
             if reason.startswith("NoExtension"):
                 reason = "no token may come next"
-            elif "doesn't satisfy the grammar" in reason:  # drawn where all that it allows were forbidden
-                reason = "none of the tokens that may come next can be drawn; logit_bias may forbid them"
-            raise InvalidArgumentError(f"the output cannot go on in its form: {reason}")
+            elif "doesn't satisfy the grammar" in reason:  # sampled where all that it allows were forbidden
+                reason = "none of the tokens that may come next can be sampled; logit_bias may forbid them"
+            raise InvalidArgumentError(f"the output cannot go on as its constraint asks: {reason}")
 
 
 class Watch:
-    """A stretch without a form, up to a mark.
+    """Lets a stretch be anything, up to a mark.
 
-    A token that has more after the mark is not drawn: what follows the mark begins with a token of its own.
+    A token that has more after the mark is not sampled: what follows the mark begins with a token of its own.
 
     Parameters
     ----------
@@ -181,18 +182,18 @@ class Watch:
 
 
 class TaggedText:
-    """A text in which stretches have a form: see `StructuralTag`.
+    """Constrains stretches of an output: see `StructuralTag`.
 
     Parameters
     ----------
     before
         What ends the stretch that nothing is asked of; None: there is none.
     triggers
-        Where, after that, a form begins, and the form of what follows each; None: with the first token.
-    forms
-        For each trigger, and for None.
+        What begins a constrained stretch after that; None: the first token does.
+    matchers
+        The grammar of what follows each trigger, and under None of what has no trigger.
     once
-        The text ends with the first form.
+        The output ends with the first constrained stretch.
     """
 
     exact = False
@@ -203,16 +204,16 @@ class TaggedText:
         view: VocabularyView,
         before: Watch | None,
         triggers: Watch | None,
-        forms: Mapping[bytes | None, LLMatcher],
+        matchers: Mapping[bytes | None, LLMatcher],
         *,
         once: bool,
     ) -> None:
         self._view = view
         self._triggers = triggers
-        self._forms = forms
+        self._matchers = matchers
         self._once = once
         self._watch = before
-        self._form: Form | None = None
+        self._grammar: GrammarConstraint | None = None
         self._tail = b""
         self.end_id = view.end_id
         if before is None:
@@ -220,24 +221,24 @@ class TaggedText:
 
     def fork(self) -> TaggedText:
         other = copy.copy(self)
-        other._form = self._form and self._form.fork()
+        other._grammar = self._grammar and self._grammar.fork()
         return other
 
     @property
     def finished(self) -> bool:
-        return self._form is not None and self._form.finished
+        return self._grammar is not None and self._grammar.finished
 
     def mask(self) -> TokenMask | None:
-        if self._form is not None:
-            return self._form.mask()
+        if self._grammar is not None:
+            return self._grammar.mask()
         assert self._watch is not None
         return self._watch.mask(self._tail)
 
     def advance(self, tokens: Iterable[int]) -> None:
         for token in tokens:
-            if self._form is not None:
-                self._form.advance([token])
-                if self._form.finished and self._triggers is not None and not self._once:
+            if self._grammar is not None:
+                self._grammar.advance([token])
+                if self._grammar.finished and self._triggers is not None and not self._once:
                     self._go_on()
                 continue
             assert self._watch is not None
@@ -248,14 +249,16 @@ class TaggedText:
             if mark is None:
                 continue
             if self._watch is self._triggers:
-                self._form = Form(self._view, self._forms[mark])
+                self._grammar = GrammarConstraint(self._view, self._matchers[mark])
             else:
                 self._go_on()
 
     def forced(self) -> list[int]:
-        return self._form.forced() if self._form is not None else []
+        return self._grammar.forced() if self._grammar is not None else []
 
     def _go_on(self) -> None:
-        """To the next trigger, or to the form that all of the rest has."""
+        """Look for the next trigger, or hold all of the rest to its grammar."""
         self._watch, self._tail = self._triggers, b""
-        self._form = Form(self._view, self._forms[None]) if self._triggers is None else None
+        self._grammar = (
+            GrammarConstraint(self._view, self._matchers[None]) if self._triggers is None else None
+        )

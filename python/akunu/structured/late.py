@@ -1,4 +1,4 @@
-"""Forms that begin in the midst of a text, once it has begun in a certain way of its own accord."""
+"""Constraints that begin in the midst of an output, once it has begun in a certain way of its own accord."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from akunu.structured.constraint import Constraint
 from akunu.structured.structure import Structure
 from akunu.structured.vocabulary import CONTROL_MARK, TokenMask, VocabularyView
 
-__all__ = ["Late", "LateForms"]
+__all__ = ["Late", "LateConstraints"]
 
 _MOST_BEFORE: Final = 400
-"""Characters in which a text has to have come to a form: what is longer is another text."""
+"""Characters within which the constrained part has to begin: a longer beginning is something else."""
 
 
 @dataclass(frozen=True)
-class LateForms:
-    """What a text may begin with, and the forms of what follows.
+class LateConstraints:
+    """What an output may begin with, and the constraints of what follows.
 
     Attributes
     ----------
     starts : tuple of str
-        Characters of which a text has to have one first, after white space.
+        Characters of which the output has to have one first, after white space.
     pattern : re.Pattern
-        What stands before a form, from the beginning of the text, and from the end of a form to the next. Its
-        group `name` says which.
-    form : callable
-        The form of a name; None where there is none.
+        What stands before a constrained part: from the beginning of the output, or from the end of the part
+        before it. Its group `name` says which part follows.
+    structure : callable
+        The structure that a name asks for; None: none.
     reasoning : tuple of (str, str)
         What may stand before all that, between these marks.
     opened : bool
@@ -41,13 +41,13 @@ class LateForms:
 
     starts: tuple[str, ...]
     pattern: re.Pattern[str]
-    form: Callable[[str], Structure | None]
+    structure: Callable[[str], Structure | None]
     reasoning: tuple[str, str]
     opened: bool = False
 
 
 class Late:
-    """The state of one text, free but where a form has begun. A form that does not fit is none.
+    """Leaves an output free but where a constrained part has begun, and where that does not fit.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ class Late:
     late
         What is looked for.
     compiled
-        The constraint of a form.
+        Makes the constraint of a structure.
     inner
-        Of the form that the text has besides; None: it has none.
+        A constraint of the whole output besides; None: there is none.
     """
 
     exact = False
@@ -66,7 +66,7 @@ class Late:
     def __init__(
         self,
         view: VocabularyView,
-        late: LateForms,
+        late: LateConstraints,
         compiled: Callable[[Structure], Constraint],
         inner: Constraint | None,
     ) -> None:
@@ -74,7 +74,7 @@ class Late:
         self._late = late
         self._compiled = compiled
         self._inner = inner
-        self._form: Constraint | None = None
+        self._part: Constraint | None = None
         self._text = late.reasoning[0] if late.opened else ""
         self._data = b""  # of a character that is not complete
         self._free = False
@@ -90,25 +90,25 @@ class Late:
         return inner if self._free else 1
 
     def mask(self) -> TokenMask | None:
-        if self._form is not None:
-            return self._form.mask()
+        if self._part is not None:
+            return self._part.mask()
         return None if self._inner is None else self._inner.mask()
 
     def forced(self) -> list[int]:
-        if self._form is not None:
-            return self._form.forced()
+        if self._part is not None:
+            return self._part.forced()
         return [] if self._inner is None else self._inner.forced()
 
     def fork(self) -> Late:
         other = copy.copy(self)
-        other._inner, other._form = self._inner and self._inner.fork(), self._form and self._form.fork()
+        other._inner, other._part = self._inner and self._inner.fork(), self._part and self._part.fork()
         return other
 
     def advance(self, tokens: Iterable[int]) -> None:
         for token in tokens:
             if self._inner is not None:
                 self._inner.advance([token])
-            if self._form is not None:
+            if self._part is not None:
                 self._go_on([token])
             elif not self._free:
                 self._look(token)
@@ -137,22 +137,22 @@ class Late:
         if found is None:
             return
         try:
-            form = self._late.form(found["name"])
-            self._form = None if form is None else self._compiled(form)
-        except AkunuError:  # a schema that no form can be made of
-            self._form = None
-        if self._form is None:
+            structure = self._late.structure(found["name"])
+            self._part = None if structure is None else self._compiled(structure)
+        except AkunuError:  # a schema that no constraint can be made of
+            self._part = None
+        if self._part is None:
             self._free = True
         else:
             self._go_on(self._view.encode(text[found.end() :]))
 
     def _go_on(self, tokens: list[int]) -> None:
-        """More of the form."""
-        assert self._form is not None
+        """Go on in the constrained part."""
+        assert self._part is not None
         try:
-            self._form.advance(tokens)
-        except AkunuError:  # drawn before the form was known: it is something else
-            self._form, self._free = None, True
+            self._part.advance(tokens)
+        except AkunuError:  # sampled before the part was known: it is something else
+            self._part, self._free = None, True
             return
-        if self._form.finished:
-            self._form, self._text = None, ""
+        if self._part.finished:
+            self._part, self._text = None, ""

@@ -1,5 +1,5 @@
-"""Which form a text is to have, as data: one of the arguments of a generation, checked as far as it can be
-without a model.
+"""The structure that an output is to have, as data: one of the arguments of a generation, checked as far
+as it can be without a model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ARGUMENTS: Final[tuple[Kind, ...]] = ("schema", "json", "regex", "grammar", "cho
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The form of a text. Two that are equal mean the same.
+    """The structure of an output. Two that are equal mean the same.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Structure:
 
 
 def structure_of(options: Mapping[str, object]) -> Structure | None:
-    """The form that the arguments of a generation ask for; None: any.
+    """Return the structure that the arguments of a generation ask for; None: any.
 
     Raises
     ------
@@ -51,7 +51,9 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
     if not given:
         return None
     if len(given) > 1:
-        raise InvalidArgumentError(f"{given[0]} and {given[1]} exclude each other: a text has one form")
+        raise InvalidArgumentError(
+            f"{given[0]} and {given[1]} exclude each other: an output has one structure"
+        )
     kind = given[0]
     value = options[kind]
     text = _CHECKS[kind](value)

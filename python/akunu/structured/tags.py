@@ -41,7 +41,7 @@ class Tag:
 
 @dataclass(frozen=True)
 class StructuralTag:
-    """A text in which some stretches have a form.
+    """An output in which some stretches are constrained.
 
     Attributes
     ----------

@@ -46,14 +46,14 @@ class Thinking:
     budget
         What it may think.
     inner
-        Of the form that the text has besides; None: it has none.
+        A constraint of what follows; None: there is none.
     """
 
     def __init__(self, view: VocabularyView, budget: ThinkingBudget, inner: Constraint | None) -> None:
         self._view = view
         self._inner = inner
         self._begin, self._end = view.spell(budget.begin), view.spell(budget.end)
-        # A form begins right after the mark.
+        # The constraint of what follows begins right after the mark.
         closing = budget.closing if inner is None else budget.closing.partition(budget.end)[0] + budget.end
         self._all_closing = [
             token

@@ -38,7 +38,7 @@ class VocabularyView:
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:
         ends = sorted(i for i in tokenizer.end_of_generation_ids if i < vocab_size)
         if not ends:
-            raise UnsupportedError("the vocabulary has no token that ends a text; a form needs one")
+            raise UnsupportedError("the vocabulary has no token that ends an output; a constraint needs one")
         self.end_id = ends[0]
         """A token that ends a text."""
         self._tokenizer = tokenizer
@@ -74,7 +74,7 @@ class VocabularyView:
             sizes = range(min(len(data), self._longest), 0, -1)
             length = next((n for n in sizes if data[:n] in self._by_bytes), 0)
             if length == 0:
-                raise TokenizerError(f"the vocabulary has no token for the byte 0x{data[0]:02X} of a form")
+                raise TokenizerError(f"the vocabulary has no token for the byte 0x{data[0]:02X} of a grammar")
             ids.append(self._by_bytes[data[:length]])
             data = data[length:]
         return ids

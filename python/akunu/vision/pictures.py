@@ -31,9 +31,11 @@ __all__ = [
     "MOST_PIXELS",
     "Picture",
     "base64_bytes",
+    "data_url",
     "data_url_bytes",
     "open_picture",
     "picture_bytes",
+    "png_bytes",
 ]
 
 MOST_PIXELS: Final = 1 << 26
@@ -174,6 +176,18 @@ def base64_bytes(text: str) -> bytes:
         return base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise ImageError(f"image: its Base64 cannot be read: {error}") from None
+
+
+def data_url(data: bytes) -> str:
+    """A `data:` URL of an image file."""
+    return f"data:;base64,{base64.b64encode(data).decode()}"
+
+
+def png_bytes(picture: Picture) -> bytes:
+    """An image as a PNG file."""
+    file = io.BytesIO()
+    _pillow().fromarray(picture).save(file, "PNG")
+    return file.getvalue()
 
 
 def _bounded(data: bytes) -> bytes:

@@ -143,14 +143,14 @@ class ImageProcessor:
         Text before and after the marker, for a template that knows of no images.
     token : str
         The control token that stands in the place of a row, if the vocabulary has it.
-    budgets : bool
-        Whether an image can be given more or fewer tokens.
+    budgets : tuple of int or None
+        How many tokens an image can be given; None: any number.
     """
 
     marker: str
     around: tuple[str, str]
     token: str
-    budgets: bool
+    budgets: tuple[int, ...] | None
     _make: Callable[[Picture, int | None], list[Part]] = field(repr=False)
 
     def __call__(self, picture: Picture, tokens: int | None = None) -> list[Part]:
@@ -170,8 +170,13 @@ class ImageProcessor:
         InvalidArgumentError
             The family has no such number of tokens.
         """
-        if tokens is not None and not self.budgets:
-            raise InvalidArgumentError("image_tokens: this model has a fixed number of tokens for an image")
+        if tokens is not None and self.budgets is not None and tokens not in self.budgets:
+            known = ", ".join(map(str, self.budgets))
+            raise InvalidArgumentError(
+                f"image_tokens: found {tokens}, expected one of {known} for this model"
+                if known
+                else "image_tokens: this model has a fixed number of tokens for an image"
+            )
         return self._make(picture, tokens)
 
 
@@ -280,7 +285,7 @@ def _qwen(
         return [_all(Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale))]
 
     around = ("<|vision_start|>", "<|vision_end|>")
-    return ImageProcessor("<|image_pad|>", around, "<|image_pad|>", True, make)
+    return ImageProcessor("<|image_pad|>", around, "<|image_pad|>", None, make)
 
 
 def _qwen2(tower: Tower, given: _Settings) -> ImageProcessor:
@@ -318,7 +323,7 @@ def _gemma3(tower: Tower, given: _Settings) -> ImageProcessor:
             found += [" ", *one(np.ascontiguousarray(picture[part]))]
         return found
 
-    return ImageProcessor("<start_of_image>", ("", ""), "<image_soft_token>", False, make)
+    return ImageProcessor("<start_of_image>", ("", ""), "<image_soft_token>", (), make)
 
 
 def _gemma4(tower: Tower, given: _Settings) -> ImageProcessor:
@@ -328,17 +333,12 @@ def _gemma4(tower: Tower, given: _Settings) -> ImageProcessor:
     resample = given.number("resample", _BICUBIC, 0, 5)
 
     def make(picture: Picture, tokens: int | None) -> list[Part]:
-        if tokens is not None and tokens not in sizes.GEMMA4_BUDGETS:
-            known = ", ".join(map(str, sizes.GEMMA4_BUDGETS))
-            raise InvalidArgumentError(
-                f"image_tokens: found {tokens}, expected one of {known} for this model"
-            )
         size = sizes.within_budget(picture.shape[:2], factor, tokens or own)
         shown = _resized(picture, size, resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         return ["<|image>", _all(patches), "<image|>"]
 
-    return ImageProcessor("<|image|>", ("\n\n", "\n\n"), "<|image|>", True, make)
+    return ImageProcessor("<|image|>", ("\n\n", "\n\n"), "<|image|>", sizes.GEMMA4_BUDGETS, make)
 
 
 def _idefics3(tower: Tower, given: _Settings) -> ImageProcessor:
@@ -368,7 +368,7 @@ def _idefics3(tower: Tower, given: _Settings) -> ImageProcessor:
         found += ["<fake_token_around_image><global-img>", one(_resized(picture, whole, resample))]
         return [*found, "<fake_token_around_image>"]
 
-    return ImageProcessor("<image>", ("", ""), "<image>", False, make)
+    return ImageProcessor("<image>", ("", ""), "<image>", (), make)
 
 
 def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
@@ -408,7 +408,7 @@ def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
             found += ["<|img_thumbnail|>", one(_resized(picture, fitted, resample))]
         return [*found, "<|image_end|>"]
 
-    return ImageProcessor("<image>", ("", ""), "<image>", True, make)
+    return ImageProcessor("<image>", ("", ""), "<image>", None, make)
 
 
 def _pixtral(tower: Tower, given: _Settings) -> ImageProcessor:
@@ -429,7 +429,7 @@ def _pixtral(tower: Tower, given: _Settings) -> ImageProcessor:
             found += [Run(patches, row * columns, columns), "[IMG_BREAK]" if row + 1 < rows else "[IMG_END]"]
         return found
 
-    return ImageProcessor("[IMG]", ("", ""), "[IMG]", True, make)
+    return ImageProcessor("[IMG]", ("", ""), "[IMG]", None, make)
 
 
 FAMILIES: Final[Mapping[str, Callable[[Tower, _Settings], ImageProcessor]]] = {

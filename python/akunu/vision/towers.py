@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from akunu.base.errors import ModelFileError, errors_of
+from akunu.base.errors import ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_optional
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
+from akunu.hub.projectors import projector_of
 from akunu.vision.families import FAMILIES, Family, Numbers, Sizes, Spread, Turning, tower_config
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class TowerFiles:
     name: str
 
 
-def find_tower(files: ModelFiles, path: Path) -> TowerFiles | None:
+def find_tower(files: ModelFiles, path: Path, named: Path | None = None) -> TowerFiles | None:
     """The tower of a model; None where it sees nothing.
 
     Parameters
@@ -94,20 +95,22 @@ def find_tower(files: ModelFiles, path: Path) -> TowerFiles | None:
         The model's, opened.
     path
         Where they are.
+    named
+        The `mmproj` file that has it; None: the one beside a GGUF file, by its name.
 
     Raises
     ------
     ModelFileError, UnsupportedError
         A number or a tensor of it is missing, or is not one that is known.
     """
-    if path.is_dir():
+    if path.is_dir() and named is None:
         config = getattr(files, "config", {})
         family = next((f for f in FAMILIES.values() if config.get("model_type") in f.model_types), None)
         if family is None or not isinstance(config.get("vision_config"), Mapping):
             return None
         with errors_of(path):
             return _from_folder(family, config, files.files, path)
-    return _beside(files, path)
+    return _beside(files, path, named)
 
 
 def _from_folder(
@@ -138,33 +141,39 @@ def _sections(text: Mapping[str, Any]) -> object:
     return None
 
 
-def _beside(files: ModelFiles, path: Path) -> TowerFiles | None:
-    """The tower of the GGUF file of a model, in an `mmproj` file of its folder.
-
-    Of several the one that has the model's name is taken, and of those F16 before others.
-    """
+def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | None:
+    """The tower of the GGUF file of a model, in an `mmproj` file beside it, or in the one that is named."""
     from akunu import _core
 
     arch = files.metadata.get("general.architecture")
     families = [family for family in FAMILIES.values() if arch in family.archs]
-    if not families:
-        return None
-    found: list[tuple[bool, bool, str, TowerFiles]] = []
-    for other in sorted(path.parent.glob("*.gguf")):
-        if "mmproj" not in other.name.lower() or other == path:
-            continue
-        with errors_of(other):
-            opened = _core.GgufFile(str(other))
-            projector = opened.get("clip.projector_type") or opened.get("clip.vision.projector_type")
-            family = next((family for family in families if projector in family.projectors), None)
-            if family is None:
-                continue
-            tower = _from_gguf(family, opened, files.metadata, other.name)
+    if named is None:
+        if not families:
+            return None
+        names = [entry.name for entry in path.parent.iterdir()]
+        found = projector_of(names, path.name)
+        if found is None:
+            return None
+        file = path.parent / found
+    else:
+        file = named
+    with errors_of(file):
+        opened = _core.GgufFile(str(file))
+        projector = opened.get("clip.projector_type") or opened.get("clip.vision.projector_type")
+        family = next((family for family in families if projector in family.projectors), None)
+        if family is None:
+            known = ", ".join(name for each in families for name in each.projectors) or "none"
+            raise UnsupportedError(
+                f"clip.projector_type: found {projector!r:.60}, expected that of a tower for models of the "
+                f"architecture {arch}: {known}"
+            )
+        tower = _from_gguf(family, opened, files.metadata, file.name)
         if tower.spec.sizes.out != files.metadata.get(f"{arch}.embedding_length"):
-            continue
-        named = opened.get("general.name") == files.metadata.get("general.name")
-        found.append((not named, "f16" not in other.name.lower().replace("bf16", ""), other.name, tower))
-    return min(found, key=lambda each: each[:3])[3] if found else None
+            raise ModelFileError(
+                f"its rows have {tower.spec.sizes.out} elements, those of {path.name} have "
+                f"{files.metadata.get(f'{arch}.embedding_length')}: it is another model's"
+            )
+    return tower
 
 
 def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name: str) -> TowerFiles:

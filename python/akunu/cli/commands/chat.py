@@ -14,6 +14,7 @@ from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
 from akunu.cli.console import note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
 from akunu.cli.history import History, history_options
+from akunu.cli.images import image_tokens_option
 from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
@@ -43,6 +44,7 @@ _COMMON = (
 @click.argument("named", metavar="[MODEL]", required=False, type=MODEL)
 @model_options
 @template_options
+@image_tokens_option
 @generation_options
 @click.option(
     "--overflow",
@@ -63,6 +65,7 @@ def command(
     stats: bool,
     continued: bool,
     history: bool,
+    image_tokens: int | None,
     **values: Any,
 ) -> None:
     """Talk with a model, which -m names too. Each line is a message.
@@ -72,6 +75,8 @@ def command(
     Ctrl-C stops an answer, Ctrl-D leaves. The arrow keys edit a line and bring earlier lines back. Lines that
     begin with / are commands; /help lists them, Tab completes them. From a pipe, each line is a message and
     only the answers are printed.
+
+    A model that reads images is shown those whose paths are in a message, typed or dragged into the terminal.
 
     \b
     Examples:
@@ -87,6 +92,8 @@ def command(
             raise click.UsageError(f"two models, {named} and that of -m; a conversation has one")
         values["model"] = named
     arguments = generation_arguments(values)
+    if image_tokens is not None:
+        arguments["image_tokens"] = image_tokens
     log = History(continued=continued, wanted=history)
     if log.model is not None and named is None and not given(["model"]):
         values["model"] = log.model
@@ -127,7 +134,7 @@ def _talk(conversation: Conversation, history: bool) -> None:
     """Read messages from the terminal until the user leaves."""
     from akunu.cli.line_editor import LineEditor
 
-    editor = LineEditor(command_names(), ("/save", "/load"), history=history)
+    editor = LineEditor(command_names(), ("/save", "/load", "/image"), history=history)
     try:
         while True:
             try:

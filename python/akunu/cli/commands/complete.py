@@ -10,8 +10,8 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import TextWriter, is_terminal, note, stats_text, stdin_text
+from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN
-from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.options import generation_arguments, generation_options, load_model, model_options
 from akunu.cli.presets import preset_option
 
@@ -28,7 +28,7 @@ _COMMON = ("model", "context", "max_tokens", "temperature", "seed", "stop", "sch
 @click.argument("text")
 @model_options
 @generation_options
-@form_options
+@constraint_options
 @preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
 @click.option(
@@ -59,7 +59,7 @@ def command(text: str, stats: bool, echo: bool | None, as_json: bool, **values: 
             "--json prints text and statistics in one object; it excludes --echo and --stats"
         )
     prompt = _read_stdin() if text == STDIN else text
-    arguments = generation_arguments(values) | form_arguments(values)
+    arguments = generation_arguments(values) | constraint_arguments(values)
     with load_model(values) as model:
         if as_json:
             _print_json(model.generate(prompt, **arguments))

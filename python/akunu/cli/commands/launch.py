@@ -149,7 +149,7 @@ def _started(model: str, context: int | None, key: str) -> Iterator[str]:
     """
     from akunu.loading.finding import find_model
 
-    find_model(model)  # fetched here, where its progress is seen
+    find_model(model, tower=True)  # fetched here, where its progress is seen
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -189,7 +189,7 @@ def fetch_command(names: tuple[str, ...]) -> None:
             )
     for found in wanted:
         assert found is not None
-        click.echo(str(fetch(found)))
+        click.echo(str(fetch(found, tower=True)))
 
 
 @command.command("remove", cls=Command, short_help="Remove models from the cache.")

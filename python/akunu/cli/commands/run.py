@@ -13,9 +13,10 @@ import click
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
+from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
-from akunu.cli.forms import form_arguments, form_options
 from akunu.cli.history import History, history_options
+from akunu.cli.images import content_of, image_tokens_option, is_image
 from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
@@ -56,8 +57,9 @@ _COMMON = (
 @click.argument("files", type=FILE, metavar="[FILE]...", nargs=-1)
 @model_options
 @template_options
+@image_tokens_option
 @generation_options
-@form_options
+@constraint_options
 @history_options
 @preset_option
 @click.option("--stats", is_flag=True, help="Show counts and speed on standard error at the end.")
@@ -69,6 +71,7 @@ def command(
     think: bool | None,
     continued: bool,
     history: bool,
+    image_tokens: int | None,
     stats: bool,
     **values: Any,
 ) -> None:
@@ -76,6 +79,7 @@ def command(
 
     The question is a message of a chat, in the format that the model was trained on. What is in the FILEs,
     and what comes from standard input, is put before it; "-" says where among the files standard input goes.
+    FILEs may be images, for a model that reads them.
     Without QUESTION, or when it is "-", standard input is the question.
 
     --continue goes on with the last conversation, of run or of chat, and with its model.
@@ -88,20 +92,25 @@ def command(
       akunu run -m Qwen/Qwen3-0.6B-GGUF "Which of these is safer?" old.py new.py
       git diff | akunu run -m model.gguf "Write a commit message for this." --temp 0
       akunu run -m model.gguf --no-think --system "Answer with one word." "Is water wet?"
+      akunu run -m Qwen/Qwen3-VL-4B-Instruct-GGUF "What is this?" photo.jpg
       akunu run --continue "Say that in one sentence."
       akunu run -m model.gguf < question.txt > answer.txt
       akunu run -m model.gguf "Who wrote this letter, and when?" letter.txt --schema letter.json
     """
-    message = _message(question, files)
-    arguments = generation_arguments(values) | form_arguments(values)
+    images = [file for file in files if file != STDIN and is_image(file)]
+    message = _message(question, [file for file in files if file not in images])
+    arguments = generation_arguments(values) | constraint_arguments(values)
+    if image_tokens is not None:
+        arguments["image_tokens"] = image_tokens
     log = History(continued=continued, wanted=history)
     if log.model is not None and not given(["model"]):
         values["model"] = log.model
-    messages = [*_with_system(log.messages, system), {"role": "user", "content": message}]
+    messages = [*_with_system(log.messages, system), {"role": "user", "content": content_of(message, images)}]
     named, room = values["model"], arguments.get("max_tokens", ANSWER_TOKENS)
     if _OTHERS_MODEL_NAME.fullmatch(question or "") and not files and values["model"] == DEFAULT_MODEL:
         note(f"[{question} is the question. A model: -m FILE, or -m USER/REPO of the Hugging Face Hub]")
-    with _fitting(messages, room, chat_template, think, values) as (model, variables):
+    tokens = {"image_tokens": image_tokens} if images else {}
+    with _fitting(messages, room, chat_template, think, values, tokens) as (model, variables):
         pieces = model.stream_chat(messages, template_variables=variables, **arguments)
         write_answer(pieces)
         cut_off = why_cut_off(pieces.completion, arguments.get("max_tokens"))
@@ -123,15 +132,22 @@ def _with_system(messages: list[dict[str, Any]], system: str | None) -> list[dic
 
 @contextmanager
 def _fitting(
-    messages: Messages, room: int, chat_template: str | None, think: bool | None, values: dict[str, Any]
+    messages: Messages,
+    room: int,
+    chat_template: str | None,
+    think: bool | None,
+    values: dict[str, Any],
+    of_images: dict[str, Any],
 ) -> Iterator[tuple[Model, dict[str, Any]]]:
     """The model and its template's variables, with a context for the messages and an answer."""
     with load_model(dict(values)) as model:
+        if of_images and not model.reads_images:
+            raise click.UsageError(f"{model.name} reads text only, and one of the files is an image")
         variables = use_template(model, chat_template, think)
         most = model.config.context_length
         needed = model.context
         if values["context"] is None and needed < most:
-            needed = room + len(model.chat_template.encode(messages, variables=variables))
+            needed = room + model.count_tokens(messages, template_variables=variables, **of_images)
         if needed <= model.context:
             yield model, variables
             return

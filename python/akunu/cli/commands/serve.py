@@ -111,6 +111,20 @@ _FILE = PathName(exists=True)
     "others. Repeatable.",
 )
 @click.option(
+    "--image-host",
+    multiple=True,
+    metavar="NAME",
+    help="Fetch images that requests name by addresses of this host: example.org, *.example.org, or * for "
+    "all public ones. Repeatable. [default: none; images come in the requests]",
+)
+@click.option(
+    "--image-folder",
+    multiple=True,
+    type=PathName(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="Read images that requests name by file: URLs, of files in this folder. Repeatable. [default: none]",
+)
+@click.option(
     "--trusted-proxy",
     multiple=True,
     metavar="ADDRESS",
@@ -149,7 +163,7 @@ _FILE = PathName(exists=True)
 )
 @click.option(
     "--max-body",
-    default=8,
+    default=32,
     show_default=True,
     type=Integer(1),
     metavar="MIB",
@@ -312,7 +326,7 @@ def _in_background(values: dict[str, Any]) -> None:
     _settings(values)  # what is wrong is said here
     for model in _models(values):
         if model.preload:
-            find_model(model.path)  # fetched here, where its progress can be seen
+            find_model(model.path, tower=model.mmproj is None)  # fetched here, where its progress can be seen
     log = log_file(values["port"])
     server = start_in_background([word for word in typed_words() if word != "--background"], log)
     note(f"[{', '.join(server.models)} at {server.url}; its log is {log}; akunu stop {server.port} ends it]")
@@ -387,6 +401,8 @@ def _settings(values: dict[str, Any]) -> Settings:
         lenient=values["lenient"],
         cors_origins=values["cors_origin"],
         allow_hosts=tuple(name.lower() for name in values["allow_host"]),
+        image_hosts=values["image_host"],
+        image_folders=values["image_folder"],
         trusted_proxies=values["trusted_proxy"],
         max_connections=values["max_connections"],
         max_body=values["max_body"] << 20,

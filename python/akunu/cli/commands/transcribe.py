@@ -14,7 +14,7 @@ import click
 from akunu.base.errors import AkunuError
 from akunu.cli.app import CONTEXT_SETTINGS, Command, print_error
 from akunu.cli.console import is_terminal, note
-from akunu.cli.forms import form_arguments, spoken_form_options
+from akunu.cli.constraints import constraint_arguments, spoken_constraint_options
 from akunu.cli.options import device_options, refuse_others, refuse_unused
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.cli.transcripts import Outputs, audio_files, print_failure, until_interrupted
@@ -160,7 +160,7 @@ _LIVE = (
     metavar="N",
     help="How many tokens a window of 30 seconds may have.",
 )
-@spoken_form_options
+@spoken_constraint_options
 @click.option("--live", is_flag=True, help='FILE is "-": 16-bit PCM that comes as it is recorded.')
 @click.option(
     "--rate",
@@ -218,7 +218,7 @@ def command(
     if layout.asked:
         options["word_timestamps"] = True
     not_given = _MEANINGLESS_LIVE if live else ()
-    options |= form_arguments(options)
+    options |= constraint_arguments(options)
     options = {n: value for n, value in options.items() if value is not None and n not in not_given}
     _check(options)
     with _load(model, device, threads) as loaded:

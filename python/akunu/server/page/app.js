@@ -340,7 +340,7 @@ models.addEventListener("change", () => {
 });
 at("search").addEventListener("input", list);
 settings.follow(() => chat, (said) => { status.textContent = said; list(); });
-files.follow((said) => { status.textContent = said; });
+files.follow((said) => { status.textContent = said; }, () => cards.get(models.value)?.images !== false);
 onOtherTab((one, other) => {
   if (one && answering?.chat !== one) {
     if (other) Object.assign(one, other);

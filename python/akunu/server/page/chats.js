@@ -87,14 +87,17 @@ export const titleOf = (chat) =>
 export const has = (chat, text) =>
   titleOf(chat).toLowerCase().includes(text) || chat.messages.some((message) => message.content.toLowerCase().includes(text));
 
-/** What the model is given of a message: the texts of attached files stand before it, each in a fence that it cannot end. */
+/** What the model is given of a message: attached texts stand before it, each in a fence that it cannot end, and images before these. */
 function written({ content, files }) {
-  const parts = (files ?? []).map(({ name, text }) => {
+  const images = (files ?? []).filter(({ image }) => image);
+  const parts = (files ?? []).filter(({ image }) => !image).map(({ name, text }) => {
     const ticks = Math.max(2, ...(text.match(/`+/g) ?? []).map((run) => run.length));
     const fence = "`".repeat(ticks + 1);
     return `${name}:\n${fence}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}\n`;
   });
-  return [...parts, content].join("\n");
+  const said = [...parts, content].join("\n");
+  if (!images.length) return said;
+  return [...images.map(({ image }) => ({ type: "image_url", image_url: { url: image } })), { type: "text", text: said }];
 }
 
 /** The request for the next answer. */

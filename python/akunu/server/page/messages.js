@@ -54,7 +54,15 @@ export function update(message, chat, actions) {
   const body = make("div", "body");
   if (message.role === "assistant") fillAnswer(body, message, chat, actions, made);
   else {
-    for (const { name, text } of message.files ?? []) {
+    for (const { name, text, image } of message.files ?? []) {
+      if (image) {
+        const picture = make("img", "picture");
+        picture.src = image;
+        picture.alt = name;
+        picture.title = name;
+        body.append(picture);
+        continue;
+      }
       body.append(make("details", "file", make("summary", "", `${name}, ${text.length.toLocaleString("en")} characters`), make("pre", "", text)));
     }
     body.append(message.content);

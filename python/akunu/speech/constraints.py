@@ -1,4 +1,4 @@
-"""Windows whose text has a form: which tokens may come next."""
+"""Constrained transcripts: which tokens of a window's text may come next."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from akunu.structured.structure import Structure
 if TYPE_CHECKING:
     from akunu.speech.model import Logits
     from akunu.speech.tokenizer import WhisperTokenizer
-    from akunu.structured.constraint import Form
+    from akunu.structured.constraint import GrammarConstraint
 
-__all__ = ["FORMS", "FormRules"]
+__all__ = ["CONSTRAINTS", "ConstraintRules"]
 
-FORMS: Final = ("grammar", "regex", "choice")
-"""The options that give a text a form."""
+CONSTRAINTS: Final = ("grammar", "regex", "choice")
+"""The options that constrain a transcript."""
 
 _MOST: Final = 64
 """States that are kept: those of all beams and samples, and of what these go on from."""
 
 
-class FormRules:
-    """The form of one window's text, for each of the texts that are tried.
+class ConstraintRules:
+    """Constrains the text of a window, for each of the candidates that are tried.
 
     Parameters
     ----------
     tokenizer : WhisperTokenizer
         The model's.
-    form : Structure
+    structure : Structure
         A space may come before it, as Whisper writes one.
 
     Raises
     ------
     InvalidArgumentError
-        The form cannot be honoured.
+        The structure cannot be honoured.
     """
 
-    def __init__(self, tokenizer: WhisperTokenizer, form: Structure) -> None:
-        from akunu.structured.constraint import Form
+    def __init__(self, tokenizer: WhisperTokenizer, structure: Structure) -> None:
+        from akunu.structured.constraint import GrammarConstraint
 
-        begin = tokenizer.compiler.constraint(_spoken(form))
-        assert isinstance(begin, Form)  # no other is of the kinds in FORMS
+        begin = tokenizer.compiler.constraint(_spoken(structure))
+        assert isinstance(begin, GrammarConstraint)  # no other is of the kinds in CONSTRAINTS
         self._begin = begin
         self._end = tokenizer.special.end
-        self._states: dict[tuple[int, ...], Form] = {}
+        self._states: dict[tuple[int, ...], GrammarConstraint] = {}
 
     def apply(self, row: Logits, said: Sequence[int]) -> None:
         """Forbid in `row` what may not follow the tokens of a text."""
@@ -62,7 +62,7 @@ class FormRules:
             allowed[: len(bits)] = bits
         row[~allowed] = -np.inf
 
-    def _state(self, said: tuple[int, ...]) -> Form:
+    def _state(self, said: tuple[int, ...]) -> GrammarConstraint:
         if not said:
             return self._begin
         if said not in self._states:
@@ -75,14 +75,14 @@ class FormRules:
 
 
 @lru_cache(maxsize=_MOST)
-def _spoken(form: Structure) -> Structure:
-    """The form, also with a space before it."""
-    if form.kind == "choice":
-        texts = json.loads(form.text)
+def _spoken(structure: Structure) -> Structure:
+    """Return the structure, also with a space before it."""
+    if structure.kind == "choice":
+        texts = json.loads(structure.text)
         return Structure("choice", json.dumps([*texts, *(f" {text}" for text in texts)]))
-    if form.kind == "regex":
-        return Structure("regex", f" ?(?:{form.text})")
+    if structure.kind == "regex":
+        return Structure("regex", f" ?(?:{structure.text})")
     from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
 
-    lark = lark_of_gbnf(form.text) if is_gbnf(form.text) else form.text
+    lark = lark_of_gbnf(structure.text) if is_gbnf(structure.text) else structure.text
     return Structure("grammar", f'start: SPACE? spoken\nSPACE: " "\nspoken: %lark {{\n{lark}\n}}')

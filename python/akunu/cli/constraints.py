@@ -10,7 +10,7 @@ import click
 from akunu.cli.files import read_text
 from akunu.cli.values import PathName
 
-__all__ = ["form_arguments", "form_options", "spoken_form_options"]
+__all__ = ["constraint_arguments", "constraint_options", "spoken_constraint_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,21 +30,21 @@ _TEXT_OPTIONS = (
 )
 
 
-def form_options(function: F) -> F:
-    """Add the options; `form_arguments` collects them."""
+def constraint_options(function: F) -> F:
+    """Add the options; `constraint_arguments` collects them."""
     for option in reversed((*_JSON_OPTIONS, *_TEXT_OPTIONS)):
         function = option(function)
     return function
 
 
-def spoken_form_options(function: F) -> F:
+def spoken_constraint_options(function: F) -> F:
     """Add the options that apply to speech."""
     for option in reversed(_TEXT_OPTIONS):
         function = option(function)
     return function
 
 
-def form_arguments(values: dict[str, Any]) -> dict[str, Any]:
+def constraint_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Take the options out of a command's values: arguments of `Model.generate` and of `transcribe`.
 
     Raises

@@ -1,0 +1,161 @@
+"""Images of a chat: opened, brought to what the model's tower takes, and encoded, for one model."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from akunu.base.arguments import Limit
+from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentError, UnsupportedError
+from akunu.chat.images import GivenImage, ShownImages, images_in
+from akunu.vision.inputs import Inputs, Placed, place
+from akunu.vision.pictures import open_picture, picture_bytes
+from akunu.vision.preprocess import Part, Run, processor_of
+
+if TYPE_CHECKING:
+    from akunu.tokenizer import Tokenizer
+    from akunu.vision.tower import Tower
+
+__all__ = ["PlacedRows", "Sight"]
+
+KEPT_BYTES: Final = 128 << 20
+"""Of images that are ready for the tower, so that the next turn of a conversation opens none again."""
+MOST_IMAGES: Final = 256
+"""Of one conversation."""
+_TOKENS: Final = Limit(int, 1, 1 << 20)
+USUAL_TOKENS: Final = 1024
+"""Most of an image where nothing else is asked for and the family has no number of its own: about a million
+pixels. The processors' own limits, of 16 million, would fill a context and take minutes on a CPU."""
+_FEWEST: Final = 64
+_AT_ONCE: Final = 2
+"""Images that are opened at a time: a large one takes half a gigabyte until it is small."""
+
+PlacedRows = Sequence[tuple[int, Run]]
+"""Rows of images, each with the index of its first among a prompt's tokens."""
+
+
+class _Key(NamedTuple):
+    data: bytes
+    tokens: int | None
+
+
+class Sight:
+    """What a model does with images.
+
+    Parameters
+    ----------
+    tower
+        Encodes them.
+    tokenizer
+        The model's.
+    context
+        The model's.
+    """
+
+    def __init__(self, tower: Tower, tokenizer: Tokenizer, context: int) -> None:
+        self.tower = tower
+        self._processor = processor_of(tower.spec)
+        self._token = _placeholder(tokenizer, self._processor.marker, self._processor.token)
+        self._context = context
+        self._ready: OrderedDict[_Key, list[Part]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._opening = threading.Semaphore(_AT_ONCE)
+
+    def shown(self, messages: Sequence[Mapping[str, Any]], tokens: object = None) -> ShownImages | None:
+        """What stands for the images of messages; None where they have none.
+
+        Parameters
+        ----------
+        messages
+            Checked to be mappings.
+        tokens
+            Most tokens of each image; None: what suits the model and its context.
+
+        Raises
+        ------
+        ImageError
+            An image cannot be opened, or the model cannot be shown one of its shape.
+        InvalidArgumentError
+            The model has no such number of tokens, or there are too many images.
+        ContextLengthError
+            The images alone take more than the context.
+        """
+        given = list(images_in(messages))
+        if not given:
+            return None
+        if len(given) > MOST_IMAGES:
+            raise InvalidArgumentError(
+                f"messages: found {len(given)} images; a conversation may have {MOST_IMAGES}"
+            )
+        most = None if tokens is None else _TOKENS.check("image_tokens", tokens)
+        if most is None and self._processor.budgets is None:
+            most = max(min(USUAL_TOKENS, self._context // 2), _FEWEST)
+        images = [self._parts(each, most) for each in given]
+        total = sum(part.count for parts in images for part in parts if isinstance(part, Run))
+        if total >= self._context:
+            raise ContextLengthError(
+                f"the prompt has at least {total} tokens, the context holds {self._context}; of them the "
+                f"{len(images)} images take all: image_tokens makes them smaller"
+            )
+        processor = self._processor
+        return ShownImages(processor.marker, processor.around, self._token, images)
+
+    def inputs(self, n: int, rows: PlacedRows) -> Inputs:
+        """What a prompt of `n` tokens has besides: the images, encoded, which takes as long as it takes."""
+        encoded = {patches: self.tower.encode(patches) for patches in {run.patches: None for _, run in rows}}
+        parts = [Placed(start, encoded[run.patches], run.first, run.count) for start, run in rows]
+        return place(n, parts, self.tower.spec)
+
+    def close(self) -> None:
+        """Free the memory of the tower."""
+        self.tower.close()
+
+    def _parts(self, given: GivenImage, tokens: int | None) -> list[Part]:
+        source = given.source
+        try:
+            if not isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
+                with self._opening:
+                    return self._processor(open_picture(source), tokens)
+            data = picture_bytes(source)
+            key = _Key(blake2b(data, digest_size=20).digest(), tokens)
+            with self._lock:
+                if (found := self._ready.get(key)) is not None:
+                    self._ready.move_to_end(key)
+                    return found
+            with self._opening:
+                made = self._processor(open_picture(data), tokens)
+        except (ImageError, InvalidArgumentError) as error:
+            raise error.renamed(lambda name: given.path if name == "image" else name) from error
+        with self._lock:
+            if key not in self._ready:
+                self._ready[key] = made
+                self._bytes += _size(made)
+            while self._bytes > KEPT_BYTES and len(self._ready) > 1:
+                self._bytes -= _size(self._ready.popitem(last=False)[1])
+        return made
+
+
+def _size(parts: Sequence[Part]) -> int:
+    return sum(patches.picture.nbytes for patches in {p.patches for p in parts if isinstance(p, Run)})
+
+
+def _placeholder(tokenizer: Tokenizer, marker: str, token: str) -> int:
+    """The token that stands in the place of an image's rows.
+
+    Raises
+    ------
+    UnsupportedError
+        The vocabulary has no marker for an image.
+    """
+    for text in (token, marker):
+        ids = tokenizer.split_added(text, parse_special=True)
+        if len(ids) == 1 and isinstance(ids[0], int):
+            return ids[0]
+    raise UnsupportedError(
+        f"images: the vocabulary of this model has no token {marker!r}, by which chat templates show an image"
+    )

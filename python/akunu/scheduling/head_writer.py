@@ -1,0 +1,110 @@
+"""A head of the model's own that writes ahead of it: multi-token prediction.
+
+It goes on from the state of a text's last row, which the engine has as long as the text was in its last step.
+What it keeps of texts is in their pages, so it follows none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence as AnySequence
+from typing import TYPE_CHECKING, Final
+
+from akunu.scheduling.drafts import KNOTS, WRITER_MOST, StepCosts
+
+if TYPE_CHECKING:
+    from akunu._core import Engine
+    from akunu.describe.config import ModelConfig
+    from akunu.scheduling.sequence import Sequence
+
+__all__ = ["HeadWriter", "share_of_head"]
+
+LATEST: Final = 64
+"""Tokens of a text that tell which it has."""
+HELD: Final = 0.7
+"""How likely a draft holds, where that decides between drafts of all tokens and of common ones."""
+
+
+def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
+    """About how much of a step's time a draft takes: a layer, and so many rows of the output matrix."""
+    layer, output = 12 * config.dim**2, config.vocab_size * config.dim
+    own = layer + (config.vocab_size if rows is None else rows) * config.dim
+    return own / (config.n_layers * layer + output)
+
+
+class HeadWriter:
+    """Drafts of a head.
+
+    Where the vocabulary is large, most of its time goes into the output matrix. It may draft of the common
+    tokens alone, the first ids, and does where the texts have few others.
+
+    Parameters
+    ----------
+    engine
+        The model's own.
+    config
+        The model's.
+    """
+
+    def __init__(self, engine: Engine, config: ModelConfig) -> None:
+        self._engine = engine
+        self._tokens = engine.common_tokens
+        self._shares = {False: share_of_head(config), True: share_of_head(config, self._tokens)}
+        self._costs = {False: StepCosts(), True: StepCosts()}
+        self._common = self._tokens > 0
+        self.interrupt: BaseException | None = None
+        """What the handler of a signal raised in the latest `write`."""
+
+    def seconds(self, texts: int, step: float) -> float:
+        """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
+        return self._seconds(texts, step, common=self._common)
+
+    def _seconds(self, texts: int, step: float, *, common: bool) -> float:
+        costs = self._costs[common]
+        return costs.of(min(texts, KNOTS[-1])) if costs.known else self._shares[common] * step
+
+    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+        """Decide of which tokens the next drafts are, by what these texts have said."""
+        if not self._tokens:
+            return
+        said = [token for text in texts for token in text.tokens[-LATEST:]]
+        share = sum(token < self._tokens for token in said) / len(said) if said else 1.0
+        common, whole = (self._seconds(len(texts), step, common=which) for which in (True, False))
+        self._common = (1 + HELD * share) * (step + whole) > (1 + HELD) * (step + common)
+
+    def room(self, sequence: Sequence) -> int:
+        """Tokens that it can write for a text, at most."""
+        return WRITER_MOST
+
+    def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
+        """Drafts for texts.
+
+        Parameters
+        ----------
+        wanted
+            Texts, and how many tokens of each.
+
+        Returns
+        -------
+        list of list of int
+            As many for each of them, or fewer: none of a text that was not in the last step.
+
+        Raises
+        ------
+        BaseException
+            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
+        """
+        began = time.perf_counter()
+        slots = [(sequence.slot, n) for sequence, n in wanted if sequence.slot is not None]
+        drafts, self.interrupt = self._engine.draft(slots, self._common)
+        if self.interrupt is not None:
+            raise self.interrupt
+        if longest := max(map(len, drafts), default=0):
+            self._costs[self._common].measured(len(slots), (time.perf_counter() - began) / longest)
+        return drafts
+
+    def leave(self, sequence: Sequence) -> None:
+        """Nothing is kept of a text."""
+
+    def close(self) -> None:
+        """Nothing belongs to it alone."""
