@@ -203,7 +203,7 @@ def _prediction(
     """The layer that predicts a token more, and the names of its tensors, by those of a layer."""
     if arch.prediction is None:
         return None, {}
-    prefix = _prefix(tensors)
+    prefix = _prefix(tensors, arch.tensors[0].hf)
     moved = moved_names(arch.prediction, list(tensors), prefix, len(kinds))
 
     def has(rule: TensorRule, n: int) -> bool:
