@@ -26,7 +26,8 @@ def model_of(row: seeing.Seeing, folder: Path) -> Any:
         text_config={"pad_token_id": 0, **row.text},
         vision_config=dict(row.vision),
         tie_word_embeddings=False,
-        image_token_id=row.image_token,
+        **{"image_token_index" if row.hf == "Mistral3" else "image_token_id": row.image_token},
+        **row.model,
     )
     made = getattr(transformers, f"{row.hf}ForConditionalGeneration")
     made(config).save_pretrained(folder)
@@ -39,39 +40,77 @@ def model_of(row: seeing.Seeing, folder: Path) -> Any:
     return made.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
 
 
+def in_merge_order(pixels: np.ndarray[Any, Any], grid: tuple[int, int], merge: int) -> np.ndarray[Any, Any]:
+    """Patches [rows * columns, ...] in the order in which those of a row stand together."""
+    rows, columns = grid
+    order = np.arange(rows * columns).reshape(rows // merge, merge, columns // merge, merge)
+    return pixels[order.transpose(0, 2, 1, 3).reshape(-1)]
+
+
+def seen(row: seeing.Seeing, model: Any, images: list[np.ndarray[Any, Any]]) -> tuple[Any, dict[str, Any]]:
+    """The rows of all images, one behind the other, and what the model is called with.
+
+    Each image is float32 [patches, 3, 1, patch * patch], row by row.
+    """
+    patch, grids = row.vision["patch_size"], row.grids
+    if row.name.startswith("qwen"):
+        film = [
+            np.repeat(in_merge_order(image, grid, row.merge), row.vision["temporal_patch_size"], axis=2)
+            for image, grid in zip(images, grids, strict=True)
+        ]
+        pixels = torch.tensor(np.concatenate([each.reshape(len(each), -1) for each in film]))
+        thw = torch.tensor([(1, *grid) for grid in grids])
+        found = model.model.visual(pixels, grid_thw=thw)
+        parts = [found.pooler_output, *getattr(found, "deepstack_features", [])]
+        return torch.cat(parts, dim=-1), {"pixel_values": pixels, "image_grid_thw": thw}
+    pictures = [
+        image.reshape(*grid, 3, patch, patch).transpose(2, 0, 3, 1, 4).reshape(3, grid[0] * patch, -1)
+        for image, grid in zip(images, grids, strict=True)
+    ]
+    if row.name == "mistral3":
+        height, width = (max(grid[i] for grid in grids) * patch for i in (0, 1))
+        padded = np.zeros((len(pictures), 3, height, width), np.float32)
+        for to, picture in zip(padded, pictures, strict=True):
+            to[:, : picture.shape[1], : picture.shape[2]] = picture
+        pixels = torch.tensor(padded)
+        sizes = torch.tensor([(h * patch, w * patch) for h, w in grids])
+        found = model.model.get_image_features(pixels, image_sizes=sizes, vision_feature_layer=-1)
+        return torch.cat(list(found.pooler_output)), {"pixel_values": pixels, "image_sizes": sizes}
+    pixels = torch.tensor(np.stack(pictures).astype(np.float32))
+    if row.name == "idefics3":
+        found = model.model.get_image_features(pixels[None])
+        return torch.cat(list(found.pooler_output)), {"pixel_values": pixels[None]}
+    found = model.model.get_image_features(pixels)
+    return found.pooler_output.flatten(0, 1), {"pixel_values": pixels}
+
+
 def make(row: seeing.Seeing) -> None:
     """Write the data of one model."""
     rng = np.random.default_rng(row.seed)
     with tempfile.TemporaryDirectory() as folder:
         model = model_of(row, Path(folder))
-    vision = row.vision
-    patch, merge = vision["patch_size"], vision["spatial_merge_size"]
-    frames = vision["temporal_patch_size"]
+    patch = row.vision["patch_size"]
     arrays: dict[str, np.ndarray[Any, Any]] = {}
-    shown, ids, kinds = [], [11, 12], [0, 0]
+    images, ids, kinds = [], [11, 12], [0, 0]
     for i, (height, width) in enumerate(row.grids):
         pixels = rng.standard_normal((height * width, 3, 1, patch * patch)).astype(np.float16)
-        arrays[f"pixels{i}"] = pixels.reshape(height * width, -1)
-        film = np.broadcast_to(pixels, (height * width, 3, frames, patch * patch)).astype(np.float32)
-        shown.append(torch.tensor(film.reshape(height * width, -1)))
-        n = height * width // merge**2
+        own = in_merge_order(pixels, (height, width), row.merge)
+        arrays[f"pixels{i}"] = own.reshape(height * width, -1)
+        images.append(pixels.astype(np.float32))
+        n = height * width // row.merge**2
         words = rng.integers(5, 200, 7 + i).tolist()
         ids += [row.image_token] * n + words
         kinds += [1] * n + [0] * len(words)
-    grids = torch.tensor([(1, *grid) for grid in row.grids])
     with torch.no_grad():
-        seen = model.model.visual(torch.cat(shown), grid_thw=grids)
-        parts = [seen.pooler_output, *getattr(seen, "deepstack_features", [])]
-        rows = torch.cat(parts, dim=-1)
-        counts = [h * w // merge**2 for h, w in row.grids]
+        rows, arguments = seen(row, model, images)
+        counts = [h * w // row.merge**2 for h, w in row.grids]
         for i, part in enumerate(torch.split(rows, counts)):
             arrays[f"rows{i}"] = part.numpy()
-        logits = model(
-            input_ids=torch.tensor([ids]),
-            pixel_values=torch.cat(shown),
-            image_grid_thw=grids,
-            mm_token_type_ids=torch.tensor([kinds]),
-        ).logits
+        if row.name.startswith("qwen"):
+            arguments["mm_token_type_ids"] = torch.tensor([kinds])
+        if row.name == "gemma3":
+            arguments["token_type_ids"] = torch.tensor([kinds])
+        logits = model(input_ids=torch.tensor([ids]), **arguments).logits
     arrays["ids"] = np.array(ids, np.uint32)
     arrays["logits"] = logits[0].numpy()
     np.savez_compressed(seeing.DATA / f"{row.name}.npz", **arrays)

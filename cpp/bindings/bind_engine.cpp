@@ -249,6 +249,8 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
         .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
+        .def_property_readonly("max_rows", [](PyEngine& e) { return e.get().max_rows(); })
+        .def_property_readonly("whole_images", [](PyEngine& e) { return e.get().config().whole_image_rows != 0; })
         .def_property_readonly("max_logits", [](PyEngine& e) { return e.get().max_logits(); })
         .def_property_readonly("memory", [](PyEngine& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("pages",

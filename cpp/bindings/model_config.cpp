@@ -140,6 +140,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.q_rope = f.optional_integer("q_rope");
     a.softcap = f.number("softcap", 0);
     a.bidirectional = f.flag("bidirectional");
+    a.whole_images = f.flag("whole_images");
     a.norms_whole_rows = f.flag("norms_whole_rows");
     a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_eps = f.number("norm_eps", model.norm_eps);
@@ -388,6 +389,7 @@ ModelConfig to_config(const py::object& object) {
     f.check(m.dim > 0, "dim", m.dim, "at least 1");
     if (f.has("image")) m.image = to_image(Fields(f.optional("image"), "image."));
     m.encoded_parts = f.integer("encoded_parts", 0);
+    m.whole_image_rows = f.integer("whole_image_rows", 0);
     f.check(m.vocab_size > 0 || m.image, "vocab_size", m.vocab_size, "at least 1");
     f.each("rope_sets", [&](const Fields& set) { m.rope_sets.push_back(to_rope_set(set)); });
     f.each("blocks", [&](const Fields& block) {

@@ -34,6 +34,7 @@ struct AttentionConfig {
     std::optional<std::uint32_t> q_rope;  // that of q, where it is another than k's
     float scale = 0, softcap = 0;
     bool bidirectional = false;     // a row sees what comes after it, too
+    bool whole_images = false;      // a row of an image sees all rows of it
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
     bool norms_after_rope = false;  // they are of rotated heads
     float norm_eps = 1e-5f;         // of these norms
@@ -193,6 +194,8 @@ struct ModelConfig {
     std::optional<ImageConfig> image;        // it sees; with none of these, it samples tokens
     // Of one that samples: parts of the rows that an encoder may put in the place of tokens, see ImageConfig; 0: none.
     std::uint32_t encoded_parts = 0;
+    // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.
+    std::uint32_t whole_image_rows = 0;
     std::optional<DrafterConfig> drafter;  // of models that sample tokens
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.

@@ -67,7 +67,7 @@ constexpr FieldInfo kAttentionFields[] = {
     FIELD(AttentionParams, n_heads),       FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
     FIELD(AttentionParams, window),        FIELD(AttentionParams, max_pages),  FIELD(AttentionParams, page_words),
     FIELD(AttentionParams, scale),         FIELD(AttentionParams, softcap),    FIELD(AttentionParams, formats),
-    FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys)};
+    FIELD(AttentionParams, bidirectional), FIELD(AttentionParams, fixed_keys), FIELD(AttentionParams, row_ends)};
 constexpr FieldInfo kAttentionWeightsFields[] = {
     FIELD(AttentionWeightsParams, rows),       FIELD(AttentionWeightsParams, n_heads),
     FIELD(AttentionWeightsParams, n_kv_heads), FIELD(AttentionWeightsParams, head_dim),
@@ -192,8 +192,13 @@ constexpr BufferInfo kRopeKvBuffers[] = {
     {"q", RW, kOptional},       {"k", RW, kOptional},           {"v", R, kOptional}, {"table", R, kOptional},
     cache("kv", RW, kOptional), constant("qk_norm", kOptional), index("rows"),       index("pages")};
 // Sinks are a logit for each head, which has no value.
-constexpr BufferInfo kAttentionBuffers[] = {{"q", R},      cache("kv"),    {"out", W},
-                                            index("rows"), index("pages"), constant("sinks", kOptional)};
+constexpr BufferInfo kAttentionBuffers[] = {{"q", R},
+                                            cache("kv"),
+                                            {"out", W},
+                                            index("rows"),
+                                            index("pages"),
+                                            constant("sinks", kOptional),
+                                            index("ends", kOptional)};
 constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, cache("kv"), {"partials", W}, index("rows"), index("pages")};
 constexpr BufferInfo kAttentionMergeBuffers[] = {{"partials", R},
                                                  {"out_f32", W, kOptional},

@@ -219,6 +219,7 @@ struct AttentionParams {
     u32 formats;
     u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
     u32 fixed_keys;     // n > 0: every row sees the first n keys of its slot, wherever it is
+    u32 row_ends;       // 1: row r also sees the keys before ends[r], which are those of this step; ends never fall
 };
 
 // The weights that some heads give to the keys: out[i][row][key], of the i-th of those heads.

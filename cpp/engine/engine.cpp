@@ -57,6 +57,8 @@ void Engine::allocate(const EngineOptions& options) {
     s.history_stride = context_ + 1;
     // Batch tables, and a step with a row of every sequence, may have more rows than a small chunk.
     s.max_rows = std::max({chunk_, device_->traits().max_batch_rows, options.parallel});
+    // An image that is not to be split may stand beside a row of each other sequence.
+    if (config_.whole_image_rows) s.max_rows = std::max(s.max_rows, config_.whole_image_rows + options.parallel);
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
     allocate_cache(options);
     if (config_.sound_positions()) allocate_sounds(options);
@@ -359,6 +361,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         if (s.pages.size() < pages_for(end) || s.published > s.length / kPagePositions) {
             throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
         }
+        check_whole_images(s, part.rows);
         for (std::size_t g = 1; g < groups_.size(); ++g) {
             if (s.kept_from[g] <= first_page_seen(groups_[g].window, s.length)) continue;
             throw InvalidArgumentError("slot " + std::to_string(part.slot) +

@@ -245,6 +245,8 @@ class Engine : public LoadedModel {
     std::vector<Written> run_prefix(std::uint32_t slot, std::uint32_t commands);
 
     std::uint32_t chunk() const { return chunk_; }
+    // Of a step, at most.
+    std::uint32_t max_rows() const { return step_.max_rows; }
     // Rows of a step that draw, or verify a draft, at most.
     std::uint32_t max_logits() const { return step_.max_logits; }
     std::uint32_t sounds() const { return static_cast<std::uint32_t>(sounds_.size()); }
@@ -285,6 +287,8 @@ class Engine : public LoadedModel {
     void check_inputs(const Prefix& text, const TextInputs& inputs) const;
     // Whether an encoder made some of a text's next n rows.
     bool is_encoded(const Sequence& s, std::uint32_t n) const;
+    // Throws where the next n rows end within an image whose rows see all of it.
+    void check_whole_images(const Sequence& s, std::uint32_t n) const;
     void place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n);
     // The rotary positions of a row that is at position `at` of a text, where sets have axes.
     void place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const;

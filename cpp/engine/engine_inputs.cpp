@@ -69,6 +69,7 @@ void Engine::allocate_encoded() {
     const std::uint64_t bytes =
         checked_product({step_.max_rows, config_.dim, config_.encoded_parts, std::uint64_t{sizeof(float)}});
     step_.sources = own(checked_product({step_.max_rows, sizeof(u32)}), &MemoryUse::scratch);
+    step_.ends = own(checked_product({step_.max_rows, sizeof(u32)}), &MemoryUse::scratch);
     step_.encoded = own(bytes, &MemoryUse::scratch, MemoryKind::kDevice);
 }
 
@@ -78,6 +79,16 @@ bool Engine::is_encoded(const Sequence& s, std::uint32_t n) const {
         if (rows_at(s, s.length + i)) return true;
     }
     return false;
+}
+
+void Engine::check_whole_images(const Sequence& s, std::uint32_t n) const {
+    if (config_.whole_image_rows == 0 || n == 0) return;
+    const std::uint32_t end = s.length + n;
+    const PlacedRows* last = rows_at(s, end - 1);
+    if (!last || last->end() == end) return;
+    throw InvalidArgumentError("a step ends at " + std::to_string(end) + ", within an image at " +
+                               std::to_string(last->start) + " to " + std::to_string(last->end()) +
+                               ", all of whose rows see each other");
 }
 
 void Engine::place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const {
@@ -94,8 +105,9 @@ void Engine::place_axes(const StepBuffers& step, std::uint32_t row, const Sequen
 void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n) {
     for (std::uint32_t i = 0; i < n; ++i) place_axes(step_, row + i, s, s.length + i);
     if (!step_.encoded) return;
-    u32* sources = step_.sources.host<u32>() + row;
+    u32 *sources = step_.sources.host<u32>() + row, *ends = step_.ends.host<u32>() + row;
     std::fill_n(sources, n, u32{kNoSource});
+    std::fill_n(ends, n, 0u);
     if (s.inputs.rows.empty()) return;
     for (std::uint32_t i = 0; i < n;) {
         const PlacedRows* placed = rows_at(s, s.length + i);
@@ -116,6 +128,7 @@ void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n)
             std::as_bytes(
                 std::span(rows.values).subspan(std::size_t{first} * rows.width, std::size_t{count} * rows.width)));
         for (std::uint32_t k = 0; k < count; ++k) sources[i + k] = row + i + k;
+        std::fill_n(ends + i, count, placed->end());
         i += count;
     }
 }

@@ -235,23 +235,29 @@ class AttentionBlock final : public Block {
     }
 
     void attend(Emitter& e, Phase phase) const {
-        e.attention(
-            "attention", place_.layer, phase,
-            {.q = projections(e).q, .kv = cache(e).kv, .rows = e.step.rows, .pages = cache(e).tables, .sinks = sinks_},
-            {.rows = 0,
-             .step = 0,
-             .keys = 1,
-             .n_heads = attention_.n_heads,
-             .n_kv_heads = attention_.n_kv_heads,
-             .head_dim = attention_.head_dim,
-             .window = attention_.window,
-             .max_pages = cache(e).max_pages,
-             .page_words = cache(e).page_words,
-             .scale = attention_.scale,
-             .softcap = attention_.softcap,
-             .formats = gate_ ? u32{kActF32} : e.input_format(output_),
-             .bidirectional = attention_.bidirectional,
-             .fixed_keys = 0});
+        const bool whole = phase == Phase::kEncoded && attention_.whole_images;
+        e.attention("attention", place_.layer, phase,
+                    {.q = projections(e).q,
+                     .kv = cache(e).kv,
+                     .rows = e.step.rows,
+                     .pages = cache(e).tables,
+                     .sinks = sinks_,
+                     .ends = whole ? e.step.ends : Binding{}},
+                    {.rows = 0,
+                     .step = 0,
+                     .keys = 1,
+                     .n_heads = attention_.n_heads,
+                     .n_kv_heads = attention_.n_kv_heads,
+                     .head_dim = attention_.head_dim,
+                     .window = attention_.window,
+                     .max_pages = cache(e).max_pages,
+                     .page_words = cache(e).page_words,
+                     .scale = attention_.scale,
+                     .softcap = attention_.softcap,
+                     .formats = gate_ ? u32{kActF32} : e.input_format(output_),
+                     .bidirectional = attention_.bidirectional,
+                     .fixed_keys = 0,
+                     .row_ends = whole});
     }
 
     const BlockPlace place_;

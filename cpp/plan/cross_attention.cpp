@@ -105,7 +105,8 @@ class CrossAttentionBlock final : public Block {
              .softcap = 0,
              .formats = e.input_format(output_),
              .bidirectional = 0,
-             .fixed_keys = positions()});
+             .fixed_keys = positions(),
+             .row_ends = 0});
     }
 
     // Aligned heads of the blocks before this one.

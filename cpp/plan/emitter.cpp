@@ -172,7 +172,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     const Binding& raw = split ? activations.f32("partials") : out.f32;
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
-    if (!split) c.buffer(in.sinks);
+    if (!split) c.buffer(in.sinks).buffer(in.ends);
     c.kv(step.kv_dtype).shape(heads);
     if (split) c.partials(params.n_heads, params.head_dim);
     c.params(params);

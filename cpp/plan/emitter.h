@@ -107,6 +107,7 @@ class Emitter : public PlanContext {
     struct AttentionInputs {
         Binding q, kv, rows, pages;
         Vector sinks = {};
+        Binding ends = {};
     };
     // attn = softmax(scale·q·Kᵀ)·V, in `params.formats`.
     void attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,

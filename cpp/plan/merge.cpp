@@ -1,5 +1,6 @@
 // The end of an encoder of images, or a branch of it: rows for a decoder's text, of so many patches each,
 //   x = the patches of a row side by side, or their mean; h of each patch is normed before, x behind, or neither
+//   x = x·W0ᵀ, where the model has it
 //   out = act(x·W1ᵀ + b1)·W2ᵀ + b2, or x·W2ᵀ + b2
 // Patches of a row stand together, so that rows side by side are rows of a longer one in place.
 #include "plan/block.h"
@@ -12,21 +13,27 @@ class MergeBlock final : public Block {
   public:
     MergeBlock(Loader& loader, const BlockPlace& place, const MergeConfig& merge)
         : place_(place), merge_(merge), width_(merge.mean ? place.config.dim : place.config.dim * merge.patches) {
-        const std::uint64_t inner = merge.dim ? merge.dim : width_, out = place.config.image->dim;
+        const std::uint64_t out = place.config.image->dim;
         norm_ = loader.optional_norm(place.name("norm"), place.config.dim);
         merged_norm_ = loader.optional_norm(place.name("merged_norm"), width_);
-        if (merge.dim) {
-            first_ = loader.matmul(place.name("first"), inner, width_);
-            first_bias_ = loader.optional_vector(place.name("first_bias"), inner);
+        // Its inputs are in the file element by element, those of all patches together.
+        if (loader.has(place.name("before"))) {
+            before_ = loader.convolution(place.name("before"), place.config.dim, place.config.dim, merge.patches, true);
         }
-        last_ = loader.matmul(place.name("last"), out, inner);
+        const std::uint64_t width = before_ ? before_.rows : width_;
+        if (merge.dim) {
+            first_ = loader.matmul(place.name("first"), merge.dim, width);
+            first_bias_ = loader.optional_vector(place.name("first_bias"), merge.dim);
+        }
+        last_ = loader.matmul(place.name("last"), out, merge.dim ? merge.dim : width);
         last_bias_ = loader.optional_vector(place.name("last_bias"), out);
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("normed", place_.config.dim);
         const std::uint64_t n = merge_.patches;
-        a.reserve_merged("merged", width_, kActF32 | device.matmul_input(first_ ? first_.dtype : last_.dtype), n);
+        a.reserve_merged("merged", width_, kActF32 | device.matmul_input(product().dtype), n);
+        if (before_) a.reserve_merged("before", before_.rows, kActF32 | device.matmul_input(next().dtype), n);
         if (!first_) return;
         a.reserve_merged("inner", merge_.dim, kActF32, n);
         a.reserve_merged("inner_act", merge_.dim, device.matmul_input(last_.dtype), n);
@@ -46,6 +53,10 @@ class MergeBlock final : public Block {
     }
 
   private:
+    // The first product with merged patches, and the one behind `before_`.
+    const Weight& next() const { return first_ ? first_ : last_; }
+    const Weight& product() const { return before_ ? before_ : next(); }
+
     void emit_rows(Emitter& e, Binding x) const {
         const Act& merged = e.activations.act("merged");
         if (merge_.mean) {
@@ -58,19 +69,25 @@ class MergeBlock final : public Block {
                 .params(PoolParams{.rows = 0, .dim = width_, .pooling = kPoolMean});
             x = merged.f32;
         }
-        const std::uint32_t format = e.input_format(first_ ? first_ : last_);
+        const std::uint32_t format = e.input_format(product());
         Act input{x, merged.compact};
         if (merged_norm_) {
-            const Act out{merged.f32, merged.compact};
+            input = merged;
             if (merged_norm_.bias) {
-                e.layer_norm("merged_norm", place_.layer, x, merged_norm_, out, width_, format);
+                e.layer_norm("merged_norm", place_.layer, x, merged_norm_, input, width_, format);
             } else {
-                e.rms_norm("merged_norm", place_.layer, x, merged_norm_.weight, out,
+                e.rms_norm("merged_norm", place_.layer, x, merged_norm_.weight, input,
                            {.dim = width_, .eps = place_.config.norm_eps, .formats = format});
             }
-            input = out;
         } else if (format != kActF32) {
             e.quantize("merged", place_.layer, input, width_, format);
+        }
+        if (before_) {
+            const Act& before = e.activations.act("before");
+            e.matmul("merge_before", place_.layer, input, before_, before.f32);
+            const std::uint32_t own = e.input_format(next());
+            if (own != kActF32) e.quantize("merge_before", place_.layer, before, static_cast<u32>(before_.rows), own);
+            input = before;
         }
         if (first_) {
             const Binding& inner = e.activations.f32("inner");
@@ -91,7 +108,7 @@ class MergeBlock final : public Block {
     const MergeConfig merge_;
     const u32 width_;  // of merged patches
     Norm norm_, merged_norm_;
-    Weight first_, last_;
+    Weight before_, first_, last_;
     Vector first_bias_, last_bias_;
 };
 

@@ -22,6 +22,7 @@ struct StepBuffers {
     Binding row_kinds;   // [max_rows] u32, of encoders
     Binding positions;   // [max_rows, kPositionAxes] u32, where rotary sets have axes
     Binding encoded;     // rows that an encoder made, f32
+    Binding ends;        // [max_rows] u32: behind the last key that a row sees at least; 0: only those before
     Binding sources;     // [max_rows] u32: for each row, that of `encoded` that is its own, or kNoSource
     Binding vectors;     // [max_logits, width] f32, of encoders
     Binding merge_rows;  // of encoders of images: Row of each row, whose position is that among its row's patches

@@ -50,6 +50,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
         of.demand(&A::window, p.window);
         of.demand(&A::max_pages, p.max_pages);
         of.demand(&A::page_words, p.page_words);
+        of.demand(&A::row_ends, 0u);
         of.demand(&A::scale, p.scale);
         of.demand(&A::softcap, p.softcap);
         of.demand(&A::formats, p.formats);

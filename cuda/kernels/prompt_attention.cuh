@@ -83,7 +83,13 @@ struct Run {
     u32 text_end;              // where rows see all of their text
 };
 
-AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 text_end) {
+// Where the end is of what a row sees at least; null where rows see only what is before them, or all.
+AKUNU_DEVICE const u32* end_of_row(Block b, u32 row) {
+    return b.params<AttentionParams>().row_ends ? b.buffer<u32>(6) + row : nullptr;
+}
+// `ends`: what end_of_row says of the row.
+AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 text_end, const u32* ends) {
+    if (ends) return {first_key(position, p.window), larger(position + 1, *ends)};
     if (p.fixed_keys || !p.bidirectional) return keys_of_one(p, position);
     return {first_key(position, p.window), p.window ? smaller(text_end, position + p.window) : text_end};
 }
@@ -332,7 +338,9 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
-        tile.seen[r] = m < n ? keys_of_row(p, run.position + m / group, run.text_end) : KeyRange{0, 0};
+        tile.seen[r] =
+            m < n ? keys_of_row(p, run.position + m / group, run.text_end, end_of_row(b, run.first + m / group))
+                  : KeyRange{0, 0};
         tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
     }
@@ -389,7 +397,7 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
         const u32 i = u / p.n_kv_heads, r = runs.from + i, kv = u % p.n_kv_heads;
         if (!all && runs.is_long(runs.begin(i), runs.end(i))) continue;
         const u32 text_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_text(b, p, rows, r);
-        const KeyRange range = keys_of_row(p, rows[r].position + p.step, text_end);
+        const KeyRange range = keys_of_row(p, rows[r].position + p.step, text_end, end_of_row(b, r));
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
         attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
                               range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
@@ -415,8 +423,8 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
             if (!runs.is_long(r, end)) continue;
             Run run{runs.from + r, runs.from + end, u % p.n_kv_heads, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
             if (!p.fixed_keys && p.bidirectional) run.text_end = end_of_text(b, p, b.buffer<Row>(3), run.first);
-            run.begin_keys = keys_of_row(p, run.position, run.text_end).first;
-            run.end_keys = keys_of_row(p, run.position + (end - 1 - r), run.text_end).end;
+            run.begin_keys = keys_of_row(p, run.position, run.text_end, end_of_row(b, run.first)).first;
+            run.end_keys = keys_of_row(p, run.position + (end - 1 - r), run.text_end, end_of_row(b, run.end - 1)).end;
             p.head_dim <= 64 ? attend_run<kType, 64>(b, run) : attend_run<kType, 128>(b, run);
         }
     }

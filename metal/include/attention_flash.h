@@ -56,8 +56,9 @@ static inline uint text_end(device const Row* rows, uint from, uint to, uint all
     return to;
 }
 
-// Behind the last key that a row sees, of a text of so many keys.
-static inline uint keys_end(constant AttentionParams& p, uint position, uint text_keys) {
+// Behind the last key that a row sees, of a text of so many keys. `ends`: where it may see what comes after it, at least.
+static inline uint keys_end(constant AttentionParams& p, uint position, uint text_keys, device const uint* ends, uint row) {
+    if (p.row_ends != 0) return metal::max(position + 1, ends[row]);
     if (p.fixed_keys != 0) return p.fixed_keys;
     if (p.bidirectional == 0) return position + 1;
     return p.window != 0 ? metal::min(text_keys, position + p.window) : text_keys;
@@ -113,6 +114,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
                           device const Row* rows [[buffer(3)]],
                           device const uint* pages [[buffer(4)]],
                           device const float* sinks [[buffer(5), function_constant(kHasSinks)]],
+                          device const uint* ends [[buffer(6)]],
                           constant AttentionParams& p [[buffer(kParamsIndex)]],
                           device float* partials [[buffer(kScratchIndex), function_constant(kBatched)]],
                           uint3 group [[threadgroup_position_in_grid]],
@@ -177,10 +179,10 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         const bool active = first_query < own_end && first_query + 8 > own_first;
         const uint last = p.bidirectional != 0 ? text_end(rows, from, to, p.rows) - 1 : to - 1;
         const uint text_keys = rows[last].position + p.step + 1;
-        const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys) : 0;
+        const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys, ends, query_row) : 0;
         const KvHead keys = kv_head<Kv>(pages, p, slot, group.y);
         const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + group.y);
-        const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys);
+        const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys, ends, to - 1);
         const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
         for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
             stage_rows<Kv, kKeys>(cache, keys, k0, end, kStride, tid, tile);

@@ -451,6 +451,10 @@ class Engine:
     isa: str
     kv_dtype: str
     chunk: int
+    max_rows: int
+    """Of a step, at most."""
+    whole_images: bool
+    """Rows of an image see all of it in some layer: no step may end within one."""
     max_logits: int
     """Rows of a step that draw, or verify a draft, at most."""
     memory: Memory

@@ -310,6 +310,18 @@ def _attention() -> Iterator[Case]:
     )
 
 
+def _images() -> Iterator[Case]:
+    """Rows of images, which see all of theirs: in a tile of rows, over several, and a window's."""
+    for kv in ("f16", "f32", "q8_0"):
+        common = dict(kv=kv, shape=(4, 2, 64))
+        yield case("attention", rows=9, position=70, images=((2, 7),), **common)
+        yield case("attention", rows=300, position=30, images=((3, 259), (261, 300)), **common)
+    mixed = dict(others=((5, 40), (33, 0)), images=((0, 64), (66, 70), (74, 100)))
+    yield case("attention", rows=70, position=250, shape=(6, 2, 96), kv="f16", window=50, **mixed)
+    yield case("attention", rows=70, position=0, shape=(3, 1, 72), kv="f16", cap=5.0, **mixed)
+    yield case("attention", rows=70, position=5, shape=(2, 1, 256), kv="f16", window=300, **mixed)
+
+
 def _column_squares() -> Iterator[Case]:
     for rows, dim in [(1, 33), (7, 100), (512, 288)]:
         yield case("column_squares", rows=rows, dim=dim, formats=("f32",))
@@ -644,6 +656,7 @@ CHECKS: list[Case] = [
     *_matmul(),
     *_rope_kv(),
     *_attention(),
+    *_images(),
     *_kv_copy(),
     *_sampling(),
 ]

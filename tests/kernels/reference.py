@@ -89,17 +89,22 @@ def attention(
     window: int = 0,
     both: bool = False,
     sinks: F32 | None = None,
+    ends: npt.NDArray[np.uint32] | None = None,
 ) -> F64:
     """[rows, heads, head_dim]: rows from `position` on see the keys [length, kv_heads, head_dim] before.
 
     `both`: and those behind, with a window as many as before. `sinks`: a score of each head without a value.
+    `ends`: where a row sees at least all keys before.
     """
     rows, heads, _ = q.shape
     length, kv_heads, _ = k.shape
     group = heads // kv_heads
     key = np.arange(length)
     at = position + np.arange(rows)[:, None]
-    visible = (key > at - window if window else True) & (key < at + (window or length) if both else key <= at)
+    seen = key < at + (window or length) if both else key <= at
+    if ends is not None:
+        seen |= key < ends[:, None]
+    visible = (key > at - window if window else True) & seen
     out = np.empty_like(q)
     for h in range(heads):
         scores = softcap(q[:, h] @ k[:, h // group].T * scale, cap)

@@ -64,6 +64,7 @@ def test_cached_values_too_small_for_a_scale_are_zeros(target: Target, top: floa
             formats=1,
             bidirectional=0,
             fixed_keys=0,
+            row_ends=0,
         ),
         kv_dtype="q8_0",
     )

@@ -107,7 +107,9 @@ def test_a_later_part_of_a_split_model_names_the_first(tmp_path):
 def test_a_repository_goes_to_the_hub(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     asked = []
-    monkeypatch.setattr(hub, "fetch", lambda name, token, progress: asked.append(str(name)) or tmp_path)
+    monkeypatch.setattr(
+        hub, "fetch", lambda name, token, progress, tower: asked.append(str(name)) or tmp_path
+    )
     assert find_model(name) == tmp_path
     assert asked == [name]
 

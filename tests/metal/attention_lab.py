@@ -314,6 +314,7 @@ class Case(Spans):
     both: bool = False  # rows see what comes after them
     sinks: bool = False  # heads have a score that has no value
     fixed: int = 0  # keys that every row sees, wherever it is
+    images: tuple[tuple[int, int], ...] = ()  # rows (first, end) that see all of theirs
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -369,6 +370,10 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     q = (rng.standard_normal((c.total, c.heads, c.head_dim)) * c.spread).astype(np.float32)
     cache, expected, first = shape.empty(), np.empty(q.shape), 0
     sinks = rng.standard_normal(c.heads).astype(np.float32) * c.spread if c.sinks else None
+    positions = np.concatenate([at + np.arange(n) for n, at in c.spans])
+    ends = np.zeros(c.total, np.uint32)
+    for first_row, end_row in c.images:
+        ends[first_row:end_row] = positions[end_row - 1] + 1
     for text, (n, at) in enumerate(c.spans):
         k, v = (
             shape.write(cache, text, x.astype(np.float32), bool(of_values))
@@ -376,14 +381,15 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         )
         wide, both = q[first : first + n].astype(np.float64), c.both or c.fixed > 0
         expected[first : first + n] = ref.attention(
-            wide, k, v, at, c.head_dim**-0.5, c.cap, c.window, both, sinks if c.sinks else None
-        )
+            wide, k, v, at, c.head_dim**-0.5, c.cap, c.window, both, sinks if c.sinks else None,
+            ends[first : first + n],
+        )  # fmt: skip
         first += n
     params = struct.pack(
-        "IIIIIIIIIffIII",
+        "IIIIIIIIIffIIII",
         *(c.total, c.step, length, c.heads, c.kv_heads, c.head_dim, c.window),
         *(shape.max_pages, shape.page_bytes // 4),
-        *(c.head_dim**-0.5, c.cap, c.formats, int(c.both), c.fixed),
+        *(c.head_dim**-0.5, c.cap, c.formats, int(c.both), c.fixed, bool(c.images)),
     )
     f32 = np.full(q.shape, np.nan, np.float32)
     f16 = np.full(q.shape, np.nan, np.float16)
@@ -403,7 +409,7 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
         each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
         partials = np.full(c.total * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
         keys = min(length, c.window + each - 1) if c.window else length
-        buffers = common | {2: f32, SCRATCH: partials} | ({5: sinks} if c.sinks else {})
+        buffers = common | {2: f32, SCRATCH: partials, 6: ends} | ({5: sinks} if c.sinks else {})
         lib.run(
             function(c), buffers, groups=(tiles, c.kv_heads, -(-keys // each) if c.batched else 1), **fixed
         )

@@ -69,6 +69,18 @@ MANY = [
     Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
     Case(rows=2, position=9, heads=3, kv_heads=1, head_dim=136, others=((1, 70), (6, 31), (2, 0)), cap=5.0),
     Case(rows=40, position=9, heads=6, kv_heads=3, sinks=True, window=33, others=((1, 0), (6, 31))),
+    # Rows of images that see all of theirs.
+    Case(rows=50, position=30, images=((3, 21), (25, 50))),
+    Case(
+        rows=70,
+        position=3,
+        heads=3,
+        kv_heads=1,
+        window=20,
+        head_dim=72,
+        others=((5, 9),),
+        images=((0, 60), (71, 74)),
+    ),
 ]
 # Texts whose rows see all of it: in a tile, in several, and several in a tile.
 BOTH = [

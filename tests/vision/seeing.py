@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,10 @@ class Seeing:
         What stands in the place of an image's row.
     arch, projector
         In GGUF files of the model of text and of the tower.
+    merge
+        Patches on the side of what becomes one row.
+    model
+        What the configuration of the whole model has besides.
     """
 
     name: str
@@ -90,8 +94,18 @@ class Seeing:
     image_token: int = 290
     arch: str = ""
     projector: str = ""
+    merge: int = 2
+    model: Mapping[str, Any] = field(default_factory=dict)
 
 
+_SIGLIP: Mapping[str, Any] = {
+    "num_hidden_layers": 2,
+    "hidden_size": 48,
+    "num_attention_heads": 2,
+    "intermediate_size": 80,
+    "patch_size": 4,
+    "image_size": 24,
+}
 _ROWS = (
     Seeing(
         "qwen3_vl", 71, "Qwen3VL",
@@ -116,6 +130,41 @@ _ROWS = (
         zero_centred=True,
         arch="qwen35",
         projector="qwen3vl_merger",
+    ),
+    Seeing(
+        "gemma3", 73, "Gemma3",
+        {**_TEXT, "sliding_window": 12, "query_pre_attn_scalar": 32, "num_hidden_layers": 6},
+        _SIGLIP,
+        zero_centred=True,
+        grids=((6, 6), (6, 6)),
+        arch="gemma3",
+        projector="gemma3",
+        merge=2,
+        model={"mm_tokens_per_image": 9},
+    ),
+    Seeing(
+        "idefics3", 74, "Idefics3",
+        {**_TEXT, "model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
+        _SIGLIP,
+        grids=((6, 6), (6, 6)),
+        arch="llama",
+        projector="idefics3",
+        merge=3,
+        model={"scale_factor": 3},
+    ),
+    Seeing(
+        "mistral3", 75, "Mistral3",
+        {
+            **_TEXT, "model_type": "mistral", "rms_norm_eps": 1e-5, "sliding_window": None,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+        },
+        {
+            **_SIGLIP, "model_type": "pixtral", "hidden_size": 64, "hidden_act": "silu",
+            "rope_parameters": {"rope_type": "axial", "rope_theta": 1e4},
+        },
+        arch="llama",
+        projector="pixtral",
+        model={"spatial_merge_size": 2, "projector_hidden_act": "gelu"},
     ),
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
@@ -175,7 +224,7 @@ def made(model: Seeing, shapes: Mapping[str, list[int]]) -> dict[str, Array]:
     def values(name: str, shape: list[int]) -> npt.NDArray[np.float64]:
         reach = 1 << 20
         x = rng.randint(-reach, reach, (4, *shape), dtype=np.int64).sum(axis=0) / (reach * np.sqrt(4 / 3))
-        seen = "visual" in name or "vision" in name
+        seen = "visual" in name or "vision" in name or "projector" in name
         if "A_log" in name:
             return np.linspace(-4, 1, shape[0])
         if "pos_embed" in name or "position_embedding" in name:
@@ -185,7 +234,7 @@ def made(model: Seeing, shapes: Mapping[str, list[int]]) -> dict[str, Array]:
         if "conv1d" in name:
             return 0.6 * x
         if len(shape) == 1:
-            zero = model.zero_centred and not seen and "linear_attn" not in name
+            zero = (model.zero_centred and not seen and "linear_attn" not in name) or "mm_soft" in name
             return (0.0 if zero else 1.0) + 0.2 * x
         gains = {"embed_tokens": 2.4, "lm_head": 3.0, "o_proj": 1.5, "down_proj": 2.0}
         gain = next((gain for part, gain in gains.items() if part in name), 1.4)
@@ -220,8 +269,8 @@ def text_metadata(model: Seeing) -> dict[str, object]:
     }
 
 
-def write_mmproj(model: Seeing, path: Path) -> Path:
-    """Write the tower alone, as llama.cpp's converter does."""
+def write_mmproj(model: Seeing, path: Path, name_of: Callable[[str], str] = str) -> Path:
+    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names."""
     writer = gguf.GGUFWriter(str(path), "clip")
     writer.add_string("clip.projector_type", model.projector)
     writer.add_string("general.name", model.name)
@@ -233,7 +282,7 @@ def write_mmproj(model: Seeing, path: Path) -> Path:
         else:
             writer.add_uint32(key, value)
     for name, array in _clip_tensors(model).items():
-        writer.add_tensor(name, np.ascontiguousarray(array))
+        writer.add_tensor(name_of(name), np.ascontiguousarray(array))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -244,22 +293,28 @@ def write_mmproj(model: Seeing, path: Path) -> Path:
 def _clip_keys(model: Seeing) -> dict[str, Any]:
     vision = model.vision
     deep = vision.get("deepstack_visual_indexes")
+
+    def either(one: str, other: str) -> Any:
+        return vision[one] if one in vision else vision[other]
+
     found: dict[str, Any] = {
-        "block_count": vision["depth"],
+        "block_count": either("depth", "num_hidden_layers"),
         "embedding_length": vision["hidden_size"],
         "feed_forward_length": vision["intermediate_size"],
-        "attention.head_count": vision["num_heads"],
-        "attention.layer_norm_epsilon": 1e-6,
+        "attention.head_count": either("num_heads", "num_attention_heads"),
+        "attention.layer_norm_epsilon": 1e-5 if model.projector == "pixtral" else 1e-6,
         "patch_size": vision["patch_size"],
-        "image_size": 768,
-        "projection_dim": vision["out_hidden_size"],
-        "spatial_merge_size": vision["spatial_merge_size"],
+        "image_size": vision.get("image_size", 768),
+        "projection_dim": model.text["hidden_size"],
         "image_mean": [0.5, 0.5, 0.5],
         "image_std": [0.25, 0.5, 0.5],
     }
+    scaled = model.name in ("gemma3", "idefics3")
+    found["projector.scale_factor" if scaled else "spatial_merge_size"] = model.merge
     if deep is not None:
         found["is_deepstack_layers"] = [n in deep for n in range(vision["depth"])]
-    return {f"clip.vision.{key}": value for key, value in found.items()}
+    keys = {f"clip.vision.{key}": value for key, value in found.items()}
+    return keys | ({"clip.use_silu": True} if vision.get("hidden_act") == "silu" else {})
 
 
 _CLIP_NAMES: Mapping[str, str] = {
@@ -274,21 +329,64 @@ _CLIP_NAMES: Mapping[str, str] = {
     "attn.proj": "attn_out",
     "mlp.linear_fc1": "ffn_up",
     "mlp.linear_fc2": "ffn_down",
+    # Of SigLIP.
+    "embeddings.patch_embedding": "v.patch_embd",
+    "embeddings.position_embedding": "v.position_embd",
+    "post_layernorm": "v.post_ln",
+    "layer_norm1": "ln1",
+    "layer_norm2": "ln2",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.out_proj": "attn_out",
+    "mlp.fc1": "ffn_up",
+    "mlp.fc2": "ffn_down",
+    "connector.modality_projection.proj": "mm.model.fc",
+    "multi_modal_projector.mm_soft_emb_norm": "mm.soft_emb_norm",
+    # Of Pixtral.
+    "patch_conv": "v.patch_embd",
+    "ln_pre": "v.pre_ln",
+    "attention_norm": "ln1",
+    "ffn_norm": "ln2",
+    "attention.q_proj": "attn_q",
+    "attention.k_proj": "attn_k",
+    "attention.v_proj": "attn_v",
+    "attention.o_proj": "attn_out",
+    "feed_forward.gate_proj": "ffn_gate",
+    "feed_forward.up_proj": "ffn_up",
+    "feed_forward.down_proj": "ffn_down",
+    "multi_modal_projector.norm": "mm.input_norm",
+    "multi_modal_projector.patch_merger.merging_layer": "mm.patch_merger",
+    "multi_modal_projector.linear_1": "mm.1",
+    "multi_modal_projector.linear_2": "mm.2",
 }
+_TOWERS = ("visual.", "vision_tower.vision_model.", "vision_model.", "vision_tower.")
 
 
 def _clip_tensors(model: Seeing) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, array in weights(model).items():
-        if not name.startswith("model.visual."):
+        own = name.removeprefix("model.")
+        if own.startswith("language_model.") or not own.startswith((*_TOWERS, "multi_modal", "connector")):
+            if not own.startswith(("text_model.", "language_model.")) and "lm_head" not in own:
+                raise AssertionError(name)
             continue
-        own = name.removeprefix("model.visual.")
-        if own == "patch_embed.proj.weight":
+        own = next((own.removeprefix(tower) for tower in _TOWERS if own.startswith(tower)), own)
+        own = own.removeprefix("encoder.").removeprefix("transformer.")
+        if own.startswith("head."):  # of SigLIP's own task
+            continue
+        if own == "multi_modal_projector.mm_input_projection_weight":
+            found["mm.input_projection.weight"] = array
+        elif own == "patch_embed.proj.weight":
             found["v.patch_embd.weight"] = array[:, :, 0]
             found["v.patch_embd.weight.1"] = array[:, :, 1]
-        elif own.startswith("blocks."):
+        elif own.startswith(("blocks.", "layers.")):
             _, layer, part = own.split(".", 2)
             stem, _, kind = part.rpartition(".")
+            if model.projector == "pixtral" and stem in ("attention.q_proj", "attention.k_proj"):
+                heads = model.vision["num_attention_heads"]
+                halves = array.reshape(heads, 2, -1, array.shape[1])
+                array = halves.swapaxes(1, 2).reshape(array.shape)
             found[f"v.blk.{layer}.{_CLIP_NAMES[stem]}.{kind}"] = array
         elif own.startswith("deepstack_merger_list."):
             _, k, part, kind = own.split(".")
@@ -296,5 +394,7 @@ def _clip_tensors(model: Seeing) -> dict[str, Array]:
             found[f"v.deepstack.{layer}.{part.removeprefix('linear_')}.{kind}"] = array
         else:
             stem, _, kind = own.rpartition(".")
+            if stem == "multi_modal_projector.mm_soft_emb_norm":
+                array = array + np.float32(1)
             found[_CLIP_NAMES.get(own) or f"{_CLIP_NAMES[stem]}.{kind}"] = array
     return found

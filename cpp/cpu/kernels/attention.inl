@@ -212,6 +212,7 @@ struct HeadQueries {
     // head that comes next are fetched.
     std::size_t early = 0, next_early = 0, next_head = 0;
     const u32* next_pages = nullptr;
+    const u32* ends;  // of rows that see what comes after them, or null
     HeadQueries(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t kv)
         : p(params),
           q(cmd.buffers[0].as<float>()),
@@ -219,7 +220,8 @@ struct HeadQueries {
           cache{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
                 params.head_dim},
           kv_head(kv),
-          group(params.n_heads / params.n_kv_heads) {}
+          group(params.n_heads / params.n_kv_heads),
+          ends(params.row_ends ? cmd.buffers[6].as<u32>() : nullptr) {}
 
     // For a head that is read after another, during which `fetched` of its pages came, or before `next`, or both.
     void be_between(std::size_t fetched, const SpanHead* next) {
@@ -234,7 +236,10 @@ struct HeadQueries {
     std::size_t head(std::size_t i) const { return kv_head * group + i % group; }
     std::size_t position(std::size_t i) const { return span.position + i / group; }
     // Behind the last key that query i sees.
-    std::size_t end(std::size_t i) const { return end_of_keys(p, span, i / group); }
+    std::size_t end(std::size_t i) const {
+        const std::size_t end = end_of_keys(p, span, i / group);
+        return ends ? std::max<std::size_t>(end, ends[row(i)]) : end;
+    }
     std::size_t offset(std::size_t i) const { return (row(i) * p.n_heads + head(i)) * p.head_dim; }
 
     void load_queries(std::size_t first, std::size_t count, const AttentionScratch& s) const {

@@ -87,6 +87,8 @@ class Attention:
         Scores become `cap * tanh(score / cap)`; 0 = no cap.
     bidirectional
         A query also sees the keys after it.
+    whole_images
+        A query of a row of an image also sees the keys of all rows of it.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
     norms_after_rope
@@ -106,6 +108,7 @@ class Attention:
     q_rope: int | None = None
     softcap: float = 0.0
     bidirectional: bool = False
+    whole_images: bool = False
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
     norm_eps: float | None = None

@@ -167,6 +167,8 @@ class ModelConfig:
     encoded_parts
         Vectors of a row that an encoder of images may put in the place of a token: its embedding, and what is
         added behind the first layers; 0: there is no such encoder.
+    whole_image_rows
+        Most rows of an image, where those of some layers see all of it; 0: where none do.
     """
 
     arch: str
@@ -188,6 +190,7 @@ class ModelConfig:
     encoder: EncoderConfig | None = None
     drafter: DraftHead | None = None
     encoded_parts: int = 0
+    whole_image_rows: int = 0
 
     def numbers(self) -> dict[str, object]:
         """Every number by name, to be shown and compared. What all blocks of a kind share is there once."""

@@ -23,7 +23,13 @@ _IMAGES: Final = MappingProxyType(
     }
 )
 
-HF_WRAPPERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({"mistral3": _IMAGES})
+HF_WRAPPERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "mistral3": _IMAGES,
+        "idefics3": MappingProxyType({**_IMAGES, "*connector.modality_projection.*": "images"}),
+        "smolvlm": MappingProxyType({**_IMAGES, "*connector.modality_projection.*": "images"}),
+    }
+)
 """Model types of checkpoints whose text model is of a type that `text_config` names, and what else they have,
 as in `HfModel.left_out`."""
 

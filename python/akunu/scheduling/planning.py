@@ -179,6 +179,9 @@ class Planner:
         for sequence in (*writing, *prompts):
             left, slot = sequence.left, sequence.slot
             rows = min(left, budget)
+            if rows > 0 and self._engine.whole_images:
+                used = sum(part.rows + len(part.drafts) for part in parts)
+                rows = sequence.whole_images(rows, self._engine.max_rows - used)
             if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
             guess, written = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS

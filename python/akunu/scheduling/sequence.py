@@ -177,6 +177,20 @@ class Sequence:
             return math.inf
         return time.perf_counter() - self.ready_at if self.ready else 0.0
 
+    def whole_images(self, rows: int, most: int) -> int:
+        """How many rows may be run, where `rows` are wanted and no step may end within an image.
+
+        More than are wanted where it begins with an image, up to `most`; 0 where that is not enough.
+        """
+        end = self.length + rows
+        for part in self.inputs.rows if self.inputs is not None else ():
+            if part.start < end < part.start + part.count:
+                if part.start > self.length:
+                    return part.start - self.length
+                whole = part.start + part.count - self.length
+                return whole if whole <= most else 0
+        return rows
+
     def ids(self) -> npt.NDArray[np.uint32]:
         """All known tokens."""
         return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt

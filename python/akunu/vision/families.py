@@ -125,6 +125,8 @@ class Sizes:
         Patches on the side of the square that the vectors of positions are of; 0: there are none.
     deep_layers
         Those behind which rows are made that are added behind the model's first layers.
+    inner
+        Elements between the two products that make rows; 0: there is one.
     """
 
     layers: int
@@ -141,6 +143,7 @@ class Sizes:
     activation: Activation
     norm_eps: float = 1e-6
     deep_layers: tuple[int, ...] = ()
+    inner: int = 0
 
     @property
     def values(self) -> int:
@@ -157,13 +160,19 @@ class Sizes:
             "film": self.values * self.frames,
             "positions": self.grid**2,
             "merged": merged,
+            "inner": self.inner,
             "out": self.out,
         }
 
 
-Spread = Literal["corners"]
+Spread = Literal["corners", "parts"]
 """How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
-lies over it from corner to corner, and the nearest four of each patch are mixed."""
+lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the image is cut
+into as many parts as the square has, and a patch has the vector of the part in which it begins."""
+
+Rotary = Literal["alike", "alternating"]
+"""By what frequencies heads turn, half of them by a patch's row and half by its column: both by the same, or
+in turns by one of a longer row."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +202,18 @@ class Family:
         Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor.
     layer_norm
         Norms are LayerNorm, else RMS.
-    rotary
-        The base of the frequencies by which heads turn, half of them by a patch's row and half by its column;
-        None: they do not.
+    rotary, rotary_base
+        See `Rotary`; None: heads do not turn.
+    gguf_pairs
+        Elements of a head that turn together are neighbours in GGUF files; else they are half a head apart.
     spread
         See `Spread`.
+    mean
+        A row is made of its patches' mean; else they stand side by side.
+    hf_norms_less_one
+        Canonical names of norms whose weights are less by one in folders.
+    whole
+        Whose rows see all of their image in the text: those of all layers.
     turns
         How rows turn in the text: in the order of "interleaved" or of "runs" of frequencies; None: as tokens.
     """
@@ -214,8 +230,13 @@ class Family:
     gguf_keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     gguf_shapes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     layer_norm: bool = True
-    rotary: float | None = None
+    rotary: Rotary | None = None
+    rotary_base: float = 1e4
+    gguf_pairs: bool = False
     spread: Spread | None = None
+    mean: bool = False
+    hf_norms_less_one: tuple[str, ...] = ()
+    whole: bool = False
     turns: Literal["interleaved", "runs"] | None = None
 
     def turning(self, sections: object) -> Turning | None:
@@ -233,15 +254,15 @@ class Family:
         return Turning((sections[0], sections[1], sections[2]), self.turns == "interleaved")
 
 
-def tower_config(family: Family, sizes: Sizes) -> dict[str, object]:
-    """The tower's numbers, as `akunu._core.ImageEncoder` takes them."""
+def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: bool) -> dict[str, object]:
+    """The tower's numbers, as `akunu._core.ImageEncoder` takes them.
+
+    `channels_last`: the values of a patch are in the order of MLX.
+    """
     head_dim = sizes.dim // sizes.heads
     sets: tuple[RopeSet, ...] = ()
     if family.rotary is not None:
-        quarter = head_dim // 4
-        inv_freq = 1.0 / family.rotary ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
-        frequencies = np.concatenate([inv_freq, inv_freq]).astype(np.float32)
-        sets = (RopeSet(frequencies, 1.0, "half", axes=(1,) * quarter + (2,) * quarter),)
+        sets = (_rotary(family, head_dim, pairs=gguf and family.gguf_pairs),)
     attention = Attention(
         n_heads=sizes.heads,
         n_kv_heads=sizes.heads,
@@ -250,15 +271,14 @@ def tower_config(family: Family, sizes: Sizes) -> dict[str, object]:
         rope=0 if sets else None,
         bidirectional=True,
     )
-    merged = sizes.dim * sizes.merge_size**2
     blocks: list[Block] = []
     for n in range(sizes.layers):
         blocks.append(Block(f"layers.{n}.", n, attention))
         blocks.append(Block(f"layers.{n}.", n, FeedForward(sizes.ffn, sizes.activation)))
         if n in sizes.deep_layers:
             k = sizes.deep_layers.index(n)
-            blocks.append(Block(f"deep.{k}.", n, Merge("gelu", merged, part=k + 1)))
-    blocks.append(Block("merger.", sizes.layers, Merge("gelu", merged)))
+            blocks.append(Block(f"deep.{k}.", n, Merge("gelu", sizes.inner, part=k + 1)))
+    blocks.append(Block("merger.", sizes.layers, Merge("gelu", sizes.inner, family.mean)))
     return {
         "dim": sizes.dim,
         "vocab_size": 0,
@@ -271,12 +291,28 @@ def tower_config(family: Family, sizes: Sizes) -> dict[str, object]:
         "image": {
             "values": sizes.values,
             "frames": sizes.frames,
-            "channels": sizes.channels,
+            "channels": 1 if channels_last else sizes.channels,
             "patches": sizes.merge_size**2,
             "dim": sizes.out,
             "parts": 1 + len(sizes.deep_layers),
         },
     }
+
+
+def _rotary(family: Family, head_dim: int, *, pairs: bool) -> RopeSet:
+    quarter = head_dim // 4
+    if family.rotary == "alike":
+        down = 1.0 / family.rotary_base ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
+        across = down
+    else:
+        every = 1.0 / family.rotary_base ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+        down, across = every[0::2], every[1::2]
+    return RopeSet(
+        np.concatenate([down, across]).astype(np.float32),
+        1.0,
+        "interleaved" if pairs else "half",
+        axes=(1,) * quarter + (2,) * quarter,
+    )
 
 
 def _linear(gguf: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, TensorRule]:
@@ -372,6 +408,7 @@ def _qwen3_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
         image_size=grid * patch,
         activation=numbers.activation("hidden_act"),
         deep_layers=numbers.integers("deepstack_visual_indexes", layers),
+        inner=dim * numbers.integer("spatial_merge_size", 16) ** 2,
     )
 
 
@@ -387,10 +424,153 @@ _QWEN3_VL: Final = Family(
     defaults={**_QWEN3_DEFAULTS, "deepstack_visual_indexes": [8, 16, 24]},
     gguf_keys=_QWEN_KEYS,
     gguf_shapes=_QWEN3_SHAPES,
-    rotary=1e4,
+    rotary="alike",
     spread="corners",
     turns="interleaved",
 )
+_SIGLIP: Final = "vision_tower."
+_SIGLIP_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
+        "num_channels": 3, "image_size": 896, "patch_size": 14, "hidden_act": "gelu_pytorch_tanh",
+        "layer_norm_eps": 1e-6,
+    }
+)  # fmt: skip
+_CLIP_KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "num_hidden_layers": "block_count", "hidden_size": "embedding_length",
+        "num_attention_heads": "attention.head_count", "intermediate_size": "feed_forward_length",
+        "patch_size": "patch_size", "image_size": "image_size",
+        "layer_norm_eps": "attention.layer_norm_epsilon", "out": "projection_dim",
+    }
+)  # fmt: skip
+
+
+def _siglip_rules(prefix: str) -> tuple[TensorRule, ...]:
+    layer = f"{prefix}encoder.layers.{{n}}."
+    embeddings = f"{prefix}embeddings."
+    return (
+        TensorRule(
+            "v.patch_embd.weight", f"{embeddings}patch_embedding.weight", (("patches", "dim"),), "values"
+        ),
+        TensorRule("v.patch_embd.bias", f"{embeddings}patch_embedding.bias", (("patches_bias", "dim"),)),
+        TensorRule(
+            "v.position_embd.weight",
+            f"{embeddings}position_embedding.weight",
+            (("positions", "positions"),),
+            "dim",
+        ),
+        *_norm("v.blk.{n}.ln1", f"{layer}layer_norm1", "attn_norm"),
+        *_norm("v.blk.{n}.ln2", f"{layer}layer_norm2", "ffn_norm"),
+        *_linear("v.blk.{n}.attn_q", f"{layer}self_attn.q_proj", "attn_q", "dim", "dim"),
+        *_linear("v.blk.{n}.attn_k", f"{layer}self_attn.k_proj", "attn_k", "dim", "dim"),
+        *_linear("v.blk.{n}.attn_v", f"{layer}self_attn.v_proj", "attn_v", "dim", "dim"),
+        *_linear("v.blk.{n}.attn_out", f"{layer}self_attn.out_proj", "attn_output", "dim", "dim"),
+        *_linear("v.blk.{n}.ffn_up", f"{layer}mlp.fc1", "ffn_up", "ffn", "dim"),
+        *_linear("v.blk.{n}.ffn_down", f"{layer}mlp.fc2", "ffn_down", "dim", "ffn"),
+        *_norm("v.post_ln", f"{prefix}post_layernorm", "merger.norm"),
+    )
+
+
+def _matrix(gguf: str, hf: str, name: str, rows: str, cols: str) -> TensorRule:
+    return TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, rows),), cols)
+
+
+_PIXTRAL_LAYER: Final = "vision_tower.transformer.layers.{n}."
+_PIXTRAL_RULES: Final = (
+    _matrix("v.patch_embd", "vision_tower.patch_conv", "patches", "dim", "values"),
+    TensorRule("v.pre_ln.weight", "vision_tower.ln_pre.weight", (("embedding_norm", "dim"),)),
+    TensorRule("v.blk.{n}.ln1.weight", f"{_PIXTRAL_LAYER}attention_norm.weight", (("attn_norm", "dim"),)),
+    TensorRule("v.blk.{n}.ln2.weight", f"{_PIXTRAL_LAYER}ffn_norm.weight", (("ffn_norm", "dim"),)),
+    *(
+        _matrix(
+            f"v.blk.{{n}}.attn_{part}", f"{_PIXTRAL_LAYER}attention.{part}_proj", f"attn_{part}", "dim", "dim"
+        )
+        for part in "qkv"
+    ),
+    _matrix("v.blk.{n}.attn_out", f"{_PIXTRAL_LAYER}attention.o_proj", "attn_output", "dim", "dim"),
+    _matrix("v.blk.{n}.ffn_gate", f"{_PIXTRAL_LAYER}feed_forward.gate_proj", "ffn_gate", "ffn", "dim"),
+    _matrix("v.blk.{n}.ffn_up", f"{_PIXTRAL_LAYER}feed_forward.up_proj", "ffn_up", "ffn", "dim"),
+    _matrix("v.blk.{n}.ffn_down", f"{_PIXTRAL_LAYER}feed_forward.down_proj", "ffn_down", "dim", "ffn"),
+    TensorRule("mm.input_norm.weight", "multi_modal_projector.norm.weight", (("merger.norm", "dim"),)),
+    _matrix(
+        "mm.patch_merger",
+        "multi_modal_projector.patch_merger.merging_layer",
+        "merger.before",
+        "dim",
+        "merged",
+    ),
+    _matrix("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "dim"),
+    _matrix("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
+)
+_PIXTRAL_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+        "num_channels": 3, "image_size": 1540, "patch_size": 14, "hidden_act": "gelu",
+        "layer_norm_eps": 1e-5,
+    }
+)  # fmt: skip
+
+
+def _clip_sizes(
+    numbers: Numbers, *, merge: int, out: int, grid: int, inner: int = 0, turns: bool = False
+) -> Sizes:
+    dim, heads = numbers.integer("hidden_size"), numbers.integer("num_attention_heads")
+    if dim % heads or (turns and dim // heads % 4):
+        raise ModelFileError(
+            f"vision_config: found {dim} elements and {heads} heads, expected heads of equal sizes"
+            + (", multiples of 4" if turns else "")
+        )
+    return Sizes(
+        layers=numbers.integer("num_hidden_layers"),
+        dim=dim,
+        heads=heads,
+        ffn=numbers.integer("intermediate_size"),
+        patch_size=numbers.integer("patch_size", 256),
+        merge_size=merge,
+        frames=1,
+        channels=numbers.integer("num_channels", 16),
+        grid=grid,
+        out=out,
+        image_size=numbers.integer("image_size"),
+        activation=numbers.activation("hidden_act"),
+        norm_eps=numbers.real("layer_norm_eps"),
+        inner=inner,
+    )
+
+
+def _grid(numbers: Numbers) -> int:
+    """Patches on the side of a picture of the size that the tower was trained with."""
+    return numbers.integer("image_size") // numbers.integer("patch_size", 256)
+
+
+def _gemma3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
+    grid = _grid(numbers)
+    if numbers.raw("scale_factor") is not None:
+        merge = numbers.integer("scale_factor", 64)
+    else:
+        tokens = Numbers(config, {"mm_tokens_per_image": 256}, "config.json").integer("mm_tokens_per_image")
+        merge = grid // max(1, int(tokens**0.5))
+    if merge == 0 or grid % merge:
+        raise ModelFileError(f"{grid} rows and columns of patches cannot be merged by {merge}")
+    return _clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=grid)
+
+
+def _idefics3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
+    scale = Numbers(
+        {"scale_factor": numbers.raw("scale_factor"), **config}, {"scale_factor": 2}, "config.json"
+    )
+    merge = scale.integer("scale_factor", 16)
+    return _clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=_grid(numbers))
+
+
+def _pixtral_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
+    given = {"spatial_merge_size": numbers.raw("spatial_merge_size"), **config}
+    merge = Numbers(given, {"spatial_merge_size": 2}, "config.json").integer("spatial_merge_size", 16)
+    out = numbers.integer("out")
+    return _clip_sizes(numbers, merge=merge, out=out, grid=0, inner=out, turns=True)
+
+
 _ROWS: Final = (
     _QWEN3_VL,
     replace(
@@ -400,6 +580,70 @@ _ROWS: Final = (
         archs=("qwen35", "qwen35moe"),
         defaults=_QWEN3_DEFAULTS,
     ),
-)
+    Family(
+        "gemma3",
+        "gemma3",
+        ("gemma3",),
+        ("gemma3",),
+        ("gemma3",),
+        "vision_tower.post_layernorm.weight",
+        (
+            *_siglip_rules(_SIGLIP),
+            TensorRule(
+                "mm.soft_emb_norm.weight",
+                "multi_modal_projector.mm_soft_emb_norm.weight",
+                (("merger.merged_norm", "dim"),),
+            ),
+            TensorRule(
+                "mm.input_projection.weight",
+                "multi_modal_projector.mm_input_projection_weight",
+                (("merger.last", "out"),),
+                "dim",
+                turned="always",
+            ),
+        ),
+        _gemma3_sizes,
+        defaults=_SIGLIP_DEFAULTS,
+        gguf_keys={**_CLIP_KEYS, "scale_factor": "projector.scale_factor"},
+        spread="parts",
+        mean=True,
+        hf_norms_less_one=("merger.merged_norm",),
+        whole=True,
+    ),
+    Family(
+        "idefics3",
+        "idefics3",
+        ("idefics3", "smolvlm"),
+        ("idefics3",),
+        ("llama",),
+        "vision_model.post_layernorm.weight",
+        (
+            *_siglip_rules("vision_model."),
+            _matrix("mm.model.fc", "connector.modality_projection.proj", "merger.last", "out", "merged"),
+        ),
+        _idefics3_sizes,
+        defaults={
+            **_SIGLIP_DEFAULTS, "intermediate_size": 3072, "num_hidden_layers": 12, "image_size": 224,
+            "patch_size": 32,
+        },
+        gguf_keys={**_CLIP_KEYS, "scale_factor": "projector.scale_factor"},
+        spread="parts",
+    ),
+    Family(
+        "pixtral",
+        "pixtral",
+        ("mistral3",),
+        ("pixtral",),
+        ("llama", "mistral3"),
+        "vision_tower.ln_pre.weight",
+        _PIXTRAL_RULES,
+        _pixtral_sizes,
+        defaults=_PIXTRAL_DEFAULTS,
+        gguf_keys={**_CLIP_KEYS, "spatial_merge_size": "spatial_merge_size"},
+        layer_norm=False,
+        rotary="alternating",
+        gguf_pairs=True,
+    ),
+)  # fmt: skip
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({row.name: row for row in _ROWS})
 """The families, by name."""

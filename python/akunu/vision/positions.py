@@ -5,17 +5,30 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from akunu.vision.families import Spread
+
 __all__ = ["spread_positions"]
 
 
-def spread_positions(table: npt.NDArray[np.float32], height: int, width: int) -> npt.NDArray[np.float32]:
+def spread_positions(
+    table: npt.NDArray[np.float32], height: int, width: int, spread: Spread
+) -> npt.NDArray[np.float32]:
     """The vectors of an image's patches, row by row, float32 [height * width, dim].
 
-    The square of `table`, [side * side, dim], lies over the image from corner to corner; each patch has the
-    mean of the four vectors around it, by how near they are.
+    Parameters
+    ----------
+    table
+        Those of a square [side * side, dim].
+    height, width
+        Of the image, in patches.
+    spread
+        How they are spread over the image.
     """
     side = round(len(table) ** 0.5)
     square = table.reshape(side, side, -1)
+    if spread == "parts":
+        rows_of_parts = square[_parts(side, height)][:, _parts(side, width)]
+        return rows_of_parts.reshape(height * width, -1)
     down, between_down = _places(side, height)
     across, between_across = _places(side, width)
     top, bottom = square[down], square[np.minimum(down + 1, side - 1)]
@@ -23,6 +36,15 @@ def spread_positions(table: npt.NDArray[np.float32], height: int, width: int) ->
     left, right = rows[:, across], rows[:, np.minimum(across + 1, side - 1)]
     found: npt.NDArray[np.float32] = left + (right - left) * between_across[None, :, None]
     return found.reshape(height * width, -1)
+
+
+def _parts(side: int, n: int) -> npt.NDArray[np.int64]:
+    """The part, of `side`, in which each of n patches begins."""
+    # As Transformers rounds them.
+    borders = np.arange(1 / side, 1.0, 1 / side).astype(np.float32)
+    begins = np.minimum(np.arange(n, dtype=np.float32) * np.float32(1 / n), np.float32(1 - 1e-6))
+    found: npt.NDArray[np.int64] = np.searchsorted(borders, begins, side="right")
+    return found
 
 
 def _places(side: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:

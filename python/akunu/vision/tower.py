@@ -114,11 +114,17 @@ class Tower:
         rows, columns = _merge_order(height, width, merge)
         added = None
         if self._positions is not None:
-            added = spread_positions(self._positions, height, width)[rows * width + columns]
+            assert self.spec.spread is not None
+            spread = spread_positions(self._positions, height, width, self.spec.spread)
+            added = spread[rows * width + columns]
         turns = None
         if self.spec.config["rope_sets"]:
             turns = np.stack([np.zeros_like(rows), rows, columns], axis=-1).astype(np.uint32)
-        made = self._core.encode(patches.pixels, added, turns)
+        pixels = patches.pixels
+        if self.spec.channels_last:
+            by_channel = pixels.reshape(len(pixels), self.spec.sizes.channels, -1)
+            pixels = by_channel.transpose(0, 2, 1).reshape(len(pixels), -1)
+        made = self._core.encode(pixels, added, turns)
         return Encoded(made, (height // merge, width // merge), key)
 
     def plan(self, patches: int) -> list[CommandInfo]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_optional
+from akunu.describe.blocks import Attention
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
 from akunu.hub.projectors import projector_of
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TowerFiles", "TowerSpec", "find_tower", "with_images"]
 
-_PREFIXES: Final = ("model.visual.", "visual.", "model.", "")
+_NESTED: Final = "vision_tower.vision_model."
+_PREFIXES: Final = ("model.visual.", "visual.", "model.", "", "vision_tower.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,10 @@ class TowerSpec:
         How its vectors of positions, if there are some, are spread over an image.
     turning
         How the rows of an image turn in the text; None: as tokens do.
+    whole_rows
+        Rows of an image, where those of one see each other in the text; 0: where they do not.
+    channels_last
+        The values of a patch are in the order of MLX, [y, x, channel].
     """
 
     family: str
@@ -70,6 +76,8 @@ class TowerSpec:
     sizes: Sizes
     spread: Spread | None
     turning: Turning | None
+    whole_rows: int = 0
+    channels_last: bool = False
 
     @property
     def parts(self) -> int:
@@ -117,8 +125,14 @@ def _from_folder(
     family: Family, config: Mapping[str, Any], files: TensorFiles, path: Path
 ) -> TowerFiles | None:
     tensors = by_name(files.tensors)
+    # Transformers had a module more there before its fifth version, and published files have it.
+    nested = any(_NESTED in name for name in tensors)
+
+    def named(rule: str) -> str:
+        return rule.replace("vision_tower.", _NESTED, 1) if nested else rule
+
     # A checkpoint may say that it sees, and have no tower.
-    prefix = next((prefix for prefix in _PREFIXES if prefix + family.probe in tensors), None)
+    prefix = next((prefix for prefix in _PREFIXES if prefix + named(family.probe) in tensors), None)
     if prefix is None:
         return None
     processor = read_optional(path / "preprocessor_config.json")
@@ -127,9 +141,10 @@ def _from_folder(
         processor = dict(found) if isinstance(found, Mapping) else {}
     text = config.get("text_config")
     sections = _sections(text if isinstance(text, Mapping) else config)
-    sizes = family.sizes(Numbers(config["vision_config"], family.defaults, "vision_config"), config)
-    rules = [replace(rule, source=prefix + rule.hf) for rule in family.rules if rule.hf]
-    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections))
+    given = {"out": text.get("hidden_size") if isinstance(text, Mapping) else None, **config["vision_config"]}
+    sizes = family.sizes(Numbers(given, family.defaults, "vision_config"), config)
+    rules = [replace(rule, source=prefix + named(rule.hf)) for rule in family.rules if rule.hf]
+    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections), gguf=False)
     return TowerFiles(spec, files, path.name)
 
 
@@ -183,6 +198,8 @@ def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name
         if tensor not in tensors:
             raise ModelFileError(f"tensor {tensor} is missing")
         given[key] = tensors[tensor].shape[0]
+    if files.get("clip.use_silu"):
+        given["hidden_act"] = "silu"
     deep = files.get("clip.vision.is_deepstack_layers")
     given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
     processor = {
@@ -194,8 +211,18 @@ def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name
     sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
     sizes = family.sizes(Numbers(given, family.defaults, "clip.vision"), {})
     rules = [rule for rule in family.rules if rule.source]
+    up = tensors.get("v.blk.0.ffn_up.weight")
+    if up is not None and tuple(up.shape) == (sizes.dim, sizes.ffn) and sizes.dim != sizes.ffn:
+        # Older converters took the two for each other.
+        names = {"ffn_up": "ffn_down", "ffn_down": "ffn_up"}
+        rules = [
+            replace(rule, source=rule.source.replace(name, names[name]))
+            if (name := rule.parts[0][0].removesuffix("_bias")) in names
+            else rule
+            for rule in rules
+        ]
     given_processor = {key: value for key, value in processor.items() if value is not None}
-    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections))
+    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections), gguf=True)
     return TowerFiles(spec, files, name)
 
 
@@ -206,6 +233,8 @@ def _spec(
     rules: Sequence[TensorRule],
     processor: Mapping[str, Any],
     turning: Turning | None,
+    *,
+    gguf: bool,
 ) -> TowerSpec:
     flat = {name: _flattened(tensor) for name, tensor in tensors.items()}
     symbols = sizes.symbols()
@@ -227,6 +256,10 @@ def _spec(
         owner=f"{family.name} tower",
         ignored=("*",),
     )
+    if not gguf:
+        refs |= {name: replace(refs[name], add=1.0) for name in family.hf_norms_less_one}
+    shape = tuple(tensors[refs["patches"].source].shape)
+    channels_last = not gguf and shape[-1] == sizes.channels != sizes.patch_size
     return TowerSpec(
         family=family.processor,
         patch_size=sizes.patch_size,
@@ -234,11 +267,13 @@ def _spec(
         temporal_patch_size=1,
         image_size=sizes.image_size,
         processor=processor,
-        config=tower_config(family, sizes),
+        config=tower_config(family, sizes, gguf=gguf, channels_last=channels_last),
         tensors=refs,
         sizes=sizes,
         spread=family.spread,
         turning=turning,
+        whole_rows=(sizes.grid // sizes.merge_size) ** 2 if family.whole else 0,
+        channels_last=channels_last,
     )
 
 
@@ -282,4 +317,21 @@ def with_images(spec: ModelSpec, tower: TowerSpec) -> ModelSpec:
     sets = config.rope_sets
     if tower.turning is not None:
         sets = tuple(replace(rope, axes=tower.turning.axes(len(rope.inv_freq))) for rope in sets)
-    return replace(spec, config=replace(config, rope_sets=sets, encoded_parts=tower.parts))
+    blocks = config.blocks
+    if tower.whole_rows:
+        blocks = tuple(
+            replace(block, mixer=replace(block.mixer, whole_images=True))
+            if isinstance(block.mixer, Attention)
+            else block
+            for block in blocks
+        )
+    return replace(
+        spec,
+        config=replace(
+            config,
+            rope_sets=sets,
+            blocks=blocks,
+            encoded_parts=tower.parts,
+            whole_image_rows=tower.whole_rows,
+        ),
+    )

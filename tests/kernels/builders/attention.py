@@ -236,9 +236,10 @@ def attention(
     others: Sequence[tuple[int, int]] = (),
     both: bool = False,
     sinks: bool = False,
+    images: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops; `both`: rows see
-    all of their text.
+    all of their text. Rows (first, end) of `images` see all of theirs.
 
     `spread`: standard deviation of the scores. `sinks`: each head has a score without a value, some of which
     are far above the others.
@@ -268,8 +269,13 @@ def attention(
         formats=format_bits(formats),
         bidirectional=int(both),
         fixed_keys=0,
+        row_ends=int(bool(images)),
         **cache.params(),
     )
+    ends = np.zeros(total, np.uint32)
+    positions = np.concatenate([np.arange(n) + start for n, start in spans])
+    for first_row, end_row in images:
+        ends[first_row:end_row] = positions[end_row - 1] + 1
     where = rows_of(
         p,
         "rows",
@@ -278,6 +284,7 @@ def attention(
     )
     sink = normal(rng, heads, sigma=2 * spread) if sinks else None
     last = [p.input("sinks", sink)] if sink is not None else []
+    rest = [*(last or [None]), p.input("ends", ends)] if images else last
     if split:
         partials = p.opaque("partials", Partials(heads, head_dim, cache.max_pages * PAGE))
         p.run(
@@ -294,7 +301,7 @@ def attention(
             p.output("out_f32", total, heads * head_dim),
             where,
             cache.pages,
-            *last,
+            *rest,
             kv_dtype=kv,
             **params,
         )
@@ -307,7 +314,9 @@ def attention(
         for (n, at), (k, v) in zip(spans, texts, strict=True):
             wide = (a.astype(np.float64) for a in (q[first : first + n], k, v))
             parts.append(
-                ref.attention(*wide, at, scale, cap, window, both, sink).reshape(n, heads * head_dim)
+                ref.attention(*wide, at, scale, cap, window, both, sink, ends[first : first + n]).reshape(
+                    n, heads * head_dim
+                )
             )
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.

@@ -94,6 +94,7 @@ def cross_attention(
         formats=format_bits(("f32",)),
         bidirectional=0,
         fixed_keys=keys,
+        row_ends=0,
         **cache.params(),
     )
     out = p.output("out", total, heads, head_dim)
