@@ -467,6 +467,7 @@ def gguf_tensors(family: Family) -> Arrays:
                 out[f"blk.{layer}.ffn_{part}_exps.weight"] = array
                 continue
             own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
+            own = own.replace(".expert_bias", ".expert_bias.bias")  # as the converter calls it
             own = own.replace(".gate.moe_statics.", ".moe_statics.")
             found = names.get_name(own, (".weight", ".bias"))
             if found is None and own.endswith("e_score_correction_bias"):
