@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.base.errors import ModelFileError
+from akunu.base.errors import AkunuError, ModelFileError
 from akunu.describe.blocks import Mamba2, ShortConvolution
 from akunu.describe.config import resolve
+from akunu.describe.hf_config import resolve_hf
 
 from . import families
+from .source import Tensor
 from .test_families import DEVICE
 from .test_hybrid import draw, read
 
@@ -142,3 +144,55 @@ def test_the_last_norm_of_lfm2_has_two_names(tmp_path: Path) -> None:
 
     path = families.write_gguf(families.ALL["lfm2"], tmp_path / "model.gguf", change=renamed)
     assert "output_norm" in resolve(_core.GgufFile(str(path))).tensors
+
+
+def hf_config(name: str, drop: tuple[str, ...] = (), **settings: object) -> dict[str, object]:
+    """What a folder's configuration describes, without some of its keys and with others."""
+    config, shapes = families.saved(families.ALL[name])
+    tensors = [Tensor(name, "f32", tuple(shape), 0) for name, shape in shapes.items()]
+    given = {key: value for key, value in config.items() if key not in drop} | settings
+    return resolve_hf(given, tensors).config.numbers()
+
+
+@pytest.mark.parametrize(
+    ("name", "drop", "settings"),
+    [
+        ("lfm2", ("layer_types", "tie_word_embeddings"), {"full_attn_idxs": [1, 3], "tie_embedding": True}),
+        (
+            "lfm2",
+            ("intermediate_size", "block_auto_adjust_ff_dim"),
+            {"block_ff_dim": 225, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0},
+        ),
+        ("granitehybrid", ("mamba_d_head",), {"layer_types": ["mamba", "attention", "mamba"]}),
+        ("granitehybrid_moe", (), {"mamba_d_head": "auto", "position_embedding_type": "nope"}),
+        ("nemotron_h", ("layers_block_type",), {"hybrid_override_pattern": "M-*-"}),
+        (
+            "nemotron_h_moe",
+            ("layers_block_type",),
+            {"layers_block_type": ["mamba", "moe", "attention", "moe"]},
+        ),
+    ],
+)
+def test_older_configurations_say_the_same(
+    name: str, drop: tuple[str, ...], settings: dict[str, object]
+) -> None:
+    found, expected = hf_config(name, drop, **settings), hf_config(name)
+    assert {k: v for k, v in found.items() if "inv_freq" not in k} == {
+        k: v for k, v in expected.items() if "inv_freq" not in k
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("lfm2", {"conv_bias": True}, "conv_bias: found True, but this feature is not supported"),
+        ("lfm2", {"layer_types": ["conv", "window"] * 2}, "layer_types: found .*, expected a list of"),
+        ("nemotron_h", {"layers_block_type": None, "hybrid_override_pattern": "MX*-"}, "expected letters of"),
+        ("granitehybrid", {"mamba_d_head": "auto", "mamba_n_heads": 7}, "found 7, expected a divisor of 192"),
+    ],
+)
+def test_configurations_that_are_not_understood_are_refused(
+    name: str, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(AkunuError, match=message):
+        hf_config(name, **settings)
