@@ -205,6 +205,7 @@ ExpertsConfig to_experts(const Fields& f) {
                           .used = f.integer("used"),
                           .dim = f.integer("dim"),
                           .shared_dim = f.integer("shared_dim", 0),
+                          .latent_dim = f.integer("latent_dim", 0),
                           .router = to_router(Fields(f.optional("router"), f.path() + "router.")),
                           .activation = f.one_of(kActivations, "activation"),
                           .limit = f.number("limit", 0),
@@ -290,6 +291,29 @@ LatentAttentionConfig to_latent_attention(const Fields& f, const ModelConfig& mo
     return c;
 }
 
+ShortConvolutionConfig to_short_convolution(const Fields& f) {
+    const ShortConvolutionConfig c{f.integer("taps")};
+    f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
+    return c;
+}
+
+Mamba2Config to_mamba2(const Fields& f) {
+    Mamba2Config c;
+    c.groups = f.integer("groups");
+    c.heads = f.integer("heads");
+    c.state_dim = f.integer("state_dim");
+    c.head_dim = f.integer("head_dim");
+    c.taps = f.integer("taps");
+    f.check(c.groups > 0, "groups", c.groups, "at least 1");
+    f.check(c.heads > 0 && c.heads % c.groups == 0, "heads", c.heads,
+            "a multiple of groups, " + std::to_string(c.groups));
+    const auto fits = [](std::uint32_t dim) { return dim > 0 && dim % 4 == 0 && dim <= 256; };
+    f.check(fits(c.state_dim), "state_dim", c.state_dim, "a multiple of 4 up to 256");
+    f.check(fits(c.head_dim), "head_dim", c.head_dim, "a multiple of 4 up to 256");
+    f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
+    return c;
+}
+
 ImageConfig to_image(const Fields& f) {
     const ImageConfig image{.values = f.integer("values"),
                             .frames = f.integer("frames", 1),
@@ -328,10 +352,12 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
     if (kind == "latent_attention") return to_latent_attention(f, model);
+    if (kind == "short_convolution") return to_short_convolution(f);
+    if (kind == "mamba2") return to_mamba2(f);
     if (kind == "merge") return to_merge(f, model);
     throw InvalidArgumentError(f.path() + "kind is '" + kind +
                                "', expected one of attention, cross_attention, feed_forward, experts, layer_input, "
-                               "recurrence, delta_net, latent_attention, merge");
+                               "recurrence, delta_net, latent_attention, short_convolution, mamba2, merge");
 }
 
 BlockConfig to_block(const Fields& f, const ModelConfig& model) {

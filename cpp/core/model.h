@@ -91,12 +91,13 @@ struct RouterConfig {
     float input_scale = 1;  // of what a norm of its own makes, where it has one
 };
 
-// A feed-forward of experts, of which a router chooses some for each row. Beside them there may be one that all rows
-// share, times a gate of its own.
+// A feed-forward of experts, of which a router chooses some for each row, gated where they have a gate's weight. Beside
+// them there may be one that all rows share, times a gate of its own.
 struct ExpertsConfig {
     std::uint32_t count = 0, used = 0;  // experts, and those of a row
     std::uint32_t dim = 0;              // inner elements of an expert
     std::uint32_t shared_dim = 0;       // of the shared one; 0: there is none
+    std::uint32_t latent_dim = 0;       // experts read and write a projection of so many elements; 0: there is none
     RouterConfig router;
     Activation activation = kActSilu;
     float limit = 0, sharpness = 1, up_offset = 0;  // see ExpertsGateUpParams
@@ -124,6 +125,27 @@ struct DeltaNetConfig {
     std::uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
 };
 
+// A gated short convolution over as many channels as the residual stream has, see plan/short_convolution.cpp.
+struct ShortConvolutionConfig {
+    std::uint32_t taps = 0;
+};
+
+// Mamba-2, see plan/mamba2.cpp.
+struct Mamba2Config {
+    std::uint32_t groups = 0, heads = 0, state_dim = 0, head_dim = 0;
+    std::uint32_t taps = 0;  // of the convolution
+
+    std::uint32_t values() const { return heads * head_dim; }
+    std::uint32_t channels() const { return values() + 2 * groups * state_dim; }
+    // Blocks of heads of a group, each as large as is worth a B of its own (see SsmScanParams).
+    std::uint32_t blocks() const {
+        const std::uint32_t most = 8, of_group = heads / groups;
+        std::uint32_t size = std::min(most, of_group);
+        while (of_group % size != 0) --size;
+        return heads / size;
+    }
+};
+
 // How an encoder of images makes a row of neighbouring patches, see plan/merge.cpp. It leaves the stream as it is.
 struct MergeConfig {
     std::uint32_t patches = 1;  // of a row
@@ -135,7 +157,7 @@ struct MergeConfig {
 
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
                                  LayerInputConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
-                                 MergeConfig>;
+                                 ShortConvolutionConfig, Mamba2Config, MergeConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.

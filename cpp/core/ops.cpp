@@ -79,15 +79,22 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
 constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
 constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
                                       FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
-constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),       FIELD(ShortConvParams, step),
-                                          FIELD(ShortConvParams, channels),   FIELD(ShortConvParams, taps),
-                                          FIELD(ShortConvParams, has_bias),   FIELD(ShortConvParams, activation),
-                                          FIELD(ShortConvParams, state_words)};
+constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),        FIELD(ShortConvParams, step),
+                                          FIELD(ShortConvParams, channels),    FIELD(ShortConvParams, taps),
+                                          FIELD(ShortConvParams, has_bias),    FIELD(ShortConvParams, activation),
+                                          FIELD(ShortConvParams, state_words), FIELD(ShortConvParams, gated)};
 constexpr FieldInfo kDeltaRuleFields[] = {
     FIELD(DeltaRuleParams, rows),        FIELD(DeltaRuleParams, step),    FIELD(DeltaRuleParams, key_heads),
     FIELD(DeltaRuleParams, value_heads), FIELD(DeltaRuleParams, key_dim), FIELD(DeltaRuleParams, value_dim),
     FIELD(DeltaRuleParams, grouped),     FIELD(DeltaRuleParams, formats), FIELD(DeltaRuleParams, state_words),
     FIELD(DeltaRuleParams, scale),       FIELD(DeltaRuleParams, l2_eps),  FIELD(DeltaRuleParams, norm_eps)};
+constexpr FieldInfo kSsmScanFields[] = {FIELD(SsmScanParams, rows),     FIELD(SsmScanParams, step),
+                                        FIELD(SsmScanParams, groups),   FIELD(SsmScanParams, blocks),
+                                        FIELD(SsmScanParams, heads),    FIELD(SsmScanParams, state_dim),
+                                        FIELD(SsmScanParams, head_dim), FIELD(SsmScanParams, state_words)};
+constexpr FieldInfo kGatedNormFields[] = {FIELD(GatedNormParams, rows), FIELD(GatedNormParams, groups),
+                                          FIELD(GatedNormParams, dim), FIELD(GatedNormParams, eps),
+                                          FIELD(GatedNormParams, formats)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
@@ -108,10 +115,12 @@ constexpr FieldInfo kRouteFields[] = {FIELD(RouteParams, rows),
                                       FIELD(RouteParams, has_choice_bias),
                                       FIELD(RouteParams, has_expert_scale)};
 constexpr FieldInfo kExpertsGateUpFields[] = {
-    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),  FIELD(ExpertsGateUpParams, chosen),
-    FIELD(ExpertsGateUpParams, n),         FIELD(ExpertsGateUpParams, k),        FIELD(ExpertsGateUpParams, activation),
-    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias), FIELD(ExpertsGateUpParams, limit),
-    FIELD(ExpertsGateUpParams, sharpness), FIELD(ExpertsGateUpParams, up_offset)};
+    FIELD(ExpertsGateUpParams, rows),      FIELD(ExpertsGateUpParams, experts),
+    FIELD(ExpertsGateUpParams, chosen),    FIELD(ExpertsGateUpParams, n),
+    FIELD(ExpertsGateUpParams, k),         FIELD(ExpertsGateUpParams, activation),
+    FIELD(ExpertsGateUpParams, formats),   FIELD(ExpertsGateUpParams, has_bias),
+    FIELD(ExpertsGateUpParams, limit),     FIELD(ExpertsGateUpParams, sharpness),
+    FIELD(ExpertsGateUpParams, up_offset), FIELD(ExpertsGateUpParams, gated)};
 constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    FIELD(ExpertsDownParams, experts),
                                             FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
                                             FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
@@ -162,6 +171,8 @@ constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        {"out_compact", W, kOptional},
                                        index("logit_rows", kOptional)};
 constexpr BufferInfo kNormAddBuffers[] = {{"x", R}, constant("weight"), {"hidden", RW}};
+constexpr BufferInfo kGatedNormBuffers[] = {
+    {"x", R}, {"gate", R}, constant("weight"), {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kLayerNormBuffers[] = {{"x", R},
                                             constant("weight"),
                                             constant("bias", kOptional),
@@ -224,6 +235,8 @@ constexpr BufferInfo kDeltaRuleBuffers[] = {{"qkv", RW},
                                             index("rows"),
                                             index("spans"),
                                             state("slots")};
+constexpr BufferInfo kSsmScanBuffers[] = {{"xbc", R}, {"dt", R},     constant("constants"), state("state", RW),
+                                          {"y", W},   index("rows"), index("spans"),        state("slots")};
 constexpr BufferInfo kSpeechRulesBuffers[] = {{"logits", RW},     state("history"), state("rules"),
                                               state("forbidden"), index("rows"),    index("logit_rows")};
 constexpr BufferInfo kArgmaxBuffers[] = {{"logits", R}, {"sampled", W}};
@@ -243,7 +256,7 @@ constexpr BufferInfo kRouteBuffers[] = {
     {"logits", R}, constant("choice_bias", kOptional), constant("expert_scale", kOptional), {"ids", W}, {"weights", W}};
 constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
                                                 weight("gate", "n", "k"),
-                                                weight("up", "n", "k"),
+                                                weight("up", "n", "k", {}, kOptional),
                                                 constant("gate_bias", kOptional),
                                                 constant("up_bias", kOptional),
                                                 {"ids", R},
@@ -309,6 +322,14 @@ Cost norm_cost(const DispatchCmd& c) {
     const auto p = c.params_as<NormParams>();
     Cost cost = per_row(p.dim * (4.0 + act_bytes(p.formats)), 4.0 * p.dim);
     cost.bytes = 4.0 * p.dim;
+    return cost;
+}
+
+Cost gated_norm_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<GatedNormParams>();
+    const double n = static_cast<double>(p.groups) * p.dim;
+    Cost cost = per_row(n * (8.0 + act_bytes(p.formats)), 10.0 * n);
+    cost.bytes = 4.0 * n;
     return cost;
 }
 
@@ -419,7 +440,7 @@ Cost recur_cost(const DispatchCmd& c) {
 
 Cost short_conv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<ShortConvParams>();
-    Cost cost = per_row(12.0 * p.channels, (2.0 * p.taps + 5.0) * p.channels);
+    Cost cost = per_row((p.gated ? 20.0 : 12.0) * p.channels, (2.0 * p.taps + 5.0) * p.channels);
     cost.bytes = 4.0 * (2 * p.taps - 1 + p.has_bias) * p.channels;
     return cost;
 }
@@ -435,6 +456,17 @@ Cost delta_rule_cost(const DispatchCmd& c) {
         4.0 * (2 * keys + 2 * values + 2.0 * p.value_heads) + act_bytes(p.formats) * values + 8.0 * state / chunk,
         6.0 * state + 2.0 * chunk * (keys + values) + 12.0 * values);
     cost.bytes = 4.0 * state + 2.0 * chunk * (keys + values);
+    return cost;
+}
+
+// As of a delta rule, with one product less and nothing that rows of a chunk do to one another but for the outputs.
+Cost ssm_scan_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<SsmScanParams>();
+    const double values = static_cast<double>(p.heads) * p.head_dim, keys = static_cast<double>(p.groups) * p.state_dim,
+                 state = values * p.state_dim, chunk = kChunkRows;
+    Cost cost = per_row(4.0 * (2 * keys + 2 * values + p.heads) + 8.0 * state / chunk,
+                        4.0 * state + chunk * (keys + values) + 6.0 * values);
+    cost.bytes = 4.0 * state + 2.0 * chunk * (p.blocks * p.state_dim + values);
     return cost;
 }
 
@@ -460,9 +492,9 @@ Cost route_cost(const DispatchCmd& c) {
 
 Cost experts_gate_up_cost(const DispatchCmd& c) {
     const auto p = c.params_as<ExpertsGateUpParams>();
-    Cost cost =
-        per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen, 4.0 * p.n * p.k * p.chosen);
-    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k) + weight_bytes(c.last_weight, p.n, p.k);
+    Cost cost = per_row(act_bytes(c.input_format) * p.k + act_bytes(p.formats) * p.n * p.chosen,
+                        (p.gated ? 4.0 : 2.0) * p.n * p.k * p.chosen);
+    cost.bytes_per_expert = weight_bytes(c.weight, p.n, p.k) + (p.gated ? weight_bytes(c.last_weight, p.n, p.k) : 0);
     cost.experts = p.experts;
     cost.chosen = p.chosen;
     return cost;
@@ -506,6 +538,7 @@ constexpr OpInfo kOps[] = {
     row<RopeTableParams>("rope_table", kRopeTableFields, kRopeTableBuffers, rope_table_cost),
     row<NormParams>("norm", kNormFields, kNormBuffers, norm_cost),
     row<NormParams>("norm_add", kNormFields, kNormAddBuffers, norm_add_cost),
+    row<GatedNormParams>("gated_norm", kGatedNormFields, kGatedNormBuffers, gated_norm_cost),
     row<LayerNormParams>("layer_norm", kLayerNormFields, kLayerNormBuffers, layer_norm_cost),
     row<QuantizeParams>("quantize", kQuantizeFields, kQuantizeBuffers, quantize_cost),
     row<MatmulParams>("matmul", kMatmulFields, kMatmulBuffers, matmul_cost),
@@ -531,6 +564,7 @@ constexpr OpInfo kOps[] = {
     row<RecurParams>("recur", kRecurFields, kRecurBuffers, recur_cost),
     row<ShortConvParams>("short_conv", kShortConvFields, kShortConvBuffers, short_conv_cost),
     row<DeltaRuleParams>("delta_rule", kDeltaRuleFields, kDeltaRuleBuffers, delta_rule_cost),
+    row<SsmScanParams>("ssm_scan", kSsmScanFields, kSsmScanBuffers, ssm_scan_cost),
     row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),

@@ -119,6 +119,15 @@ struct NormParams {
     float sum_scale;  // of kNormAdd: a factor of the sum
 };
 
+// out = rms_norm(x·silu(gate))·weight, the norm over each group of `dim` elements; weight has all groups'.
+struct GatedNormParams {
+    u32 rows;  // patched
+    u32 groups;
+    u32 dim;
+    float eps;
+    u32 formats;
+};
+
 struct LayerNormParams {
     u32 rows;  // patched
     u32 dim;
@@ -283,6 +292,8 @@ struct RecurParams {
 // A causal convolution of each channel along a text's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]),
 // zeros before position 0. `weights` are [taps][channels], then the bias. A record has the inputs of the last
 // positions, [position % (taps - 1 + kStashRows)][channels]: those of rows that were refused are overwritten.
+//
+// Where `gated`, rows have three parts of so many channels, b, c and v: x is b·v, and y is c times what it is else.
 struct ShortConvParams {
     u32 rows;  // patched
     u32 step;  // patched
@@ -291,6 +302,7 @@ struct ShortConvParams {
     u32 has_bias;
     u32 activation;   // 0: none; else 1 + the Activation of y
     u32 state_words;  // 4-byte words from one text's record to the next
+    u32 gated;
 };
 
 // Rows of a chunk of a text, counted from position 0, whose products with the state are computed together.
@@ -336,6 +348,23 @@ inline DeltaRecord delta_record(u32 key_heads, u32 value_heads, u32 key_dim, u32
     return at;
 }
 
+// The state of Mamba-2 (Dao and Gu, "Transformers are SSMs", 2024), of each head: with dt = softplus(dt + dt_bias),
+//   S = exp(a·dt)·S + B·(dt·x)ᵀ; y = Cᵀ·S + d·x
+// `xbc` rows are x of all heads, then B and C of all groups, whose heads are neighbours; `dt` rows have one of each
+// head; `constants` are a, dt_bias and d of all heads. A record is a delta rule's, with dt·x for what a row writes and
+// B for k, and with blocks of neighbouring heads in the key heads' place: each has its group's B for itself, so that
+// those who compute blocks share nothing.
+struct SsmScanParams {
+    u32 rows;  // patched
+    u32 step;  // patched
+    u32 groups;
+    u32 blocks;  // a multiple of groups
+    u32 heads;   // a multiple of blocks
+    u32 state_dim;
+    u32 head_dim;
+    u32 state_words;  // 4-byte words from one text's record to the next
+};
+
 // What the logits of a router become: a softmax of all of them, each one's sigmoid, a softmax of the chosen ones alone,
 // or each one's sqrt(softplus).
 enum Gating : u32 { kGateSoftmax = 0, kGateSigmoid = 1, kGateSoftmaxChosen = 2, kGateSqrtSoftplus = 3 };
@@ -362,8 +391,8 @@ struct RouteParams {
     u32 has_expert_scale;
 };
 
-// For each row and each of its experts: act(gate·x) * up·x, to row · chosen + place of the expert. Weights are
-// [experts][n][k], biases [experts][n].
+// For each row and each of its experts: act(gate·x) * up·x, or act(gate·x) alone where it is not `gated`, to
+// row · chosen + place of the expert. Weights are [experts][n][k], biases [experts][n].
 struct ExpertsGateUpParams {
     u32 rows;  // patched
     u32 experts;
@@ -376,6 +405,7 @@ struct ExpertsGateUpParams {
     float limit;      // > 0: gate is at most, and up within so much
     float sharpness;  // other than 1: the activation is x·sigmoid(sharpness·x)
     float up_offset;  // is added to up
+    u32 gated;
 };
 
 // y (+)= the sum over a row's experts, by their numbers, of weight · (down·x + bias). x has a row for each row and each

@@ -84,7 +84,8 @@ class DeltaNetBlock final : public Block {
                                     .taps = net_.taps,
                                     .has_bias = 0,
                                     .activation = 1 + u32{kActSilu},
-                                    .state_words = e.step.state_words});
+                                    .state_words = e.step.state_words,
+                                    .gated = 0});
         const Act& out = e.activations.act("delta");
         const u32 formats = e.input_format(output_);
         e.emit(Op::kDeltaRule, "delta_rule", place_.layer)

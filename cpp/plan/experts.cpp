@@ -1,7 +1,8 @@
 // A feed-forward of experts: h += Σ w_e · (act(x·Wg_eᵀ) * x·Wu_eᵀ)·Wd_eᵀ over those that a router chose for the row,
 // with x = norm(h) and w from x·Wrᵀ. All have the biases that the model has. A shared expert is one that every row goes
 // to: its weight is the sigmoid of a gate of its own, so it is a choice of one of one; without such a gate it is a
-// plain feed-forward of the same x.
+// plain feed-forward of the same x. Experts may lack Wg, and then are act(x·Wu_eᵀ)·Wd_eᵀ. They may have x·Wiᵀ for x,
+// and give what is added as a vector of that size, to be multiplied by Wo.
 //
 // Norms of their own may stand before the router, before the plain feed-forward, behind it and behind the experts,
 // whose sum is a branch then that has a norm, too:
@@ -19,7 +20,12 @@ class ExpertsBlock final : public Block {
           config_(config),
           norm_(loader.optional_norm(place.name(has_own_norm(loader, place) ? "experts_norm" : "ffn_norm"),
                                      place.config.dim)) {
-        routed_ = load(loader, "experts", config.count, config.dim);
+        latent_ = config.latent_dim ? config.latent_dim : place.config.dim;
+        routed_ = load(loader, "experts", config.count, config.dim, latent_);
+        if (config.latent_dim) {
+            latent_in_ = loader.matmul(place.name("latent_in"), latent_, place.config.dim);
+            latent_out_ = loader.matmul(place.name("latent_out"), place.config.dim, latent_);
+        }
         routed_.router = loader.wide(place.name("router"), config.count, place.config.dim);
         routed_.router_bias = loader.optional_vector(place.name("router_bias"), config.count);
         choice_bias_ = loader.optional_vector(place.name("router_choice_bias"), config.count);
@@ -34,7 +40,7 @@ class ExpertsBlock final : public Block {
             load_plain(loader);
             return;
         }
-        shared_ = load(loader, "shared", 1, config.shared_dim);
+        shared_ = load(loader, "shared", 1, config.shared_dim, place.config.dim);
         shared_.router = loader.wide(place.name("shared_router"), 1, place.config.dim);
     }
 
@@ -46,10 +52,14 @@ class ExpertsBlock final : public Block {
         if (post_shared_) a.reserve("shared_branch", place_.config.dim);
         if (plain_down_) {
             a.reserve("shared", config_.shared_dim, device.matmul_input(plain_down_.dtype));
-            if (!plain_.fuses()) {
-                a.reserve("gate", config_.shared_dim);
+            if (!plain_.gate || !plain_.fuses()) {
+                if (plain_.gate) a.reserve("gate", config_.shared_dim);
                 a.reserve("up", config_.shared_dim);
             }
+        }
+        if (latent_in_) {
+            a.reserve("latent_in", latent_, device.matmul_input(routed_.gate.dtype) | u32{kActF32});
+            a.reserve("latent_out", latent_, device.matmul_input(latent_out_.dtype) | u32{kActF32});
         }
     }
 
@@ -64,15 +74,23 @@ class ExpertsBlock final : public Block {
             route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
         }
         if (shared_) route(e, input, shared_, "shared", always, 1, {}, {});
-        gate_up(e, input, routed_, "experts", config_.used);
+        gate_up(e, latent_in_ ? latent(e, input) : input, routed_, "experts", config_.used);
         if (shared_) gate_up(e, input, shared_, "shared", 1);
         if (plain_down_) {
             const Act own = shared_norm_ ? normed(e, "shared_norm", shared_norm_, plain_formats(e.device)) : input;
             const Act& out = e.activations.act("shared");
-            e.gated("shared", place_.layer, config_.activation, own, plain_, out, e.input_format(plain_down_));
+            plain(e, own, out, e.input_format(plain_down_));
         }
         const Binding& sum = norms_.branch ? e.activations.f32("branch") : e.hidden();
-        down(e, routed_, "experts", config_.used, sum, !norms_.branch);
+        if (latent_in_) {
+            const Act& latent = e.activations.act("latent_out");
+            down(e, routed_, "experts", config_.used, latent.f32, false);
+            const u32 format = e.input_format(latent_out_);
+            if (format != kActF32) e.quantize("latent_sum", place_.layer, latent, latent_, format);
+            e.matmul("latent_out", place_.layer, latent, latent_out_, sum, {.accumulate = !norms_.branch});
+        } else {
+            down(e, routed_, "experts", config_.used, sum, !norms_.branch);
+        }
         if (post_experts_) {
             e.rms_norm("experts_post_norm", place_.layer, sum, post_experts_, {sum, {}},
                        {.dim = place_.config.dim, .eps = place_.config.norm_eps});
@@ -85,18 +103,17 @@ class ExpertsBlock final : public Block {
     }
 
   private:
-    struct Experts {
+    struct Experts {  // `gate` is `up` where there is no gate, and there is no `up` then
         Weight router, gate, up, down;
         Vector router_bias, gate_bias, up_bias, down_bias;
         explicit operator bool() const { return bool(gate); }
     };
 
-    Experts load(Loader& loader, const std::string& of, u32 count, u32 n) const {
-        const u32 dim = place_.config.dim;
+    Experts load(Loader& loader, const std::string& of, u32 count, u32 n, u32 dim) const {
         const auto name = [&](const char* part) { return place_.prefix + of + part; };
         Experts x;
-        x.gate = loader.experts(name("_gate"), count, n, dim);
-        x.up = loader.experts(name("_up"), count, n, dim);
+        x.gate = loader.experts(name(loader.has(name("_gate")) ? "_gate" : "_up"), count, n, dim);
+        if (loader.has(name("_gate"))) x.up = loader.experts(name("_up"), count, n, dim);
         x.down = loader.experts(name("_down"), count, dim, n);
         x.gate_bias = loader.optional_vector(name("_gate_bias"), std::uint64_t{count} * n);
         x.up_bias = loader.optional_vector(name("_up_bias"), std::uint64_t{count} * n);
@@ -126,7 +143,7 @@ class ExpertsBlock final : public Block {
 
     void load_plain(Loader& loader) {
         const u32 dim = place_.config.dim, n = config_.shared_dim;
-        plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
+        if (loader.has(place_.name("shared_gate"))) plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
         plain_.up = loader.matmul(place_.name("shared_up"), n, dim);
         plain_down_ = loader.matmul(place_.name("shared_down"), dim, n);
         if (has_own_norm(loader, place_)) shared_norm_ = loader.optional_norm(place_.name("ffn_norm"), dim);
@@ -134,13 +151,14 @@ class ExpertsBlock final : public Block {
     }
 
     u32 plain_formats(const Device& device) const {
-        return plain_down_ ? device.matmul_input(plain_.gate.dtype) | device.matmul_input(plain_.up.dtype) : 0;
+        if (!plain_down_) return 0;
+        return device.matmul_input(plain_.up.dtype) | (plain_.gate ? device.matmul_input(plain_.gate.dtype) : 0);
     }
     u32 input_formats(const Device& device) const {
-        const auto of = [&](const Experts& x) {
-            return device.matmul_input(x.router.dtype) | device.matmul_input(x.gate.dtype);
-        };
-        return of(routed_) | (shared_ ? of(shared_) : 0) | plain_formats(device);
+        u32 formats = device.matmul_input(routed_.router.dtype) |
+                      device.matmul_input(latent_in_ ? latent_in_.dtype : routed_.gate.dtype);
+        if (shared_) formats |= device.matmul_input(shared_.router.dtype) | device.matmul_input(shared_.gate.dtype);
+        return formats | plain_formats(device);
     }
 
     void reserve(const Device& device, Activations& a, const Experts& x, const std::string& name, u32 used,
@@ -177,33 +195,50 @@ class ExpertsBlock final : public Block {
                                 .has_expert_scale = bool(expert_scale)});
     }
 
+    // What experts read of the rows.
+    Act latent(Emitter& e, const Act& input) const {
+        const Act& out = e.activations.act("latent_in");
+        e.matmul("latent_in", place_.layer, input, latent_in_, out.f32);
+        const u32 format = e.input_format(routed_.gate);
+        if (format != kActF32) e.quantize("latent_rows", place_.layer, out, latent_, format);
+        return out;
+    }
+
+    // out = act(x·Wgᵀ) * x·Wuᵀ, or act(x·Wuᵀ), of the shared expert that has no router.
+    void plain(Emitter& e, const Act& input, const Act& out, u32 formats) const {
+        if (plain_.gate) return e.gated("shared", place_.layer, config_.activation, input, plain_, out, formats);
+        const Binding& up = e.activations.f32("up");
+        e.matmul("shared_up", place_.layer, input, plain_.up, up);
+        e.activate("shared_act", place_.layer, config_.activation, up, {}, config_.shared_dim, out, formats);
+    }
+
     void gate_up(Emitter& e, const Act& input, const Experts& x, const std::string& name, u32 used) const {
-        const u32 n = static_cast<u32>(x.gate.rows);
-        e.emit(Op::kExpertsGateUp, name + "_gate_up", place_.layer)
-            .input(input, e.input_format(x.gate))
-            .weight(x.gate)
-            .weight(x.up)
-            .buffer(x.gate_bias)
+        const u32 n = static_cast<u32>(x.gate.rows), k = static_cast<u32>(x.gate.cols);
+        auto c = e.emit(Op::kExpertsGateUp, name + (x.up ? "_gate_up" : "_up"), place_.layer);
+        c.input(input, e.input_format(x.gate)).weight(x.gate);
+        x.up ? c.weight(x.up) : c.buffer({});
+        c.buffer(x.gate_bias)
             .buffer(x.up_bias)
             .buffer(e.activations.f32(name + "_ids"))
             .act(e.activations.act(name))
-            .shape(std::to_string(used) + "x" + shape_of(2ull * n, place_.config.dim))
+            .shape(std::to_string(used) + "x" + shape_of((x.up ? 2ull : 1ull) * n, k))
             .params(ExpertsGateUpParams{.rows = 0,
                                         .experts = static_cast<u32>(x.gate.count),
                                         .chosen = used,
                                         .n = n,
-                                        .k = place_.config.dim,
+                                        .k = k,
                                         .activation = config_.activation,
                                         .formats = e.input_format(x.down),
                                         .has_bias = bool(x.gate_bias),
                                         .limit = config_.limit,
                                         .sharpness = config_.sharpness,
-                                        .up_offset = config_.up_offset});
+                                        .up_offset = config_.up_offset,
+                                        .gated = bool(x.up)});
     }
 
     void down(Emitter& e, const Experts& x, const std::string& name, u32 used, const Binding& y,
               bool accumulate) const {
-        const u32 k = static_cast<u32>(x.down.cols);
+        const u32 n = static_cast<u32>(x.down.rows), k = static_cast<u32>(x.down.cols);
         e.emit(Op::kExpertsDown, name + "_down", place_.layer)
             .input(e.activations.act(name), e.input_format(x.down))
             .weight(x.down)
@@ -211,11 +246,11 @@ class ExpertsBlock final : public Block {
             .buffer(x.down_bias)
             .buffer(e.activations.f32(name + "_ids"))
             .buffer(e.activations.f32(name + "_weights"))
-            .shape(std::to_string(used) + "x" + shape_of(place_.config.dim, k))
+            .shape(std::to_string(used) + "x" + shape_of(n, k))
             .params(ExpertsDownParams{.rows = 0,
                                       .experts = static_cast<u32>(x.down.count),
                                       .chosen = used,
-                                      .n = place_.config.dim,
+                                      .n = n,
                                       .k = k,
                                       .accumulate = accumulate,
                                       .has_bias = bool(x.down_bias)});
@@ -227,8 +262,9 @@ class ExpertsBlock final : public Block {
     Vector post_experts_, post_shared_;
     Emitter::OutputNorms norms_;
     Experts routed_, shared_;
-    Emitter::Gated plain_;  // a shared expert without a gate
-    Weight plain_down_;
+    Emitter::Gated plain_;  // a shared expert without a router
+    Weight plain_down_, latent_in_, latent_out_;
+    u32 latent_ = 0;  // elements of what experts read
     Vector choice_bias_, expert_scale_;
 };
 

@@ -234,7 +234,7 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
     return w;
 }
 
-Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps) {
+Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps, const std::string& bias) {
     const HostTensor t = tensor(name, channels, taps);
     const DTypeInfo& type = dtype_info(t.dtype);
     if (type.block_elems != 1) {
@@ -248,6 +248,10 @@ Vector Loader::depthwise(const std::string& name, std::uint64_t channels, std::u
     }
     source_.done(name);
     loaded(t.bytes.size());
+    if (!bias.empty() && has(bias)) {
+        const std::vector<float> added = values(bias, channels);
+        moved.insert(moved.end(), added.begin(), added.end());
+    }
     return computed(moved);
 }
 

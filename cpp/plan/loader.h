@@ -59,8 +59,9 @@ class Loader {
     Weight convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
                        bool taps_last);
 
-    // The same of one channel at a time, [channels, taps], as f32 [taps][channels].
-    Vector depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps);
+    // The same of one channel at a time, [channels, taps], as f32 [taps][channels]; behind it `bias`, where there is
+    // one.
+    Vector depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps, const std::string& bias = {});
 
     // Vectors of one buffer, side by side; all of them are there, or none, but for those that may be zeros.
     struct Part {

@@ -49,6 +49,8 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kColumnSquares, kOpColumnSquares},
     {Op::kShortConv, kOpShortConv},
     {Op::kDeltaRule, kOpDeltaRule},
+    {Op::kSsmScan, kOpSsmScan},
+    {Op::kGatedNorm, kOpGatedNorm},
     {Op::kRoute, kOpRoute},
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
@@ -182,6 +184,8 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
         const auto p = c.params_as<DeltaRuleParams>();
         check_most(c, "elements of a key", p.key_dim, 256);
         check_most(c, "heads of a state", p.key_heads + p.value_heads, kMostTextHeads);
+    } else if (c.op == Op::kSsmScan) {
+        check_most(c, "elements of a state", c.params_as<SsmScanParams>().state_dim, 256);
     } else if (c.op == Op::kRoute) {
         const auto p = c.params_as<RouteParams>();
         check_experts(c, p.experts, p.chosen);

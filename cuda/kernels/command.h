@@ -60,6 +60,8 @@ enum OpCode : u32 {
     kOpColumnSquares,
     kOpShortConv,
     kOpDeltaRule,
+    kOpSsmScan,
+    kOpGatedNorm,
     kOpRoute,
     kOpExpertsGateUp,
     kOpExpertsDown,

@@ -15,6 +15,12 @@ AKUNU_DEVICE_CALL void short_conv(Block b) {
     const float *x = b.buffer<float>(0), *weights = b.buffer<float>(1);
     const Row* where = b.buffer<Row>(4);
     const Texts texts{where, p.rows};
+    // Of row r of the step, channel c: an input, and what its output is multiplied by.
+    const auto input = [&](u64 r, u32 c) {
+        const float* row = x + r * (p.gated ? 3 : 1) * p.channels + c;
+        return p.gated ? row[0] * row[2 * p.channels] : row[0];
+    };
+    const auto gate = [&](u64 r, u32 c) { return p.gated ? x[(r * 3 + 1) * p.channels + c] : 1.0f; };
     const u32 kept = p.taps - 1 + kStashRows, parts = (p.channels + kThreads - 1) / kThreads, n_texts = texts.count();
     u32 units = 0;  // of the texts before
     for (u32 text = 0; text < n_texts; ++text) {
@@ -40,27 +46,27 @@ AKUNU_DEVICE_CALL void short_conv(Block b) {
                 past[t] = 0.0f;
                 if (back == 0 || back >= p.taps) continue;
                 if (begin >= back) {
-                    past[t] = x[u64(of.first + begin - back) * p.channels + c];
+                    past[t] = input(of.first + begin - back, c);
                 } else if (position + begin >= back) {
                     past[t] = record[u64((position + begin - back) % kept) * p.channels];
                 }
             }
             for (u32 i = begin; i < end; ++i) {
-                past[kMostTaps - 1] = x[u64(of.first + i) * p.channels + c];
+                past[kMostTaps - 1] = input(of.first + i, c);
                 float sum = bias;
                 AKUNU_UNROLL
                 for (u32 t = 0; t < kMostTaps; ++t) {
                     if (kMostTaps - 1 - t < p.taps) sum = fmaf(w[t], past[t], sum);
                 }
                 b.buffer<float>(3)[u64(of.first + i) * p.channels + c] =
-                    p.activation ? activate(p.activation - 1, sum) : sum;
+                    gate(of.first + i, c) * (p.activation ? activate(p.activation - 1, sum) : sum);
                 AKUNU_UNROLL
                 for (u32 t = 0; t + 2 < kMostTaps; ++t) past[t] = past[t + 1];
                 past[kMostTaps - 2] = past[kMostTaps - 1];
             }
             if (begin != 0) continue;
             for (u32 i = of.rows - smaller(of.rows, kept); i < of.rows; ++i) {
-                record[u64((position + i) % kept) * p.channels] = x[u64(of.first + i) * p.channels + c];
+                record[u64((position + i) % kept) * p.channels] = input(of.first + i, c);
             }
         }
     }

@@ -20,7 +20,7 @@ AKUNU_DEVICE Weights expert_of(Block b, u32 i, u32 cols, u32 id) {
             reinterpret_cast<const u8*>(w.biases + at), cols, w.spec};
 }
 
-// act(gate)·up with all that an expert may do besides.
+// act(gate)·up, or act(gate) alone, with all that an expert may do besides.
 struct Gated {
     const ExpertsGateUpParams& p;
     const float *gate_bias, *up_bias;
@@ -29,7 +29,7 @@ struct Gated {
     AKUNU_DEVICE float operator()(u32 id, u32 n, float gate, float up) const {
         if (p.has_bias) {
             gate += gate_bias[u64(id) * p.n + n];
-            up += up_bias[u64(id) * p.n + n];
+            if (p.gated) up += up_bias[u64(id) * p.n + n];
         }
         if (p.limit > 0.0f) {
             gate = fminf(gate, p.limit);
@@ -37,7 +37,7 @@ struct Gated {
         }
         const float act =
             p.sharpness == 1.0f ? activate(p.activation, gate) : gate / (1.0f + expf(-p.sharpness * gate));
-        return act * (up + p.up_offset);
+        return p.gated ? act * (up + p.up_offset) : act;
     }
 };
 
@@ -56,10 +56,18 @@ AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
         staged = m;
         if (n >= p.n) continue;
         const u32 id = smaller(ids[choice], p.experts - 1);
-        const Weights ws[2] = {expert_of(b, 0, p.k, id), expert_of(b, 1, p.k, id)};
-        const u32 at[2] = {n, n};
-        float v[2];
-        dot_rows<F, 2>(b, ws, at, v);
+        float v[2] = {};
+        if (p.gated) {
+            const Weights ws[2] = {expert_of(b, 0, p.k, id), expert_of(b, 1, p.k, id)};
+            const u32 at[2] = {n, n};
+            dot_rows<F, 2>(b, ws, at, v);
+        } else {
+            const Weights ws[1] = {expert_of(b, 0, p.k, id)};
+            const u32 at[1] = {n};
+            float sum[1];
+            dot_rows<F, 1>(b, ws, at, sum);
+            v[0] = sum[0];
+        }
         if (lane_id() == 0) out.store(u64(choice) * p.n + n, gated(id, n, v[0], v[1]));
     }
 }
@@ -330,20 +338,20 @@ AKUNU_DEVICE void each_pass(u32 rows, u32 chosen, Each&& each) {
     for (u32 first = 0; first < rows; first += most) each(first, smaller(most, rows - first));
 }
 
-// Rows of gate and up take turns, so that a thread has both results of a column.
+// Rows of gate and up take turns, so that a thread has both results of a column; without ups it has two columns.
 template <typename F, typename T>
 AKUNU_DEVICE_CALL void experts_gate_up_tiles(Block b) {
     const Gated gated(b);
     const auto& p = gated.p;
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const ChosenTiles sorted(b);
-    const u32 columns = (2 * p.n + T::kN - 1) / T::kN;
+    const u32 turns = p.gated ? 2 : 1, columns = (turns * p.n + T::kN - 1) / T::kN;
     each_pass(p.rows, p.chosen, [&](u32 first_row, u32 rows) {
         const u32 first = first_row * p.chosen;
         const u32 tiles = sorted.sort(b, b.buffer<u32>(5) + first, rows * p.chosen, p.experts, T::kM);
         for (u32 u = b.first(); u < tiles * columns; u += b.blocks()) {
             const ExpertPart part(sorted, u % tiles, T::kM);
-            const u32 n0 = u / tiles * (T::kN / 2);
+            const u32 n0 = u / tiles * (T::kN / turns);
             expert_tile<F, T>(
                 p.k,
                 [&](u32 m) -> const u16* {
@@ -351,14 +359,16 @@ AKUNU_DEVICE_CALL void experts_gate_up_tiles(Block b) {
                     return b.buffer<u16>(0) + u64(first_row + sorted.choices[part.first + m] / p.chosen) * p.k;
                 },
                 [&](u32 r, Weights& w, u32& row) {
-                    w = expert_of(b, r % 2, p.k, part.id);
-                    row = n0 + r / 2;
+                    w = expert_of(b, r % turns, p.k, part.id);
+                    row = n0 + r / turns;
                     return row < p.n;
                 },
                 [&](u32 m, u32 r, float gate, float up) {
-                    const u32 n = n0 + r / 2;
+                    const u32 n = n0 + r / turns;
                     if (m >= part.rows || n >= p.n) return;
-                    out.store(u64(first + sorted.choices[part.first + m]) * p.n + n, gated(part.id, n, gate, up));
+                    const u64 to = u64(first + sorted.choices[part.first + m]) * p.n + n;
+                    out.store(to, gated(part.id, n, gate, up));
+                    if (turns == 1 && n + 1 < p.n) out.store(to + 1, gated(part.id, n + 1, up, 0.0f));
                 });
         }
     });

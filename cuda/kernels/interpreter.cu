@@ -19,6 +19,7 @@
 #include "rows.cuh"
 #include "sampler.cuh"
 #include "speech.cuh"
+#include "ssm_scan.cuh"
 
 namespace akunu::cuda {
 
@@ -149,6 +150,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRopeTable, rope_table)
         OP(kOpNorm, norm)
         OP(kOpNormAdd, norm_add)
+        OP(kOpGatedNorm, gated_norm)
         OP(kOpLayerNorm, layer_norm)
         OP(kOpQuantize, quantize)
         OP(kOpNormQkv, norm_qkv)
@@ -166,6 +168,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpColumnSquares, column_squares)
         OP(kOpShortConv, short_conv)
         OP(kOpDeltaRule, delta_rule)
+        OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
 #undef OP

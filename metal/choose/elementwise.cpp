@@ -30,6 +30,16 @@ KernelChoice by_element(const char* function, std::uint32_t columns) {
     return {.passes = {pass}};
 }
 
+// So many threadgroups for every row.
+KernelChoice by_state(const char* function, std::uint32_t parts) {
+    Pass pass;
+    pass.function = function;
+    pass.x.base = parts;
+    pass.y.rows_per = 1;
+    pass.threads.x = kDeltaThreads;
+    return {.passes = {pass}};
+}
+
 // A thread for every channel of all rows; small threadgroups, so that few channels are many cores'.
 KernelChoice by_channel(const char* function, std::uint32_t channels) {
     Pass pass;
@@ -75,13 +85,15 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
         case Op::kDeltaRule: {
             const auto p = cmd.params_as<DeltaRuleParams>();
             if (p.key_dim > kMostKeys || p.value_dim > kMostValues) return std::nullopt;
-            Pass pass;
-            pass.function = "delta_rule";
-            pass.x.base = p.key_heads;
-            pass.y.rows_per = 1;
-            pass.threads.x = kDeltaThreads;
-            return KernelChoice{.passes = {pass}};
+            return by_state("delta_rule", p.key_heads);
         }
+        case Op::kSsmScan: {
+            const auto p = cmd.params_as<SsmScanParams>();
+            if (p.state_dim > kMostKeys) return std::nullopt;
+            return by_state("ssm_scan", p.blocks);
+        }
+        case Op::kGatedNorm:
+            return by_state("gated_norm", cmd.params_as<GatedNormParams>().groups);
         case Op::kRoute: {
             const auto p = cmd.params_as<RouteParams>();
             constexpr std::uint32_t kMostExperts = 1024, kMostChosen = 32, kMostGroups = 256;

@@ -6,7 +6,7 @@
 #include "buffer_index.h"
 #include "matmul_gemv.h"
 
-// act(x·Gᵀ)·(x·Uᵀ), with all that an expert may do besides; grid: rows of weights, choices.
+// act(x·Gᵀ)·(x·Uᵀ), or act(x·Gᵀ) alone, with all that an expert may do besides; grid: rows of weights, choices.
 template <typename F>
 kernel void experts_gate_up(device const typename F::Input* x [[buffer(0)]], device const uchar* gates [[buffer(1)]],
                             device const uchar* ups [[buffer(2)]], device const float* gate_bias [[buffer(3)]],
@@ -21,20 +21,26 @@ kernel void experts_gate_up(device const typename F::Input* x [[buffer(0)]], dev
     const typename F::Matrix matrices[2] = {F::matrix_of(gates, id, p.experts, p.n, p.k),
                                             F::matrix_of(ups, id, p.experts, p.n, p.k)};
     const PlainInput<F> input = {x + ulong(choice / p.chosen) * p.k};
-    const float2 v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);
+    float2 v = float2(0.0f);
+    if (p.gated) {
+        v = gemv<F, 2>(input, matrices, p.n, p.k, at, partial);
+    } else {
+        const typename F::Matrix matrix[1] = {matrices[0]};
+        v.x = gemv<F, 1>(input, matrix, p.n, p.k, at, partial).x;
+    }
     if (!at.stores(p.n)) return;
     const uint row = at.base_row() + lane;
     float a = v.x, b = v.y;
     if (p.has_bias) {
         a += gate_bias[ulong(id) * p.n + row];
-        b += up_bias[ulong(id) * p.n + row];
+        if (p.gated) b += up_bias[ulong(id) * p.n + row];
     }
     if (p.limit > 0.0f) {
         a = metal::min(a, p.limit);
         b = metal::clamp(b, -p.limit, p.limit);
     }
     const float activated = p.sharpness == 1.0f ? activate(p.activation, a) : a * sigmoid(p.sharpness * a);
-    store_activation(activated * (b + p.up_offset), p.formats, out, compact, ulong(choice) * p.n + row);
+    store_activation(p.gated ? activated * (b + p.up_offset) : activated, p.formats, out, compact, ulong(choice) * p.n + row);
 }
 
 // y (+)= Σ weight·(x·Wᵀ + bias); grid: rows of weights, rows.

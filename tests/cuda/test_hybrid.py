@@ -42,6 +42,14 @@ def test_delta_nets_whatever_the_step(passes: Passes) -> None:
     )
 
 
+def test_mamba_and_short_convolutions_whatever_the_step(passes: Passes) -> None:
+    passes(
+        "models/test_recurrent.py",
+        "drafts_that_are_refused_leave_the_state_as_it_was[lfm2-3]",
+        "drafts_that_are_refused_leave_the_state_as_it_was[nemotron_h_latent-3]",
+    )
+
+
 def test_experts_are_those_of_transformers(passes: Passes) -> None:
     passes("models/test_experts.py", "the_engine_equals_transformers")
     passes("models/test_families.py", "a_gguf_file_computes_what_transformers_does")

@@ -11,7 +11,9 @@ from kernels.builders import BUILDERS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-KINDS = ("FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "EXPERT", "LATENT", "SINK")
+KINDS = (
+    "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "SINK",
+)  # fmt: skip
 CODE = """
 from kernels import cases
 from kernels.devices import Target, lab
@@ -173,9 +175,9 @@ def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
 
 DIVIDED = """
 from kernels.devices import Target
-from kernels.test_delta_rule import DIVISIONS, test_a_division_into_steps_changes_no_bit
+from kernels.test_delta_rule import DIVISIONS, OPS, test_a_division_into_steps_changes_no_bit
 
-for op in ("delta_rule", "short_conv"):
+for op in OPS:
     for division in DIVISIONS:
         test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
 print("equal")

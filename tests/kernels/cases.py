@@ -476,8 +476,8 @@ def _recurrence() -> Iterator[Case]:
         yield case("recur", dim=320, spans=(on, drafted, begins), formats=formats)
 
 
-def _delta_rule() -> Iterator[Case]:
-    # Prompts that end anywhere in a chunk, texts side by side, drafts that were refused or cross a border.
+def _state_steps() -> tuple[Any, ...]:
+    """Prompts that end anywhere in a chunk, texts side by side, drafts that are refused or cross a border."""
     whole = (((0, 100, 0),),)
     chunks = tuple(((at, 7, 0),) for at in range(0, 70, 7))
     texts = (
@@ -493,11 +493,25 @@ def _delta_rule() -> Iterator[Case]:
         ((40, 1, 0), (113, 20, 15)),
         ((41, 30, 0), (128, 1, 0)),
     )
+    return whole, chunks, texts, drafts
+
+
+def _delta_rule() -> Iterator[Case]:
+    drafts = _state_steps()[3]
     chain = (((0, 63, 0), (0, 31, 0)), ((63, 1, 0), (31, 1, 0)), ((64, 1, 0), (32, 1, 0)))
-    for steps in (whole, chunks, texts, drafts):
+    for steps in _state_steps():
         for channels, taps, bias in ((1, 2, False), (33, 4, True), (96, 3, False), (100, 8, True)):
             yield case("short_conv", channels=channels, taps=taps, bias=bias, steps=steps)
             yield case("short_conv", channels=channels, taps=taps, bias=bias, steps=steps, activation=None)
+            yield case(
+                "short_conv",
+                channels=channels,
+                taps=taps,
+                bias=bias,
+                steps=steps,
+                activation=None,
+                gated=True,
+            )
         for heads, dims in (((1, 1), (4, 4)), ((2, 6), (20, 36)), ((2, 4), (128, 128)), ((1, 2), (256, 252))):
             for grouped in (True, False):
                 yield case("delta_rule", heads=heads, dims=dims, grouped=grouped, steps=steps)
@@ -508,6 +522,28 @@ def _delta_rule() -> Iterator[Case]:
     for stopped in ((0,), (1,)):
         yield case("short_conv", channels=40, taps=4, steps=drafts, stopped=stopped)
         yield case("delta_rule", heads=(1, 2), dims=(32, 48), steps=drafts, stopped=stopped)
+
+
+def _ssm_scan() -> Iterator[Case]:
+    for steps in _state_steps():
+        for heads, dims, block in (
+            ((1, 1), (4, 4), 1),
+            ((2, 6), (20, 36), 3),
+            ((1, 8), (128, 64), 8),
+            ((2, 4), (252, 256), 1),
+        ):
+            yield case("ssm_scan", heads=heads, dims=dims, block=block, steps=steps)
+    chain = (((0, 63, 0), (0, 31, 0)), ((63, 1, 0), (31, 1, 0)), ((64, 1, 0), (32, 1, 0)))
+    yield case("ssm_scan", heads=(1, 2), dims=(32, 48), steps=chain, chain=5)
+    for stopped in ((0,), (1,)):
+        yield case("ssm_scan", heads=(1, 2), dims=(32, 48), steps=_state_steps()[3], stopped=stopped)
+
+
+def _gated_norm() -> Iterator[Case]:
+    for rows, groups, dim in ((1, 1, 33), (3, 2, 100), (1, 8, 512), (40, 1, 1536)):
+        yield case("gated_norm", rows=rows, groups=groups, dim=dim)
+    for formats in (("q8",), BOTH):
+        yield case("gated_norm", rows=3, groups=3, dim=64, formats=formats)
 
 
 def _sinks() -> Iterator[Case]:
@@ -556,6 +592,15 @@ def _experts() -> Iterator[Case]:
     for rows in (1, 3, 40, 130):
         yield case("experts_gate_up", rows=rows, n=96, k=288, formats=BOTH, **clamped, **oss)
         yield case("experts_down", rows=rows, n=288, k=96, **oss)
+        ungated = dict(activation="relu2", gated=False)
+        yield case("experts_gate_up", rows=rows, n=96, k=288, formats=BOTH, **ungated, **oss)
+        yield case("experts_gate_up", rows=rows, n=43, k=96, **ungated, **oss)
+    for dtype in ("f32", "f16", "q4_k", "q8_0"):
+        for rows in (1, 7, 60):
+            yield case(
+                "experts_gate_up", dtype=dtype, rows=rows, experts=5, chosen=3, n=96, k=256,
+                activation="relu2", gated=False,
+            )  # fmt: skip
     # Inputs that 256 does not divide.
     for dtype, k in [("q4_0", 2880), ("q5_1", 704), ("q8_0", 1408), ("iq4_nl", 1856), ("f16", 704)]:
         for rows in (1, 30):
@@ -683,6 +728,8 @@ SPEECH_CHECKS: list[Case] = [*_speech()]
 RECURRENCE_CHECKS: list[Case] = [*_recurrence()]
 #: Ops of gated delta nets.
 DELTA_CHECKS: list[Case] = [*_delta_rule()]
+#: Ops of Mamba-2.
+MAMBA_CHECKS: list[Case] = [*_ssm_scan(), *_gated_norm()]
 #: Ops of experts.
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of latent attention.

@@ -15,6 +15,7 @@ from .problem import pack, struct
 
 ROWS = 150
 HEADS, DIMS = (2, 6), (68, 96)
+GROUPS, BLOCKS = 1, 2  # of Mamba-2's heads
 KEYS, VALUES = HEADS[0] * DIMS[0], HEADS[1] * DIMS[1]
 
 Step = tuple[int, int, int]
@@ -31,6 +32,15 @@ DIVISIONS: dict[str, list[Step]] = {
         (113, 37, 5),
     ],
 }  # fmt: skip
+
+
+OPS = {
+    "delta_rule": (2 * KEYS + VALUES, 2 * HEADS[1], VALUES),
+    "ssm_scan": (VALUES + 2 * GROUPS * DIMS[0], HEADS[1]),
+    "short_conv": (KEYS,),
+    "short_conv, gated": (3 * KEYS,),
+}
+"""The widths of their inputs."""
 
 
 class Inputs:
@@ -51,13 +61,13 @@ class Inputs:
 def run(target: Target, op: str, inputs: Inputs, steps: Sequence[Step], beside: int) -> np.ndarray[Any, Any]:
     """The outputs of all positions, where `beside` other sequences have as many rows in each step."""
     device, rng = lab(target), np.random.default_rng(5)
-    words = record_words(HEADS, DIMS) + 16 if op == "delta_rule" else (3 + 32) * KEYS
+    words = (3 + 32) * KEYS if op.startswith("short_conv") else record_words(HEADS, DIMS) + 16
     records = normal(rng, 1 + beside, words)
     constants = normal(np.random.default_rng(6), 2 * HEADS[1] + DIMS[1])
     constants[: HEADS[1]] = -np.exp(constants[: HEADS[1]])
     weights = normal(np.random.default_rng(7), 5, KEYS)
     slots = np.zeros(1 + beside, struct("SlotState"))
-    width = VALUES if op == "delta_rule" else KEYS
+    width = KEYS if op.startswith("short_conv") else VALUES
     out = np.full((ROWS, width), np.nan, np.float32)
     state_at = 0
     for i, (position, n, drafts) in enumerate(steps):
@@ -77,9 +87,23 @@ def run(target: Target, op: str, inputs: Inputs, steps: Sequence[Step], beside: 
                 formats=1, scale=0.1, l2_eps=1e-6, norm_eps=1e-6, **common,
             )  # fmt: skip
             device.run(op, [*given, constants, records, y, None, rows, spans, slots], params)
+        elif op == "ssm_scan":
+            params = pack(
+                op,
+                groups=GROUPS,
+                blocks=BLOCKS,
+                heads=HEADS[1],
+                state_dim=DIMS[0],
+                head_dim=DIMS[1],
+                **common,
+            )
+            device.run(op, [*given, constants, records, y, rows, spans, slots], params)
         else:
-            params = pack(op, channels=KEYS, taps=4, has_bias=1, activation=1, **common)
-            device.run(op, [*given, weights, records, y, rows, slots], params)
+            gated = op == "short_conv, gated"
+            params = pack(
+                "short_conv", channels=KEYS, taps=4, has_bias=1, activation=1, gated=gated, **common
+            )
+            device.run("short_conv", [*given, weights, records, y, rows, slots], params)
         assert all(np.array_equal(y[:n], y[n * j : n * (j + 1)]) for j in range(1, 1 + beside))
         kept = min(n, end - position)
         out[position : position + kept] = y[:kept]
@@ -88,10 +112,10 @@ def run(target: Target, op: str, inputs: Inputs, steps: Sequence[Step], beside: 
 
 @pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("division", DIVISIONS)
-@pytest.mark.parametrize("op", ["delta_rule", "short_conv"])
+@pytest.mark.parametrize("op", OPS)
 def test_a_division_into_steps_changes_no_bit(op: str, division: str, target: Target) -> None:
     rng = np.random.default_rng(3)
-    inputs = Inputs(rng, *((2 * KEYS + VALUES, 2 * HEADS[1], VALUES) if op == "delta_rule" else (KEYS,)))
+    inputs = Inputs(rng, *OPS[op])
     whole = run(target, op, inputs, WHOLE, 0)
     assert np.isfinite(whole).all()
     assert np.array_equal(whole, run(target, op, inputs, DIVISIONS[division], 2))

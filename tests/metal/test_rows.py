@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import CHECKS, DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, RECURRENCE_CHECKS, Case, case
+from kernels.cases import (
+    CHECKS,
+    DELTA_CHECKS,
+    ENCODER_CHECKS,
+    EXPERT_CHECKS,
+    MAMBA_CHECKS,
+    RECURRENCE_CHECKS,
+    Case,
+    case,
+)
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS
@@ -69,6 +78,10 @@ class RowsLab:
             file, threads, groups = "delta_net", 32, -(-int(p["channels"]) // 32)
         elif op == "delta_rule":
             file, groups = "delta_net", (int(p["key_heads"]), rows)
+        elif op == "ssm_scan":
+            file, groups = "mamba", (int(p["blocks"]), rows)
+        elif op == "gated_norm":
+            file, groups = "mamba", (int(p["groups"]), rows)
         elif op == "route":
             file, threads = "route", 32
         else:
@@ -122,6 +135,14 @@ SMALL = [
         steps=(((0, 2, 0), (0, 40, 0)), ((2, 4, 0), (40, 9, 8))),
     ),
     case("route", rows=3, experts=64, chosen=6, groups=(8, 3, 2), biased=True),
+    case(
+        "ssm_scan",
+        heads=(1, 4),
+        dims=(20, 36),
+        block=2,
+        steps=(((0, 28, 0), (0, 40, 0)), ((28, 12, 11), (40, 33, 32)), ((38, 1, 0), (50, 15, 0))),
+    ),
+    case("gated_norm", rows=3, groups=2, dim=33, formats=("f32", "f16")),
 ]
 
 
@@ -134,7 +155,7 @@ def test_the_kernel_table(schedule: Schedule) -> None:
 
 def test_the_kernel_table_of_delta_nets() -> None:
     lab = RowsLab()
-    for row in DELTA_CHECKS:
+    for row in [*DELTA_CHECKS, *MAMBA_CHECKS]:
         assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
 
 
@@ -152,7 +173,7 @@ def test_gelu_over_its_whole_range() -> None:
     assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
 
 
-@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence", "delta_net", "route"])
+@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence", "delta_net", "mamba", "route"])
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
 

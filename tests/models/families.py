@@ -200,6 +200,60 @@ _GEMMA4_KEYS: Mapping[str, object] = {
 _KEYS_ARE_VALUES = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
 _GLOBAL_HEADS = {"attention.head_count_kv": [2, 2, 1, 2, 2, 1]}
 
+_LFM2: Mapping[str, Any] = {
+    **{key: value for key, value in _SIZES.items() if key != "head_dim"},
+    "hidden_size": 128,
+    "num_hidden_layers": 4,
+    "layer_types": ["conv", "full_attention", "conv", "full_attention"],
+    "tie_word_embeddings": True,
+}
+_GRANITE_MAMBA = {
+    "num_hidden_layers": 3,
+    "hidden_size": 96,
+    "shared_intermediate_size": 76,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "mamba_n_heads": 6,
+    "mamba_d_head": 32,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 32,
+}
+_MAMBA_KEYS = {
+    "attention.head_count_kv": [0, 2, 0],
+    "rope.scaling.finetuned": False,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 1,
+    "ssm.inner_size": 192,
+    "ssm.state_size": 32,
+    "ssm.time_step_rank": 6,
+}
+_NEMOTRON = {
+    **_SIZES,
+    "num_hidden_layers": 4,
+    "ssm_state_size": 32,
+    "mamba_num_heads": 10,
+    "mamba_head_dim": 20,
+    "n_groups": 2,
+    "time_step_min": 1e-9,  # which only one of its forms knows
+}
+_NEMOTRON_KEYS = {
+    "attention.head_count_kv": [0, 0, 2, 0],
+    "rope.dimension_count": 84,
+    "ssm.conv_kernel": 4,
+    "ssm.group_count": 2,
+    "ssm.inner_size": 200,
+    "ssm.state_size": 32,
+    "ssm.time_step_rank": 10,
+}
+_NEMOTRON_EXPERTS = {
+    **_EXPERT_KEYS,
+    "feed_forward_length": [0, 64, 0, 64],
+    "expert_shared_feed_forward_length": 76,
+    "expert_shared_count": 1,
+    "expert_weights_norm": True,
+    "expert_weights_scale": 1.7,
+    "expert_group_count": 1,
+}
+
 TOWER = {
     "depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 1, "out_hidden_size": 96,
     "patch_size": 2, "num_position_embeddings": 4, "deepstack_visual_indexes": [0],
@@ -305,6 +359,62 @@ _ROWS = (
         {  # the size of the shared expert is what the converter makes of another
             **_EXPERT_KEYS, "expert_shared_count": 2, "expert_shared_feed_forward_length": 80,
             "leading_dense_block_count": 1, "interleave_moe_layer_step": 1,
+        },
+    ),
+    Family(
+        "lfm2", 71, "lfm2", "Lfm2", _LFM2 | {"block_auto_adjust_ff_dim": False},
+        {"shortconv.l_cache": 3, "attention.head_count_kv": [0, 2, 0, 2]},
+    ),
+    Family(
+        "lfm2_moe", 72, "lfm2moe", "Lfm2Moe", {**_LFM2, **_EXPERTS, "num_dense_layers": 2},
+        {
+            **_EXPERT_KEYS, "shortconv.l_cache": 3, "attention.head_count_kv": [0, 2, 0, 2],
+            "leading_dense_block_count": 2, "expert_gating_func": 2,
+        },
+    ),
+    Family(
+        "granitehybrid", 73, "granitehybrid", "GraniteMoeHybrid",
+        {**_GRANITE, **_GRANITE_MAMBA, "num_local_experts": 0},
+        {**_GRANITE_KEYS, **_MAMBA_KEYS, "feed_forward_length": 76, "expert_count": 0},
+        halves=True,
+    ),
+    Family(
+        "granitehybrid_moe", 74, "granitehybrid", "GraniteMoeHybrid",
+        {**_GRANITE, **_GRANITE_MAMBA, "num_local_experts": 8, "mamba_n_groups": 2, "mamba_d_state": 20},
+        {
+            **_GRANITE_KEYS, **_MAMBA_KEYS, "ssm.group_count": 2, "ssm.state_size": 20, "expert_count": 8,
+            "expert_used_count": 3, "expert_shared_feed_forward_length": 76,
+        },
+        halves=True,
+    ),
+    Family(
+        "nemotron_h", 75, "nemotron_h", "NemotronH",
+        {**_NEMOTRON, "layers_block_type": ["linear_attention", "mlp", "full_attention", "mlp"]},
+        {
+            **_NEMOTRON_KEYS, "feed_forward_length": [0, 160, 0, 160],
+            "attention.head_count_kv": [0, 0, 2, 0],
+        },
+    ),
+    Family(
+        "nemotron_h_moe", 76, "nemotron_h_moe", "NemotronH",
+        {
+            **_NEMOTRON, "layers_block_type": ["linear_attention", "moe", "full_attention", "moe"],
+            "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
+            "moe_shared_expert_intermediate_size": 76, "routed_scaling_factor": 1.7, "moe_latent_size": None,
+        },
+        {**_NEMOTRON_KEYS, **_NEMOTRON_EXPERTS},
+    ),
+    Family(
+        "nemotron_h_latent", 77, "nemotron_h_moe", "NemotronH",
+        {
+            **_NEMOTRON, "layers_block_type": ["linear_attention", "moe", "full_attention", "moe"],
+            "n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 64, "n_group": 4,
+            "topk_group": 2, "moe_shared_expert_intermediate_size": 76, "routed_scaling_factor": 1.7,
+            "moe_latent_size": 32,
+        },
+        {
+            **_NEMOTRON_KEYS, **_NEMOTRON_EXPERTS, "moe_latent_size": 32, "expert_group_count": 4,
+            "expert_group_used_count": 2,
         },
     ),
     Family(
@@ -416,15 +526,27 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
         ):
             if name.endswith(part):
                 return middle + spread * x
+        if name.endswith("expert_bias"):
+            return 0.2 * x
+        if name.endswith(".D"):
+            return 1 + 0.3 * x
         if "norm" in name:
             # Attention scores that are neither flat nor one-hot.
             if family.arch == "gemma4" and ("q_norm" in name or "k_norm" in name):  # nothing scales them
                 return shape[0] ** -0.25 * (1.4 + 0.2 * x)
-            gain = 1.4 if "q_norm" in name or "k_norm" in name else 1.0
+            gain = (
+                1.4
+                if any(part in name for part in ("q_norm", "k_norm", "q_layernorm", "k_layernorm"))
+                else 1.0
+            )
+            gain *= 2 if "norm_f" in name else 1  # fewer near ties
             plain = not family.zero_centred or "linear_attn" in name
             return (gain if plain else gain - 1) + 0.2 * x
+        if "conv.conv" in name:
+            return 0.6 * x
         gains = {
             "embed_tokens": 2.4,
+            "embeddings": 2.4,
             "lm_head": 3.0,
             "gate.weight": 1.5,
             "o_proj": 1.5,
@@ -473,8 +595,11 @@ def mlx(family: Family, arrays: Arrays) -> Arrays:
             array = array.swapaxes(1, 2)
         elif family.zero_centred and "norm" in name and "linear_attn" not in name:
             array = array + np.float32(1)
+        if family.hf == "NemotronH":  # experts without a gate have names of their own
+            name = name.replace("up_exps.", "fc1.").replace("down_exps.", "fc2.")
         name = name.replace("_exps.weight", "_proj.weight")
-        own = ".switch_mlp." if ".mlp." in name or ".block_sparse_moe." in name else ".experts.switch_glu."
+        beside = any(part in name for part in (".mlp.", ".block_sparse_moe.", ".feed_forward.", ".mixer."))
+        own = ".switch_mlp." if beside else ".experts.switch_glu."
         out[name.replace(".experts.", own)] = array
     return out
 
@@ -522,6 +647,7 @@ def gguf_tensors(family: Family) -> Arrays:
     """The tensors of llama.cpp's file."""
     arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
     names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
+    dense = not family.keys.get("expert_count")  # whose only feed-forward is that of all rows
     out: Arrays = {}
     for name, whole in stacked(_text(weights(family))).items():
         for own, array in _converted(family, name.replace("language_model.", ""), whole):
@@ -537,13 +663,14 @@ def gguf_tensors(family: Family) -> Arrays:
                 continue
             own = own.replace(".layer_scalar", ".layer_scalar.weight")
             own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
+            own = own.replace(".expert_bias", ".expert_bias.bias")  # as the converter calls it
             own = own.replace(".gate.moe_statics.", ".moe_statics.")
             found = names.get_name(own, (".weight", ".bias"))
             if found is None and own.endswith("e_score_correction_bias"):
                 found = f"blk.{own.split('.')[2]}.exp_probs_b.bias"
             assert found is not None, own
-            out[found] = array
-    full = family.settings["rope_parameters"].get("full_attention", {})
+            out[found.replace("_shexp", "") if dense else found] = array
+    full = family.settings.get("rope_parameters", {}).get("full_attention", {})
     if full.get("rope_type") == "proportional":
         half = family.settings["global_head_dim"] // 2
         rotated = np.arange(half) < int(2 * half * full["partial_rotary_factor"] / 2)
@@ -569,9 +696,26 @@ def _converted(family: Family, name: str, array: Array) -> list[tuple[str, Array
         return [(place.format("gate"), gate), (place.format("up"), up)]
     if "shared_mlp.output_linear" in name:
         return [(name.replace("shared_mlp.output_linear", "mlp.shared_experts.down_proj"), array)]
+    if name.endswith("shared_experts.up_proj.weight") or name.endswith("shared_experts.down_proj.weight"):
+        return [(name, array)]
+    if ".mamba." in name or ".mixer." in name or ".conv.conv." in name:
+        return _mamba(family, name, array)
     if "linear_attn" not in name:
         return [(name, array)]
     return _delta_net(family, name, array)
+
+
+def _mamba(family: Family, name: str, array: Array) -> list[tuple[str, Array]]:
+    """Mamba-2, and convolutions: vectors of heads are columns, the norm has a row for each group."""
+    if name.endswith("A_log"):
+        return [(name, -np.exp(array)[:, None])]
+    if name.endswith(".D"):
+        return [(name, array[:, None])]
+    if name.endswith(("mamba.norm.weight", "mixer.norm.weight")):
+        return [(name, array.reshape(int(family.keys["ssm.group_count"]), -1))]  # type: ignore[call-overload]
+    if "conv1d.weight" in name or ".conv.conv." in name:
+        return [(name, array.squeeze())]
+    return [(name.replace("dt_bias", "dt_proj.bias" if ".mamba." in name else "dt.bias"), array)]
 
 
 def _delta_net(family: Family, name: str, array: Array) -> list[tuple[str, Array]]:
@@ -605,6 +749,9 @@ def _delta_net(family: Family, name: str, array: Array) -> list[tuple[str, Array
     return [(name.replace("dt_bias", "dt_proj.bias"), array)]
 
 
+_EPSILONS = ("rms_norm_eps", "norm_eps", "layer_norm_epsilon")
+
+
 def keys(family: Family) -> dict[str, object]:
     """The configuration keys of the GGUF file."""
     s = family.settings
@@ -615,9 +762,11 @@ def keys(family: Family) -> dict[str, object]:
         "feed_forward_length": s["intermediate_size"],
         "attention.head_count": s["num_attention_heads"],
         "attention.head_count_kv": s["num_key_value_heads"],
-        "attention.key_length": s.get("head_dim"),
-        "attention.value_length": s.get("head_dim"),
-        "attention.layer_norm_rms_epsilon": saved(family)[0].get("rms_norm_eps", 1e-6),
+        "attention.key_length": s.get("head_dim", s["hidden_size"] // s["num_attention_heads"]),
+        "attention.value_length": s.get("head_dim", s["hidden_size"] // s["num_attention_heads"]),
+        "attention.layer_norm_rms_epsilon": next(
+            (saved(family)[0][key] for key in _EPSILONS if key in saved(family)[0]), 1e-6
+        ),
         "rope.freq_base": s["rope_parameters"].get("full_attention", s["rope_parameters"])["rope_theta"],
     }
     return {f"{family.arch}.{key}": value for key, value in (found | dict(family.keys)).items()}
@@ -639,7 +788,11 @@ def write_gguf(
     convert.add_tokenizer(writer, family.vocab_size)
     arrays = gguf_tensors(family)
     arrays = dict(change(arrays)) if change else arrays
-    plain = {name: array for name, array in arrays.items() if "conv1d" in name}
+    plain = {
+        name: array
+        for name, array in arrays.items()
+        if any(part in name for part in ("conv1d", "shortconv.conv", "ssm_a", "ssm_d", "ssm_norm"))
+    }
     convert.add_tensors(writer, {name: a for name, a in arrays.items() if name not in plain}, dtype)
     convert.add_tensors(writer, plain, "F32")
     convert.finish(writer)

@@ -15,7 +15,8 @@ from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 from akunu.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.describe.config_numbers import DecoderSizes, DeltaSizes, ExpertSizes
+from akunu.describe.config_numbers import DecoderSizes, ExpertSizes
+from akunu.describe.recurrent import RecurrentSizes
 
 from . import convert, tiny
 from .source import Tensor
@@ -582,7 +583,8 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
 def test_rows_only_use_symbols_and_fields_that_exist() -> None:
     sizes = DecoderSizes(1, 1, 1, (1,), (1,), (1,), ExpertSizes(1, 1, 1, 1))
     symbols = sizes.symbols(1).keys() | sizes.layer_symbols(0).keys()
-    symbols |= DeltaSizes(1, 1, 1, 1, 4).symbols().keys()
+    symbols |= RecurrentSizes("delta_net", 1, 1, 1, 1, 4).symbols(1).keys()
+    symbols |= RecurrentSizes("short_convolution", taps=3).symbols(1).keys()
     for row in ARCHITECTURES.values():
         assert row.defaults.keys() <= CONFIG_KEYS.keys()
         for kind in row.layers.values():

@@ -284,8 +284,8 @@ def test_a_granite_may_have_no_rotation(folder: Path) -> None:
 
 def test_what_is_missing_for_a_known_architecture_is_said(folder: Path) -> None:
     source = ReaderSource(written(folder, "granite"))
-    source.metadata = {**source.metadata, "general.architecture": "lfm2"}
-    with pytest.raises(UnsupportedError, match="'lfm2', which is known but not run yet: it needs short conv"):
+    source.metadata = {**source.metadata, "general.architecture": "jamba"}
+    with pytest.raises(UnsupportedError, match="'jamba', which is known but not run yet: it needs Mamba"):
         resolve(source)
 
 

@@ -4,60 +4,17 @@
 //   E_i = decay_0 ··· decay_i,  D_ij = decay_{j+1} ··· decay_i
 //   u_i = beta_i·(v_i - E_i·k_iᵀS - Σ_{j<i} D_ij·(k_i·k_j)·u_j)
 //   o_i = E_i·q_iᵀS + Σ_{j<=i} D_ij·(q_i·k_j)·u_j
-// and behind the chunk's last row S = E·S + Σ_j D_j·k_j·u_jᵀ. So one row reads S once and writes what it adds to it
-// beside it; many rows of a chunk read S together; and each sum goes through its terms in the same order, whichever
-// rows of the chunk a step has. Rows that may be refused change S nowhere: it is written where a chunk has ended whose
-// rows count.
+// and behind the chunk's last row S = E·S + Σ_j D_j·k_j·u_jᵀ (see chunked_states.inl).
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// sums[m][w] += Σ_i x[m][i]·s[i][w], in the order of i.
-template <int M, int W>
-static inline void add_products(vf (&sums)[M][W], const float* x, std::size_t x_stride, const float* s,
-                                std::size_t s_stride, std::size_t n) {
-    vf local[M][W];  // in registers: `sums` may stay in memory
-    for (int m = 0; m < M; ++m) {
-        for (int w = 0; w < W; ++w) local[m][w] = sums[m][w];
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-        vf right[W];
-        for (int w = 0; w < W; ++w) right[w] = load(s + i * s_stride + static_cast<std::size_t>(w * L));
-        for (int m = 0; m < M; ++m) {
-            const vf left = set1(x[static_cast<std::size_t>(m) * x_stride + i]);
-            for (int w = 0; w < W; ++w) local[m][w] = fma(left, right[w], local[m][w]);
-        }
-    }
-    for (int m = 0; m < M; ++m) {
-        for (int w = 0; w < W; ++w) sums[m][w] = local[m][w];
-    }
-}
-
-// Calls f.operator()<W>(first column) over strips of W vectors, and of one where `columns` leave a rest.
-template <int W, typename F>
-static inline void for_strips(std::size_t columns, F&& f) {
-    std::size_t first = 0;
-    for (; first + W * L <= columns; first += W * L) f.template operator()<W>(first);
-    for (; first < columns; first += L) f.template operator()<1>(first);
-}
-
 // A key head and its value heads, of one text.
-class DeltaGroup {
+class DeltaGroup : ChunkedStates {
   public:
-    static constexpr std::size_t kRows = kChunkRows, kLanes = kRows / L;
-    // Vectors of a strip of values, for one row and for two.
-    static constexpr int kWide = kVectorRegisters >= 32 ? 8 : 4, kNarrow = kWide / 2;
-    static constexpr int kNear =
-        kNarrow < static_cast<int>(kLanes) ? kNarrow : static_cast<int>(kLanes);  // of a chunk's rows
-    // Decays below this count as none: their products would be subnormal, which takes long.
-    static constexpr float kNothing = 1e-30f;
-
     DeltaGroup(const DispatchCmd& cmd, const DeltaRuleParams& p, std::byte* scratch)
-        : cmd_(cmd),
-          p_(p),
-          at_(delta_record(p.key_heads, p.value_heads, p.key_dim, p.value_dim)),
-          heads_(p.value_heads / p.key_heads) {
-        auto* next = reinterpret_cast<float*>(scratch);
-        const auto take = [&](std::size_t n) { return std::exchange(next, next + n); };
+        : ChunkedStates({p.key_heads, p.value_heads, p.key_dim, p.value_dim, p.grouped != 0}, scratch),
+          cmd_(cmd),
+          p_(p) {
         qk_ = take(2 * kRows * p.key_dim);
         dots_ = take(2 * kRows * kRows);
         factors_ = take(2 * kRows * kRows);
@@ -65,71 +22,19 @@ class DeltaGroup {
         beta_ = take(kRows);
         v_ = take(kRows * at_.width);
         o_ = take(kRows * at_.width);
-        keys_ = take(p.key_dim * kRows);
         weight_ = take(at_.width);
         std::ranges::fill_n(weight_, at_.width, 0.0f);
         std::memcpy(weight_, cmd.buffers[3].as<float>() + 2 * p.value_heads, p.value_dim * sizeof(float));
-        refused_ = take(heads_ * p.key_dim * at_.width);
     }
 
-    // Rows [row, row + n) of a text, the first of which is at `position`. The record's state is that before the chunk
-    // of position `from`; rows before `to` count.
     void run(float* record, u32 head, std::size_t row, std::size_t n, u32 position, u32 from, u32 to) {
-        record_ = record;
-        head_ = head;
-        const float* states = record;  // of the group's heads, from one to the next
-        std::size_t chunk = from / kRows;
-        for (; chunk < position / kRows; ++chunk) end_chunk(chunk, record, record);
-        for (std::size_t i = 0; i < n;) {
-            const std::size_t first = (position + i) % kRows, rows = std::min(n - i, kRows - first);
-            run_rows(chunk, states, row + i, rows, first);
-            i += rows;
-            if (first + rows < kRows) break;
-            const std::size_t end = ++chunk * kRows;
-            if (end <= to) {
-                end_chunk(chunk - 1, record, record);
-            } else if (i < n) {
-                end_chunk(chunk - 1, states, refused_);
-                states = refused_;
-            }
-        }
+        run_chunks(record, head, row, n, position, from, to,
+                   [&](std::size_t chunk, const float* states, std::size_t at, std::size_t rows, std::size_t first) {
+                       run_rows(chunk, states, at, rows, first);
+                   });
     }
 
   private:
-    std::size_t value_head(std::size_t i) const { return p_.grouped ? head_ * heads_ + i : i * p_.key_heads + head_; }
-    // Of the group's value head i, in the record or where those lie whose rows may be refused.
-    template <typename T>
-    T* state(T* states, std::size_t i) const {
-        return states + (states == refused_ ? i : value_head(i)) * p_.key_dim * at_.width;
-    }
-    float* written(std::size_t chunk, std::size_t i) const {
-        return record_ + at_.written + (2 * value_head(i) + chunk % 2) * kRows * at_.width;
-    }
-    float* decays(std::size_t chunk, std::size_t i) const {
-        return record_ + at_.decays + (2 * value_head(i) + chunk % 2) * kRows;
-    }
-    float* keys(std::size_t chunk) const { return record_ + at_.keys + (2 * head_ + chunk % 2) * p_.key_dim * kRows; }
-
-    // The products of decays since each row of the chunk up to row i, and of all decays: f(i, the first, the second)
-    // for all i < n.
-    template <typename F>
-    void for_decays(const float* decay, std::size_t n, F&& f) const {
-        alignas(64) float lane[kRows];
-        for (std::size_t j = 0; j < kRows; ++j) lane[j] = static_cast<float>(j);
-        vf between[kLanes] = {};
-        float since = 1.0f;
-        for (std::size_t i = 0; i < n; ++i) {
-            const vf d = set1(decay[i]), at = set1(static_cast<float>(i));
-            for (std::size_t l = 0; l < kLanes; ++l) {
-                const vf product = between[l] * d, kept = product < set1(kNothing) ? zero() : product;
-                between[l] = load(lane + l * L) == at ? set1(1.0f) : kept;
-            }
-            since *= decay[i];
-            if (since < kNothing) since = 0.0f;
-            f(i, between, since);
-        }
-    }
-
     // Rows [first, first + n) of a chunk.
     void run_rows(std::size_t chunk, const float* states, std::size_t row, std::size_t n, std::size_t first) {
         load_qk(chunk, row, n, first);
@@ -281,85 +186,28 @@ class DeltaGroup {
         }
     }
 
-    // The states behind a chunk, from those before it.
-    void end_chunk(std::size_t chunk, const float* from, float* to) const {
-        const std::size_t dim = p_.key_dim, width = at_.width;
-        const float* keys = this->keys(chunk);
-        for (std::size_t i = 0; i < heads_; ++i) {
-            float since = 0;
-            for_decays(decays(chunk, i), kRows, [&](std::size_t at, const vf(&between)[kLanes], float all) {
-                if (at + 1 < kRows) return;
-                since = all;
-                for (std::size_t d = 0; d < dim; ++d) {
-                    for (std::size_t l = 0; l < kLanes; ++l) {
-                        store(keys_ + d * kRows + l * L, load(keys + d * kRows + l * L) * between[l]);
-                    }
-                }
-            });
-            const float *u = written(chunk, i), *before = chunk != 0 ? state(from, i) : nullptr;
-            float* behind = state(to, i);
-            for_strips<kNarrow>(width, [&]<int W>(std::size_t at) {
-                for (std::size_t d = 0; d < dim; d += 4) {
-                    write<W>(before ? before + d * width + at : nullptr, behind + d * width + at, since, d, u + at);
-                }
-            });
-        }
-    }
-
-    // Four rows of a state, W vectors of each, from those before the chunk.
-    template <int W>
-    [[gnu::noinline]] void write(const float* before, float* behind, float since, std::size_t d, const float* u) const {
-        const auto at = [&](int m, int w) {
-            return static_cast<std::size_t>(m) * at_.width + static_cast<std::size_t>(w * L);
-        };
-        vf sums[4][W] = {};
-        for (int m = 0; m < 4 && before; ++m) {
-            for (int w = 0; w < W; ++w) sums[m][w] = set1(since) * load(before + at(m, w));
-        }
-        add_products(sums, keys_ + d * kRows, kRows, u, at_.width, kRows);
-        for (int m = 0; m < 4; ++m) {
-            for (int w = 0; w < W; ++w) store(behind + at(m, w), sums[m][w]);
-        }
-    }
-
     const DispatchCmd& cmd_;
     const DeltaRuleParams& p_;
-    const DeltaRecord at_;
-    const std::size_t heads_;  // of values
-    float* record_ = nullptr;
-    std::size_t head_ = 0;
     // Of the rows at hand, each with k and q by turns where it has both.
     float *qk_, *dots_, *factors_, *since_, *beta_, *v_, *o_;
-    float *keys_, *weight_, *refused_;
+    float* weight_;
 };
 
-// An item is a key head with its value heads, of one text's rows.
 static void delta_rule(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<DeltaRuleParams>(params);
-    auto* records = cmd.buffers[4].as<float>();
-    const auto* where = cmd.buffers[7].as<Row>();
-    const auto* spans = cmd.buffers[8].as<StateSpan>();
-    const auto* slots = cmd.buffers[9].as<SlotState>();
-    std::size_t texts = 0;
-    for_text_rows(where, p.rows, [&](std::size_t, std::size_t) { ++texts; });
+    const StateInputs in{cmd.buffers[4].as<std::byte>(),
+                         p.state_words,
+                         p.step,
+                         p.rows,
+                         p.key_heads,
+                         cmd.buffers[7].as<Row>(),
+                         cmd.buffers[8].as<StateSpan>(),
+                         cmd.buffers[9].as<SlotState>()};
     // A product takes a quarter of what reading its element of the state does.
     const std::uint64_t state = std::uint64_t{p.value_heads / p.key_heads} * p.key_dim * p.value_dim;
-    auto items = worker.claim(texts * p.key_heads, 4 * state + state * p.rows / texts);
-    if (!items.next()) return;
-    DeltaGroup group(cmd, p, worker.scratch);
-    do {
-        std::size_t text = 0;
-        for_text_rows(where, p.rows, [&](std::size_t row, std::size_t n) {
-            const std::uint64_t first = text++ * p.key_heads;
-            const u32 slot = where[row].slot, position = where[row].position + p.step;
-            if (slots[slot].stopped) return;  // the rest of a chain is of other texts
-            const u32 from = p.step ? position : spans[slot].from, to = spans[slot].to + p.step;
-            for (auto u = std::max(items.begin, first); u < std::min(items.end, first + p.key_heads); ++u) {
-                group.run(records + std::size_t{slot} * p.state_words, static_cast<u32>(u - first), row, n, position,
-                          from, to);
-            }
-        });
-    } while (items.next());
+    for_states(
+        in, worker, [&](std::size_t texts) { return 4 * state + state * p.rows / texts; },
+        [&] { return DeltaGroup(cmd, p, worker.scratch); });
 }
 
 }  // namespace akunu::cpu::AKUNU_ISA

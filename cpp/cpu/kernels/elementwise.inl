@@ -49,6 +49,34 @@ static void norm(const DispatchCmd& cmd, const std::byte* params, const Worker& 
     }
 }
 
+// An item is a row; its norm is over each of its groups.
+static void gated_norm(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<GatedNormParams>(params);
+    const auto *x = cmd.buffers[0].as<float>(), *gate = cmd.buffers[1].as<float>();
+    const auto* weight = cmd.buffers[2].as<float>();
+    auto* out_f32 = cmd.buffers[3].as<float>();
+    auto* out_q8 = cmd.buffers[4].as<std::byte>();
+    const std::size_t n = std::size_t{p.groups} * p.dim;
+    const Q8Layout at(n);
+    auto rows = worker.claim(p.rows, 16 * n);
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            float* out = p.formats & kActF32 ? out_f32 + r * n : scratch_row(worker);
+            const float *in = x + r * n, *g = gate + r * n;
+            std::size_t i = 0;
+            for (; i + L <= n; i += L) store(out + i, load(in + i) * silu(load(g + i)));
+            if (i < n) {
+                const int rest = static_cast<int>(n - i);
+                store_first(out + i, load_first(in + i, rest) * silu(load_first(g + i, rest)), rest);
+            }
+            for (std::size_t first = 0; first < n; first += p.dim) {
+                scale_row(out + first, rms_scale(out + first, p.dim, p.eps), weight + first, out + first, p.dim);
+            }
+            if (p.formats & kActQ8) quantize_row(out_q8 + r * at.stride, at, n, out);
+        }
+    }
+}
+
 // h = (h + norm(x))·sum_scale
 static void norm_add(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<NormParams>(params);

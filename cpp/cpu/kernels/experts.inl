@@ -153,7 +153,7 @@ struct ExpertsGatedOutput {
           q8(cmd.buffers[7].as<std::byte>()),
           at(params.n) {}
 
-    // act(gate)·up of a tile: [token][group], rows from row0 on, to [token][32].
+    // act(gate)·up, or without ups act(gate), of a tile: [token][group], rows from row0 on, to [token][32].
     [[gnu::noinline]] void gated(const vf* gate, const vf* up, int tokens, int groups, std::size_t expert,
                                  std::size_t row0, float* out) const {
         constexpr int kMost = L < 16 ? 16 / L : 2;
@@ -162,14 +162,19 @@ struct ExpertsGatedOutput {
             const std::size_t row = row0 + static_cast<std::size_t>(g) * L;
             const int n = row < p.n ? static_cast<int>(std::min<std::size_t>(L, p.n - row)) : 0;
             bias[0][g] = p.has_bias ? load_first(gate_bias + expert * p.n + row, n) : zero();
-            bias[1][g] = p.has_bias ? load_first(up_bias + expert * p.n + row, n) : zero();
+            bias[1][g] = p.has_bias && up ? load_first(up_bias + expert * p.n + row, n) : zero();
         }
         const vf limit = set1(p.limit > 0 ? p.limit : std::numeric_limits<float>::infinity()),
                  offset = set1(p.up_offset);
         const auto all = [&](const auto& activated) {
             for (int m = 0; m < tokens; ++m, out += 32) {
                 for (int g = 0; g < groups; ++g) {
-                    const vf a = min_(limit, *gate++ + bias[0][g]), b = *up++ + bias[1][g];
+                    const vf a = min_(limit, *gate++ + bias[0][g]);
+                    if (!up) {
+                        store_group(out + g * L, activated(a));
+                        continue;
+                    }
+                    const vf b = *up++ + bias[1][g];
                     store_group(out + g * L, activated(a) * (max_(-limit, min_(limit, b)) + offset));
                 }
             }
@@ -222,13 +227,34 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
     const std::size_t choices = std::size_t{p.rows} * p.chosen, most = std::min<std::size_t>(choices, p.experts);
     // Items are of one expert: so many as may be used. Those behind the ones that are, are empty.
     const std::size_t together = choices >= 2 * most ? kExpertStrips / 2 : 1, parts = (units + together - 1) / together;
-    auto items = worker.claim(most * parts, 2 * together * (32 / L) * group_cost(group_bytes, choices / most));
+    auto items =
+        worker.claim(most * parts, (p.gated ? 2 : 1) * together * (32 / L) * group_cost(group_bytes, choices / most));
     if (!items.next()) return;
     const ExpertRows by(cmd.buffers[5].as<u32>(), p.rows, p.chosen, p.experts, worker.scratch);
 
     const auto run = [&](const ExpertRows::Expert& expert, const std::byte* w_gate, const std::byte* w_up,
                          std::size_t u0, std::size_t u1) {
+        // Strips of one matrix, of which one is a unit.
+        const auto plain = [&](const auto& panels, std::size_t first, std::size_t n) {
+            alignas(64) float values[32];
+            const auto group = [&](std::size_t s, int v) {
+                return w_gate + std::min(s * kPanelVectors + static_cast<std::size_t>(v), groups - 1) * group_bytes;
+            };
+            const auto done = [&](std::size_t t, std::size_t m, std::size_t s, const float* sums) {
+                for (std::size_t i = 0; i < m; ++i, sums += kPanel) {
+                    for (std::size_t half = 0; half < 2; ++half) {
+                        out.gated(reinterpret_cast<const vf*>(sums + half * 16), nullptr, 1, kPanelVectors / 2,
+                                  expert.id, s * kPanel + half * 16, values + half * 16);
+                    }
+                    out.store(values, expert.choices[first + t + i], s);
+                }
+            };
+            for (std::size_t u = u0; u < u1; u += kExpertStrips) {
+                panels.run(0, n, u, std::min(u1, u + kExpertStrips), 1, group, done);
+            }
+        };
         const auto many = [&](const auto& panels, std::size_t first, std::size_t n) {
+            if (!p.gated) return plain(panels, first, n);
             using Form = typename Products::Form;
             constexpr int kHalf = kPanelVectors / 2;
             alignas(64) float values[32];
@@ -258,8 +284,9 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
                         const int n = tiles.together(m, g1 - g);
                         vf gate[2 * kMostTokens], up[2 * kMostTokens];
                         tiles.run(n, w_gate + g * group_bytes, t, m, gate);
-                        tiles.run(n, w_up + g * group_bytes, t, m, up);
-                        out.gated(gate, up, static_cast<int>(m), n, expert.id, g * L, values[0] + (g - g0) * L);
+                        if (p.gated) tiles.run(n, w_up + g * group_bytes, t, m, up);
+                        out.gated(gate, p.gated ? up : nullptr, static_cast<int>(m), n, expert.id, g * L,
+                                  values[0] + (g - g0) * L);
                         g += static_cast<std::uint64_t>(n);
                     }
                     for (std::size_t i = 0; i < m; ++i) out.store(values[i], expert.choices[first + t + i], u);
@@ -272,9 +299,16 @@ static void experts_gate_up(const DispatchCmd& cmd, const std::byte* params, con
         for (std::uint64_t i = items.begin; i < items.end && i / parts < by.used();) {
             const std::uint64_t e = i / parts, end = std::min(items.end, (e + 1) * parts);
             const ExpertRows::Expert expert = by[e];
-            for_weights<2>(cmd, worker, expert.id, groups * group_bytes, groups, i % parts * together,
-                           std::min<std::size_t>(units, (end - e * parts) * together),
-                           [&](const auto& w, std::size_t u0, std::size_t u1) { run(expert, w[0], w[1], u0, u1); });
+            const std::size_t first = i % parts * together;
+            const std::size_t last = std::min<std::size_t>(units, (end - e * parts) * together);
+            const auto each = [&](const auto& w, std::size_t u0, std::size_t u1) {
+                run(expert, w.front(), w.back(), u0, u1);
+            };
+            if (p.gated) {
+                for_weights<2>(cmd, worker, expert.id, groups * group_bytes, groups, first, last, each);
+            } else {
+                for_weights<1>(cmd, worker, expert.id, groups * group_bytes, groups, first, last, each);
+            }
             i = end;
         }
     } while (items.next());

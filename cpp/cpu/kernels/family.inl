@@ -25,7 +25,9 @@
 #include "cpu/kernels/encoder.inl"
 #include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/short_conv.inl"
+#include "cpu/kernels/chunked_states.inl"
 #include "cpu/kernels/delta_rule.inl"
+#include "cpu/kernels/ssm_scan.inl"
 #include "cpu/kernels/route.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
@@ -74,6 +76,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return norm;
         case Op::kNormAdd:
             return norm_add;
+        case Op::kGatedNorm:
+            return gated_norm;
         case Op::kLayerNorm:
             return layer_norm;
         case Op::kQuantize:
@@ -115,6 +119,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return short_conv;
         case Op::kDeltaRule:
             return delta_rule;
+        case Op::kSsmScan:
+            return ssm_scan;
         case Op::kRoute:
             return route;
         case Op::kInsertRows:

@@ -7,10 +7,11 @@ constexpr std::size_t kMaxTaps = 8;
 // 32 neighbouring channels of a convolution, or what is left of them: their weights, and the inputs of the last
 // positions, [position % kMaxTaps].
 struct ConvBlock {
-    const std::size_t first, n;
+    const std::size_t first, n, part;  // `part`: elements from b to c, and from c to v; 0: not gated
     float weights[kMaxTaps][32], bias[32], past[kMaxTaps][32];
 
-    ConvBlock(std::size_t begin, std::size_t dim) : first(begin), n(std::min<std::size_t>(32, dim - begin)) {
+    ConvBlock(std::size_t begin, std::size_t dim, bool gated)
+        : first(begin), n(std::min<std::size_t>(32, dim - begin)), part(gated ? dim : 0) {
         if (n == 32) return;
         for (auto& w : weights) std::ranges::fill(w, 0.0f);
         for (auto& x : past) std::ranges::fill(x, 0.0f);
@@ -22,6 +23,24 @@ struct ConvBlock {
         } else {
             std::memcpy(to, from, n * sizeof(float));
         }
+    }
+
+    // The input of a row.
+    void input(float* to, const float* x) const {
+        copy(to, x + first);
+        if (part == 0) return;
+        float v[32] = {};
+        copy(v, x + 2 * part + first);
+        for (std::size_t i = 0; i < n; ++i) to[i] *= v[i];
+    }
+    // Its output, of what the convolution makes.
+    void output_to(float* to, const float* x, float* y) const {
+        if (part != 0) {
+            float c[32] = {};
+            copy(c, x + part + first);
+            for (std::size_t i = 0; i < n; ++i) y[i] *= c[i];
+        }
+        copy(to + first, y);
     }
 
     // The output at a position whose input and those before it are in `past`; the oldest is added first.
@@ -46,11 +65,11 @@ static void short_conv(const DispatchCmd& cmd, const std::byte* params, const Wo
     auto* y = cmd.buffers[3].as<float>();
     const auto* where = cmd.buffers[4].as<Row>();
     const auto* slots = cmd.buffers[5].as<SlotState>();
-    const std::size_t dim = p.channels, taps = p.taps, kept = taps - 1 + kStashRows;
+    const std::size_t dim = p.channels, taps = p.taps, kept = taps - 1 + kStashRows, width = (p.gated ? 3 : 1) * dim;
     auto blocks = worker.claim((dim + 31) / 32, kGatedBlock * p.rows);
     while (blocks.next()) {
         for (std::uint64_t b = blocks.begin; b < blocks.end; ++b) {
-            ConvBlock block(b * 32, dim);
+            ConvBlock block(b * 32, dim, p.gated != 0);
             for (std::size_t t = 0; t < taps; ++t) block.copy(block.weights[t], weights + t * dim + block.first);
             std::ranges::fill(block.bias, 0.0f);
             if (p.has_bias) block.copy(block.bias, weights + taps * dim + block.first);
@@ -66,16 +85,18 @@ static void short_conv(const DispatchCmd& cmd, const std::byte* params, const Wo
                 }
                 const auto run = [&](const auto& activated) {
                     for (std::size_t i = 0; i < n; ++i) {
-                        const std::size_t at = (row + i) * dim + block.first;
-                        block.copy(block.past[(position + i) % kMaxTaps], x + at);
-                        float out[32];
+                        const float* of = x + (row + i) * width;
+                        float *input = block.past[(position + i) % kMaxTaps], out[32];
+                        block.input(input, of);
                         block.output(position + i, taps, activated, out);
-                        block.copy(y + at, out);
+                        block.output_to(y + (row + i) * dim, of, out);
                     }
                 };
                 p.activation ? with_activation(p.activation - 1, run) : run([](vf v) { return v; });
                 for (std::size_t i = n - std::min(n, kept); i < n; ++i) {
-                    block.copy(record + (position + i) % kept * dim, x + (row + i) * dim + block.first);
+                    float input[32];
+                    block.input(input, x + (row + i) * width);
+                    block.copy(record + (position + i) % kept * dim, input);
                 }
             });
         }

@@ -5,6 +5,7 @@ using namespace metal;
 
 #include "activation.h"
 #include "buffer_index.h"
+#include "chunked_states.h"
 #include "core/params.h"
 #include "core/step_state.h"
 #include "delta_sizes.h"
@@ -12,7 +13,7 @@ using namespace metal;
 
 // A thread has a channel of all rows, one after the other: what it reads of a record it reads before it writes there.
 kernel void short_conv(
-    device const float* x [[buffer(0)]],
+    device const float* x [[buffer(0)]],        // [rows][channels], or where gated b, c and v [rows][3][channels]
     device const float* weights [[buffer(1)]],  // [taps][channels], then the bias
     device float* records [[buffer(2)]],
     device float* y [[buffer(3)]],
@@ -38,21 +39,20 @@ kernel void short_conv(
             }
         }
         if (stopped) continue;  // the rest of a chain is of other texts
-        const float input = x[ulong(r) * p.channels + channel];
+        device const float* row = x + ulong(r) * (p.gated != 0 ? 3 : 1) * p.channels + channel;
+        const float input = p.gated != 0 ? row[0] * row[2 * p.channels] : row[0];
         for (uint i = 0; i + 1 < kMostTaps; ++i) past[i] = past[i + 1];
         past[kMostTaps - 1] = input;
         float sum = p.has_bias != 0 ? weights[ulong(p.taps) * p.channels + channel] : 0.0f;
         for (uint t = 0; t < p.taps; ++t) {
             sum = fma(weights[ulong(t) * p.channels + channel], past[kMostTaps - p.taps + t], sum);
         }
-        y[ulong(r) * p.channels + channel] = p.activation != 0 ? activate(p.activation - 1, sum) : sum;
+        const float out = p.activation != 0 ? activate(p.activation - 1, sum) : sum;
+        y[ulong(r) * p.channels + channel] = p.gated != 0 ? row[p.channels] * out : out;
         // Of the input that is overwritten here, the rows from now on need no more.
         record[ulong(position % kept) * p.channels] = input;
     }
 }
-
-// Decays below this count as none: their products would be subnormal.
-static constant constexpr float kNoDecay = 1e-30f;
 
 // What the threads of a key head share.
 struct DeltaShared {
@@ -61,45 +61,6 @@ struct DeltaShared {
     float dots[2][kChunkRows];
     float all, partials[kDeltaThreads / 32];
 };
-
-// A text's record, and where its parts are.
-struct DeltaState {
-    device float* record;
-    DeltaRecord at;
-    uint key_dim;
-    device float* state(uint head) const { return record + ulong(head) * key_dim * at.width; }
-    device float* written(uint head, uint chunk) const {
-        return record + at.written + ulong(2 * head + chunk % 2) * kChunkRows * at.width;
-    }
-    device float* decays(uint head, uint chunk) const {
-        return record + at.decays + (2 * head + chunk % 2) * kChunkRows;
-    }
-    device float* keys(uint key_head, uint chunk) const {
-        return record + at.keys + ulong(2 * key_head + chunk % 2) * key_dim * kChunkRows;
-    }
-};
-
-// The product of decays since row j of a chunk up to row `row`, and in `all` that of all up to it.
-static inline float decays_between(device const float* decay, uint row, uint j, thread float& all) {
-    float between = 0.0f;
-    all = 1.0f;
-    for (uint i = 0; i <= row; ++i) {
-        between *= decay[i];
-        if (between < kNoDecay) between = 0.0f;
-        if (i == j) between = 1.0f;
-        all *= decay[i];
-        if (all < kNoDecay) all = 0.0f;
-    }
-    return between;
-}
-
-// An element of a state behind a chunk, from that before it; `between` are the decays since each of its rows.
-static inline float state_behind(float before, device const float* keys, device const float* written, uint width,
-                                 threadgroup const float* between, float all) {
-    float sum = all * before;
-    for (uint j = 0; j < kChunkRows; ++j) sum = fma(keys[j] * between[j], written[ulong(j) * width], sum);
-    return sum;
-}
 
 // A threadgroup takes a key head with its value heads, of the text whose first row is the grid's; rows one after the
 // other, so that a text's bits are the same whatever the step. A thread has some of a head's values.
@@ -130,7 +91,7 @@ kernel void delta_rule(
     const uint channels = 2 * keys_all + p.value_heads * p.value_dim;
     const uint position = rows[first_row].position + p.step;
     const uint from = p.step != 0 ? position : spans[slot].from, to = spans[slot].to + p.step;
-    const DeltaState s = {records + ulong(slot) * p.state_words,
+    const ChunkedState s = {records + ulong(slot) * p.state_words,
                           delta_record(p.key_heads, p.value_heads, dim, p.value_dim), dim};
     const uint width = s.at.width;
 
@@ -141,21 +102,7 @@ kernel void delta_rule(
         for (; done < chunk && (done + 1) * kChunkRows <= to; ++done) {
             for (uint h = 0; h < heads; ++h) {
                 const uint head = p.grouped != 0 ? key_head * heads + h : h * p.key_heads + key_head;
-                threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
-                if (tid < kChunkRows) {
-                    float all;
-                    shared.between[tid] = decays_between(s.decays(head, done), kChunkRows - 1, tid, all);
-                    if (tid == 0) shared.all = all;
-                }
-                threadgroup_barrier(mem_flags::mem_threadgroup);
-                device float* state = s.state(head);
-                device const float* keys = s.keys(key_head, done);
-                device const float* written = s.written(head, done);
-                for (uint i = tid; i < dim * width; i += kDeltaThreads) {
-                    const float before = done != 0 ? state[i] : 0.0f;
-                    state[i] = state_behind(before, keys + i / width * kChunkRows, written + i % width, width,
-                                            shared.between, shared.all);
-                }
+                end_chunk(s, head, key_head, done, shared.between, shared.all, tid, kDeltaThreads);
             }
         }
         if (!more) return;

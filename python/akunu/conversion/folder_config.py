@@ -20,7 +20,7 @@ from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES, head_dims, per_layer
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward
+from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, ShortConvolution
 from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
@@ -112,6 +112,7 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "vocab_size": config.vocab_size,
         **(_feed_forwards(model, config, row) if row.said is None else {}),
         **_delta_net(config),
+        **_short_convolution(config),
         "hidden_act": activation,
         "hidden_activation": activation,
         "tie_word_embeddings": "output" not in spec.tensors,
@@ -184,6 +185,21 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
     if mixer.limit:
         found |= {"swiglu_limit": plain(mixer.limit), "swiglu_alpha": plain(mixer.sharpness)}
     return found
+
+
+def _short_convolution(config: ModelConfig) -> dict[str, object]:
+    """The width of short convolutions, and which layers have one."""
+    convolutions = config.mixers(ShortConvolution)
+    if not convolutions:
+        return {}
+    layers = {block.layer for block in config.blocks if isinstance(block.mixer, ShortConvolution)}
+    return {
+        "conv_L_cache": convolutions[0].taps,
+        "conv_bias": False,
+        "layer_types": ["conv" if n in layers else "full_attention" for n in range(config.n_layers)],
+        "norm_eps": plain(config.norm_eps),  # by the class's own name of it
+        "block_auto_adjust_ff_dim": False,
+    }
 
 
 def _delta_net(config: ModelConfig) -> dict[str, object]:

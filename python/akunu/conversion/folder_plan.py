@@ -27,8 +27,9 @@ from akunu.conversion.folder_config import (
 )
 from akunu.conversion.folder_tokenizer import folder_tokenizer
 from akunu.conversion.plan import refuse_latents, rotated_heads
-from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix, refuse_mamba
 from akunu.conversion.source_rows import Source
+from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelSpec
 from akunu.describe.encoder_modules import DENSE
 from akunu.describe.encoder_rows import ENCODERS
@@ -81,6 +82,7 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     """
     if isinstance(model, ModelFolder):
         return _of_folder(model, kind)
+    refuse_mamba(model.spec())
     assert isinstance(model, GgufModel)
     refuse_latents(model.spec())
     return _of_gguf(model, kind)
@@ -117,7 +119,8 @@ def _of_folder(model: ModelFolder, kind: MlxType) -> FolderPlan:
         else:
             tensors.append(PlannedTensor(name, tuple(weight.shape), weight.dtype))
     if experts:
-        before = spec.tensors["token_embedding"].source.removesuffix("embed_tokens.weight")
+        own = ARCHITECTURES[spec.config.arch].tensors[0].hf
+        before = spec.tensors["token_embedding"].source.removesuffix(own)
         floats = dtype or _float_dtype(source, experts[0])
         rules = [rule for rule in _rules(spec, kind) if _is_experts(rule.parts[0][0])]
         tensors += _by_rules(spec, rules, before, floats)

@@ -19,7 +19,7 @@ from akunu.base.errors import UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer
+from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer, ShortConvolution
 from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
@@ -48,7 +48,7 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
         numbers["feed_forward_length"] = per_layer(forward.dim for forward in forwards)
     elif experts := config.mixers(Experts):  # which readers of GGUF may want all the same
         numbers["feed_forward_length"] = given.get("intermediate_size") or experts[0].dim
-    numbers |= _experts(given, config) | _delta_net(folder.config, config)
+    numbers |= _experts(given, config) | _delta_net(folder.config, config) | _short_convolution(config)
     if config.arch in ENCODERS:
         numbers |= encoder_layers(folder.config, config)
     else:
@@ -200,6 +200,18 @@ def _delta_net(hf: Mapping[str, object], config: ModelConfig) -> dict[str, objec
     if isinstance(sections, list) and len(sections) < 4:  # of an image's axes; llama.cpp wants four
         found["rope.dimension_sections"] = [*sections, *[0] * (4 - len(sections))]
     return found
+
+
+def _short_convolution(config: ModelConfig) -> dict[str, object]:
+    """The width of short convolutions; layers that have one have no heads of keys."""
+    convolutions = config.mixers(ShortConvolution)
+    if not convolutions:
+        return {}
+    heads = [0] * config.n_layers
+    for layer, mixer in _mixed_blocks(config):
+        if isinstance(mixer, Attention):
+            heads[layer] = mixer.n_kv_heads
+    return {"shortconv.l_cache": convolutions[0].taps, "attention.head_count_kv": heads}
 
 
 def rounded_ramp(hf: Mapping[str, object]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
 from akunu.conversion.hf_metadata import model_metadata, rounded_ramp
-from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix, refuse_mamba
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.describe.architectures import ARCHITECTURES
@@ -64,6 +64,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     spec = model.spec(drafts=None)
     if isinstance(model, ModelFolder):
         refuse_latents(spec)
+        refuse_mamba(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):

@@ -11,13 +11,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.blocks import DeltaNet
+from akunu.base.errors import UnsupportedError
+from akunu.describe.blocks import DeltaNet, Mamba2
 from akunu.describe.config import ModelSpec
 from akunu.describe.file_tensors import Shape
 from akunu.describe.tensor_map import TensorRef
 from akunu.describe.tensor_rules import TensorRule
 
-__all__ = ["Change", "PlannedTensor", "arranged", "head_order", "is_matrix"]
+__all__ = ["Change", "PlannedTensor", "arranged", "head_order", "is_matrix", "refuse_mamba"]
 
 Order = npt.NDArray[np.intp]
 
@@ -90,6 +91,16 @@ _SAME: Final = {
     "delta_a_log": ("delta_decay", Change.LOGARITHM),
 }
 """Canonical tensors that are others after a change."""
+
+
+def refuse_mamba(spec: ModelSpec) -> None:
+    """Raise for a model whose tensors have other shapes in the other kind of file."""
+    if spec.config.mixers(Mamba2):
+        raise UnsupportedError(
+            f"a {spec.config.arch} model cannot be converted to or from a folder yet: it has Mamba-2 layers; "
+            "load it as it is, convert it to a file of its own kind, or make a GGUF file with llama.cpp's "
+            "converter"
+        )
 
 
 def is_matrix(name: str, shape: Shape) -> bool:

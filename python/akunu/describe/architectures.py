@@ -26,6 +26,7 @@ from akunu.describe.expert_rules import (
     shared_rules,
 )
 from akunu.describe.gemma4 import GEMMA4_ROWS
+from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.latent_rows import LATENT_ROWS
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
@@ -330,6 +331,6 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *LATENT_ROWS, *GEMMA4_ROWS, *DENSE_ROWS)}
+    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *LATENT_ROWS, *GEMMA4_ROWS, *HYBRID_ROWS, *DENSE_ROWS)}
 )
 """The rows, by name."""

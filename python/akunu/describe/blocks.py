@@ -27,10 +27,12 @@ __all__ = [
     "LatentAttention",
     "LayerInput",
     "LayerInputs",
+    "Mamba2",
     "Merge",
     "Mixer",
     "Recurrence",
     "RopeSet",
+    "ShortConvolution",
     "layer_blocks",
 ]
 
@@ -175,6 +177,8 @@ class ExpertRouter(Router):
 class Experts:
     """A feed-forward of experts, of which a router chooses some for each row.
 
+    Experts are gated where there is a tensor `experts_gate`.
+
     Attributes
     ----------
     count, used
@@ -184,6 +188,8 @@ class Experts:
     shared_dim
         Inner elements of one that every row has, times the sigmoid of a gate where there is a tensor
         `shared_router`; 0: there is none.
+    latent_dim
+        Elements of what experts read and write, projections of the rows; 0: they read and write rows.
     limit, sharpness, up_offset
         With g the gate's and u the other product, of which g is at most `limit` and u within it, an expert's
         inner elements are activation(g) * (u + up_offset); 0: no limit. A sharpness other than 1 makes the
@@ -196,6 +202,7 @@ class Experts:
     activation: Activation
     router: ExpertRouter
     shared_dim: int = 0
+    latent_dim: int = 0
     limit: float = 0.0
     sharpness: float = 1.0
     up_offset: float = 0.0
@@ -290,6 +297,36 @@ class LatentAttention:
 
 
 @dataclass(frozen=True)
+class Mamba2:
+    """Mamba-2.
+
+    Attributes
+    ----------
+    groups
+        Of neighbouring heads that share their B and C.
+    state_dim
+        Elements of the state for each of a head's elements.
+    taps
+        Of the convolution before it.
+    """
+
+    groups: int
+    heads: int
+    state_dim: int
+    head_dim: int
+    taps: int
+    kind: Literal["mamba2"] = "mamba2"
+
+
+@dataclass(frozen=True)
+class ShortConvolution:
+    """A gated convolution of `taps` rows, over as many channels as the residual stream has."""
+
+    taps: int
+    kind: Literal["short_convolution"] = "short_convolution"
+
+
+@dataclass(frozen=True)
 class Merge:
     """What makes rows for a text of the patches of an image, so many neighbours of each row.
 
@@ -321,6 +358,8 @@ Mixer: TypeAlias = (
     | Recurrence
     | DeltaNet
     | LatentAttention
+    | Mamba2
+    | ShortConvolution
     | Merge
 )
 

@@ -22,7 +22,6 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import (
     Attention,
     Block,
-    DeltaNet,
     DraftHead,
     ExpertRouter,
     Experts,
@@ -45,10 +44,8 @@ from akunu.describe.config_keys import (
 )
 from akunu.describe.config_numbers import (
     DecoderSizes,
-    DeltaSizes,
     Numbers,
     decoder_sizes,
-    delta_sizes,
     shown,
 )
 from akunu.describe.expert_rules import stored_rules
@@ -57,6 +54,7 @@ from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.prediction import PREDICTION, PredictionLayer, noticed, prediction_layer
 from akunu.describe.quantized import take_factors, with_factors
+from akunu.describe.recurrent import RecurrentSizes, recurrent_sizes
 from akunu.describe.rotary import yarn_scale
 from akunu.describe.routers import expert_keys, gguf_router
 from akunu.describe.tensor_map import (
@@ -330,7 +328,8 @@ def model_config(
     rotated: Sequence[bool] = (),
     temperature: tuple[float, int] = (0.0, 0),
     bidirectional: bool = False,
-    delta_net: DeltaNet | None = None,
+    recurrent: RecurrentSizes | None = None,
+    value_heads_grouped: bool = True,
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
@@ -399,7 +398,7 @@ def model_config(
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
         own, how = sizes.experts, gate or Gate()
-        shared = kinds[n].length("shared_gate")
+        shared = kinds[n].length("shared_up")
         return Experts(
             own.count,
             own.used,
@@ -407,6 +406,7 @@ def model_config(
             activation,
             router,
             shared_dim=sizes.layer_symbols(n)[shared] if shared else 0,
+            latent_dim=own.latent_dim if kinds[n].has("latent_in") else 0,
             limit=how.limit,
             sharpness=how.sharpness,
             up_offset=how.up_offset,
@@ -420,9 +420,9 @@ def model_config(
         "layer_input": lambda n: LayerInput(n, activation),
     }
     inputs = sizes.layer_input_dim
-    if delta_net is not None:
-        shared = delta_net
-        makers["delta_net"] = lambda n: shared
+    if recurrent is not None and recurrent.kind is not None:
+        shared = recurrent.mixer(grouped=value_heads_grouped)
+        makers[recurrent.kind] = lambda n: shared
     return ModelConfig(
         arch=arch,
         n_layers=sizes.n_layers,
@@ -508,7 +508,7 @@ def resolve(
     vocab_size = vocabulary_size(tensors, gguf.metadata)
     kinds = arch.kinds_of(meta, n_layers)
     check_heads(kinds, sizes, meta)
-    delta = delta_sizes_of(kinds, meta)
+    recurrent = recurrent_sizes(kinds, meta)
     left_out = dict(arch.left_out)
     # The layers that predict a token more are counted with the others.
     for n in range(n_layers, meta.n_layers):
@@ -518,14 +518,13 @@ def resolve(
     input_rules = arch.layer_inputs if sizes.layer_input_dim else ()
     input_rows = rows_of_table(tensors, [rule.source for rule in input_rules])
     refs = map_tensors(
-        (*arch.tensors, *input_rules),
+        (*stored_rules(arch.tensors, tensors.__contains__, 0), *input_rules),
         tensors,
         sizes.symbols(vocab_size, input_rows),
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
-                sizes.layer_symbols(layer.like if layer and n == n_layers else n)
-                | (delta.symbols() if delta else {}),
+                sizes.layer_symbols(layer.like if layer and n == n_layers else n) | recurrent.symbols(dim),
             )
             for n, kind in enumerate([*kinds, *layer.kinds] if layer else kinds)
         ],
@@ -561,7 +560,9 @@ def resolve(
             windowed=any(layer_window),
             plain_local=arch.plain_local_rope,
             local_head_dim=sizes.local_head_dim,
-        ),
+        )
+        if arch.rotated != "none"
+        else [],
         activation=arch.activation,
         layer_window=layer_window,
         attn_scale=meta.real("attn_scale", default=(dim / sizes.n_heads[0] if wide else head_dim) ** -0.5)
@@ -575,7 +576,8 @@ def resolve(
         decoder=arch,
         rotated=rotated,
         temperature=_temperature(arch, meta),
-        delta_net=delta_net_of(delta, grouped=_value_heads_grouped(arch, meta)),
+        recurrent=recurrent,
+        value_heads_grouped=_value_heads_grouped(arch, meta),
         layer_input_rows=input_rows,
         prediction=layer,
     )
@@ -605,8 +607,15 @@ def _latent_scale(meta: GgufNumbers) -> float:
 
 
 def check_heads(kinds: Sequence[LayerKind], sizes: DecoderSizes, numbers: Numbers) -> None:
-    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack."""
+    """Raise where a layer with attention has no heads of keys, which those with a recurrence may lack, or one
+    with a feed-forward no size of it.
+    """
     for n, kind in enumerate(kinds):
+        if "feed_forward" in kind.mixers and sizes.ffn_dim[n] == 0:
+            raise ModelFileError(
+                f"{numbers.name('ffn_dim')}: found 0 for layer {n}, which has a feed-forward; "
+                "expected an integer from 1"
+            )
         if "attention" in kind.mixers and sizes.n_kv_heads[n] == 0:
             raise ModelFileError(
                 f"{numbers.name('n_kv_heads')}: found 0 for layer {n}, which has attention; "
@@ -618,16 +627,6 @@ def _value_heads_grouped(arch: Architecture, meta: GgufNumbers) -> bool:
     """Whether neighbouring value heads share a key head: Ollama's files say it, others by their kind."""
     reordered = meta.suffixed("ssm.v_head_reordered")
     return not reordered if isinstance(reordered, bool) else arch.value_heads_grouped
-
-
-def delta_sizes_of(kinds: Sequence[LayerKind], numbers: Numbers) -> DeltaSizes | None:
-    """The sizes of delta nets, where some layers have one."""
-    return delta_sizes(numbers) if any("delta_net" in kind.mixers for kind in kinds) else None
-
-
-def delta_net_of(sizes: DeltaSizes | None, *, grouped: bool) -> DeltaNet | None:
-    """The mixer of those sizes."""
-    return None if sizes is None else DeltaNet(**dataclasses.asdict(sizes), grouped=grouped)
 
 
 _TEMPERATURE_KEYS: Final = ("temperature_length", "yarn_log_multiplier")

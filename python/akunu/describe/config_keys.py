@@ -69,7 +69,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "layer_input_dim": ConfigKey(
             ("embedding_length_per_layer_input",), int, 0, 1 << 16, 0, hf=("hidden_size_per_layer_input",)
         ),
-        "ffn_dim": ConfigKey(("feed_forward_length",), int, 1, 1 << 24, hf=("intermediate_size", "n_inner")),
+        "ffn_dim": ConfigKey(("feed_forward_length",), int, 0, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
             ("expert_count",),
             int,
@@ -94,8 +94,13 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             0,
             1 << 24,
             0,
-            hf=("shared_expert_intermediate_size", "shared_intermediate_size"),
+            hf=(
+                "shared_expert_intermediate_size",
+                "shared_intermediate_size",
+                "moe_shared_expert_intermediate_size",
+            ),
         ),
+        "latent_dim": ConfigKey(("moe_latent_size",), int, 0, 1 << 20, 0, hf=("moe_latent_size",)),
         "swiglu_limit": ConfigKey((), float, 0.0, 1e6, hf=("swiglu_limit",)),
         "swiglu_alpha": ConfigKey((), float, 1e-3, 1e3, hf=("swiglu_alpha",)),
         "shared_experts": ConfigKey(
@@ -199,15 +204,32 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "latent_value": ConfigKey((), int, 1, 1 << 12, hf=("v_head_dim",)),
         "latent_key_length": ConfigKey(("attention.key_length_mla",), int, 2, 1 << 13),
         "latent_value_length": ConfigKey(("attention.value_length_mla",), int, 1, 1 << 13),
-        # Of gated delta nets.
-        "delta_key_heads": ConfigKey(("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads",)),
-        "delta_value_heads": ConfigKey(
-            ("ssm.time_step_rank",), int, 1, 1 << 14, hf=("linear_num_value_heads",)
+        # Of gated delta nets, and of Mamba-2: see `akunu.describe.recurrent`.
+        "delta_key_heads": ConfigKey(
+            ("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads", "mamba_n_groups", "n_groups")
         ),
-        "delta_key_dim": ConfigKey(("ssm.state_size",), int, 1, 1 << 12, hf=("linear_key_head_dim",)),
-        "delta_value_dim": ConfigKey((), int, 1, 1 << 12, hf=("linear_value_head_dim",)),
+        "delta_value_heads": ConfigKey(
+            ("ssm.time_step_rank",),
+            int,
+            1,
+            1 << 14,
+            hf=("linear_num_value_heads", "mamba_n_heads", "mamba_num_heads"),
+        ),
+        "delta_key_dim": ConfigKey(
+            ("ssm.state_size",),
+            int,
+            1,
+            1 << 12,
+            hf=("linear_key_head_dim", "mamba_d_state", "ssm_state_size"),
+        ),
+        "delta_value_dim": ConfigKey(
+            (), int, 1, 1 << 12, hf=("linear_value_head_dim", "mamba_d_head", "mamba_head_dim")
+        ),
         "delta_values": ConfigKey(("ssm.inner_size",), int, 1, 1 << 24),
-        "delta_taps": ConfigKey(("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim",)),
+        "delta_taps": ConfigKey(
+            ("ssm.conv_kernel",), int, 1, 64, hf=("linear_conv_kernel_dim", "mamba_d_conv", "conv_kernel")
+        ),
+        "conv_taps": ConfigKey(("shortconv.l_cache",), int, 2, 64, hf=("conv_L_cache",)),
         "full_attention_interval": ConfigKey(
             ("full_attention_interval",), int, 1, 4096, 4, hf=("full_attention_interval",)
         ),

@@ -12,12 +12,10 @@ from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 
 __all__ = [
     "DecoderSizes",
-    "DeltaSizes",
     "ExpertSizes",
     "LatentSizes",
     "Numbers",
     "decoder_sizes",
-    "delta_sizes",
     "kind_text",
     "shown",
 ]
@@ -144,6 +142,7 @@ class ExpertSizes:
     used: int
     dim: int
     shared_dim: int
+    latent_dim: int = 0
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,13 @@ class DecoderSizes:
         """What the symbols of `TensorRule` stand for in a layer."""
         experts = self.experts
         sizes = (
-            {"n_experts": experts.count, "expert_dim": experts.dim, "shared_dim": experts.shared_dim}
+            {
+                "n_experts": experts.count,
+                "expert_dim": experts.dim,
+                "shared_dim": experts.shared_dim,
+                "latent_dim": experts.latent_dim,
+                "expert_width": experts.latent_dim or self.dim,
+            }
             if experts
             else {}
         )
@@ -239,55 +244,6 @@ class DecoderSizes:
             "ffn_dim": self.ffn_dim[layer],
             "layer_input_dim": self.layer_input_dim,
         }
-
-
-@dataclass(frozen=True)
-class DeltaSizes:
-    """The sizes of a model's delta nets."""
-
-    key_heads: int
-    value_heads: int
-    key_dim: int
-    value_dim: int
-    taps: int
-
-    def symbols(self) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for in a layer."""
-        values = self.value_heads * self.value_dim
-        return {
-            "delta_channels": 2 * self.key_heads * self.key_dim + values,
-            "delta_values": values,
-            "delta_key_heads": self.key_heads,
-            "delta_key_dim": self.key_dim,
-            "delta_group_heads": self.value_heads // self.key_heads,
-            "delta_group_values": values // self.key_heads,
-            "delta_value_heads": self.value_heads,
-            "delta_value_dim": self.value_dim,
-            "delta_taps": self.taps,
-        }
-
-
-def delta_sizes(numbers: Numbers) -> DeltaSizes:
-    """The sizes of delta nets, which all layers that have one share."""
-    key_heads, value_heads = numbers.integer("delta_key_heads"), numbers.integer("delta_value_heads")
-    if value_heads % key_heads:
-        raise ModelFileError(
-            f"{numbers.name('delta_value_heads')}: found {value_heads}, expected a multiple of the "
-            f"{key_heads} key heads"
-        )
-    if numbers.keys(CONFIG_KEYS["delta_values"]):  # a GGUF file has the size of all heads
-        values = numbers.integer("delta_values")
-        if values % value_heads:
-            raise ModelFileError(
-                f"{numbers.name('delta_values')}: found {values}, expected a multiple of the "
-                f"{value_heads} value heads"
-            )
-        value_dim = values // value_heads
-    else:
-        value_dim = numbers.integer("delta_value_dim")
-    return DeltaSizes(
-        key_heads, value_heads, numbers.integer("delta_key_dim"), value_dim, numbers.integer("delta_taps")
-    )
 
 
 def latent_sizes(numbers: Numbers) -> LatentSizes:
@@ -384,7 +340,7 @@ def _expert_sizes(numbers: Numbers, *, shared_by_count: bool) -> ExpertSizes | N
     dim = numbers.integer("expert_dim" if numbers.has("expert_dim") else "ffn_dim")
     by_count = dim * numbers.integer("shared_experts")
     shared = by_count if shared_by_count else numbers.integer("shared_dim") or by_count
-    return ExpertSizes(count, used, dim, shared)
+    return ExpertSizes(count, used, dim, shared, numbers.integer("latent_dim"))
 
 
 def kind_text(kind: type[int] | type[float]) -> str:

@@ -71,6 +71,19 @@ def _fused(source: tuple[str, str] = ("", ""), hf: tuple[str, str] = ("", "")) -
     )
 
 
+def _ungated(hf: str) -> tuple[TensorRule, ...]:
+    """The matrices of experts without a gate, each a tensor for all of them, by a checkpoint's names."""
+    return tuple(
+        TensorRule(
+            "", hf.replace("{part}", part).replace("fc{n}", f"fc{n}"), ((f"experts_{part}", rows),), cols,
+            count="n_experts",
+        )
+        for n, (part, rows, cols) in enumerate(
+            (("up", "expert_dim", "expert_width"), ("down", "expert_width", "expert_dim")), 1
+        )
+    )  # fmt: skip
+
+
 def _matrix(source: str, hf: str, name: str, rows: str, cols: str, *, optional: bool = False) -> TensorRule:
     return TensorRule(source, hf, ((name, rows),), cols, optional)
 
@@ -286,6 +299,10 @@ _HF_FORMS: Final[Sequence[_Form]] = (
             ("unembed_out", "latent_v", "latent_value", "latent"),
         )
     ),
+    _fused(hf=(_H + "feed_forward.experts.gate_up_proj", _H + "feed_forward.experts.down_proj")),
+    _apart(hf=_H + "feed_forward.switch_mlp.{part}_proj.weight"),
+    _ungated(_H + "mixer.experts.{part}_proj"),
+    _ungated(_H + "mixer.switch_mlp.fc{n}.weight"),
     _apart(hf=_H + "mlp.experts.{part}_proj.weight"),  # MLX's of gpt-oss
     _biases(hf=_H + "mlp.experts.{part}_proj.bias"),
     (_qkvz(hf=_QKVZ),),
@@ -309,8 +326,9 @@ _OLLAMA_NAMES: Final = (
     (".ssm_dt.bias", ".ssm_dt"),
     (".exp_probs_b.bias", ".exp_probs_b"),
     (".post_attention_norm.", ".ffn_norm."),  # of gpt-oss
+    ("token_embd_norm.", "output_norm."),  # of LFM2
 )
-"""Parts of llama.cpp's names, and what Ollama's converters have in their places."""
+"""Parts of llama.cpp's names, and what Ollama's converters and some others have in their places."""
 
 
 def _as_ollama(rule: TensorRule, has: Callable[[str], bool], layer: int) -> TensorRule:
@@ -357,9 +375,15 @@ def is_expert_name(name: str) -> bool:
     return name.startswith("experts_") and not name.endswith("_norm")
 
 
+_UNGATED: Final = {"up": "fc1", "down": "fc2"}
+"""MLX's names of the matrices of experts without a gate."""
+
+
 def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
     """The rules of tensors in folders, with experts as MLX keeps them: each part of a layer's is one."""
     found: list[TensorRule] = []
+    rules = tuple(rules)
+    gated = any(name == "experts_gate" for rule in rules for name, _ in rule.parts)
     for rule in rules:
         name, place = rule.parts[0][0], rule.hf.partition("experts.")[0]
         if not rule.hf or not is_expert_name(name):
@@ -375,7 +399,8 @@ def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
             kind = "bias" if name.endswith("_bias") else "weight"
             for part, rows in rule.parts:
                 own = part.removeprefix("experts_").removesuffix("_bias")
-                hf = f"{place}{module}.{own}_proj.{kind}"
+                layer = f"{own}_proj" if gated else _UNGATED[own]
+                hf = f"{place}{module}.{layer}.{kind}"
                 alone = dataclasses.replace(rule, hf=hf, parts=((part, rows),), interleaved=False)
                 found.append(dataclasses.replace(alone, turned="never"))
     return tuple(found)

@@ -103,7 +103,14 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 KV_DTYPES: Final = ("f16", "f32", "q8_0")
 """Types that the cached keys and values can have."""
 
-EXACT: Final = ("position_embd", "token_types", "ssm_conv1d", "ffn_gate_inp", "ffn_gate_inp_shexp")
+EXACT: Final = (
+    "position_embd",
+    "token_types",
+    "ssm_conv1d",
+    "shortconv.conv",
+    "ffn_gate_inp",
+    "ffn_gate_inp_shexp",
+)
 """Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows, or
 they choose experts."""
 

@@ -19,8 +19,6 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import (
     ModelSpec,
     check_heads,
-    delta_net_of,
-    delta_sizes_of,
     local_by_period,
     model_config,
     rows_of_table,
@@ -41,6 +39,7 @@ from akunu.describe.prediction import (
     with_names,
 )
 from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.rotary import (
     DIVISORS,
     inverse_frequencies,
@@ -136,12 +135,12 @@ def resolve_hf(
     check_heads(kinds, sizes, numbers)
     _check_activation(config, row, arch)
     found = join_planes(config, by_name(tensors))
-    delta = delta_sizes_of(kinds, numbers)
+    recurrent = recurrent_sizes(kinds, numbers)
     left_out = dict(row.left_out)
     # Layers behind the others predict a token more.
     for n in range(sizes.n_layers, sizes.n_layers + numbers.integer("nextn_beside")):
         left_out |= {f"*layers.{n}.*": PREDICTION}
-    symbols = [sizes.layer_symbols(n) | (delta.symbols() if delta else {}) for n in range(sizes.n_layers)]
+    symbols = [sizes.layer_symbols(n) | recurrent.symbols(sizes.dim) for n in range(sizes.n_layers)]
     layer, moved = _prediction(arch, kinds, found) if drafts else (None, {})
     missed = noticed(left_out, layer, drafts)
     missed = {pattern: what for pattern, what in missed.items() if not (sees and what == "images")}
@@ -171,8 +170,8 @@ def resolve_hf(
         rope_dim=sizes.latent.rope_dim if sizes.latent else 0,
         local_head_dim=sizes.local_head_dim,
     )
-    rotary = [rope.frequencies(_FULL)]
-    frequencies = rotary[0][0]
+    rotary = [rope.frequencies(_FULL)] if arch.rotated != "none" else []
+    frequencies = rotary[0][0] if rotary else np.zeros(sizes.head_dim // 2)
     if 2 * len(frequencies) != sizes.head_dim and "rope_share" not in row.defaults and sizes.latent is None:
         raise UnsupportedError(
             f"config.json: partial_rotary_factor: makes {2 * len(frequencies)} of a head's {sizes.head_dim} "
@@ -202,7 +201,7 @@ def resolve_hf(
         decoder=arch,
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
-        delta_net=delta_net_of(delta, grouped=True),
+        recurrent=recurrent,
         layer_input_rows=refs["layer_input_table"].n_rows if sizes.layer_input_dim else 0,
         prediction=layer,
     )
@@ -215,7 +214,7 @@ def _prediction(
     """The layer that predicts a token more, and the names of its tensors, by those of a layer."""
     if arch.prediction is None:
         return None, {}
-    prefix = _prefix(tensors)
+    prefix = _prefix(tensors, arch.tensors[0].hf)
     moved = moved_names(arch.prediction, list(tensors), prefix, len(kinds))
 
     def has(rule: TensorRule, n: int) -> bool:
@@ -236,6 +235,8 @@ def _rotated(
 ) -> list[bool]:
     """Whose heads are rotated: as the configuration says of each layer, or by its period, or as usual."""
     n_layers = len(layer_window)
+    if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
+        return [False] * n_layers
     if arch.rotated != "period":
         return arch.rotated_layers(layer_window)
     flags = config.get("no_rope_layers")  # which, whatever its name, are those that are rotated
@@ -400,8 +401,9 @@ def _map(
     owner: str,
     ignored: Sequence[str],
 ) -> dict[str, TensorRef]:
-    prefix = _prefix(tensors)
-    embedding = tensors[f"{prefix}embed_tokens.weight"]
+    suffix = arch.tensors[0].hf  # of the embedding
+    prefix = _prefix(tensors, suffix)
+    embedding = tensors[prefix + suffix]
     vocab_size = embedding.shape[0] if embedding.shape else 0
     announced = config.get("vocab_size")
     if announced is not None and announced != vocab_size:
@@ -461,7 +463,8 @@ def _map(
         ignored=(*row.ignored, *unused, *ignored),
     )
     # A folder has the logarithm of what a GGUF file has.
-    refs = {name.replace("delta_decay", "delta_a_log"): ref for name, ref in refs.items()}
+    for decay, logarithm in (("delta_decay", "delta_a_log"), ("mamba_decay", "mamba_a_log")):
+        refs = {name.replace(decay, logarithm): ref for name, ref in refs.items()}
     # MLX has turned the convolutions around, and has added the 1 then.
     turned = any(name.endswith("conv1d.weight") and t.shape[-1] == 1 for name, t in tensors.items())
     if turned:
@@ -502,9 +505,10 @@ def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
         )
 
 
-def _prefix(tensors: Mapping[str, TensorInfo]) -> str:
-    """What stands before the decoder's names: "model.", or more where it is a part of the model."""
-    suffix = "embed_tokens.weight"
+def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
+    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part
+    of the model.
+    """
     # Layers that predict a token more may have a copy.
     found = sorted(
         name.removesuffix(suffix) for name in tensors if name.endswith(suffix) and ".layers." not in name

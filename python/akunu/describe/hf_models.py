@@ -9,6 +9,7 @@ The defaults are those of Transformers' configuration classes, which need not wr
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -16,6 +17,7 @@ from typing import Final
 from akunu.describe.gemma4 import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
+from akunu.describe.hf_hybrid_models import HYBRID_MODELS
 from akunu.describe.hf_latent_models import LATENT_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
 from akunu.describe.tensor_rules import Activation
@@ -37,6 +39,9 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
+        "conv_bias": (False,),  # of LFM2's convolutions
+        "mamba_proj_bias": (False,),
+        "time_step_limit": ([0.0, math.inf], [0.0, {"__float__": "Infinity"}]),
         "is_causal": (True,),
         "qk_layernorm": (False,),
         "use_parallel_residual": (False,),
@@ -305,6 +310,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         **GEMMA4_MODELS,
         **EXPERT_MODELS,
         **LATENT_MODELS,
+        **HYBRID_MODELS,
         **DENSE_MODELS,
     }
 )

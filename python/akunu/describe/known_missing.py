@@ -11,10 +11,9 @@ __all__ = ["why_missing"]
 _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
-        "short convolutions": "lfm2 lfm2moe lfm2_moe lfm3",
-        "Mamba layers": (
-            "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba granitehybrid granitemoehybrid jamba nemotron_h "
-            "nemotron_h_moe plamo2 zamba2 bamba"
+        "norms behind its convolutions, and gates on heads": "lfm3",
+        "Mamba layers of its kind": (
+            "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba jamba plamo2 zamba2 bamba"
         ),
         "latent attention of its kind": "minicpm3 plm deepseek2-ocr deepseek_v32 glm-dsa glm_moe_dsa",
         "linear attention (RWKV)": "rwkv6 rwkv7 arwkv7 rwkv6qwen2",

@@ -39,6 +39,7 @@ def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
         "leading_dense_block_count",
         "interleave_moe_layer_step",
         *(("expert_shared_count",) if arch.shares_expert else ()),
+        *(("moe_latent_size",) if any(kind.has("latent_in") for kind in arch.layers.values()) else ()),
     )
 
 

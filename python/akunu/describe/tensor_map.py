@@ -216,14 +216,14 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
     """Raise unless the tensor has this shape, and a vector a type that vectors have.
 
     `vector`: it is one, or several of them; by default what has one axis. llama.cpp writes a matrix of one
-    row as a vector, and some checkpoints a vector as a matrix of one row.
+    row as a vector, and vectors as matrices of one column; some checkpoints, as those of one row.
     """
     shape = tuple(tensor.shape)
     # Convolutions have an axis for the one channel that each reads.
     if len(shape) == 3 and len(expected) == 2:
         shape = tuple(n for n in shape if n != 1)
     as_row = (len(expected) == 2 and (1, *shape) == expected) or (
-        len(expected) == 1 and shape == (1, *expected)
+        len(expected) == 1 and shape in ((1, *expected), (*expected, 1))
     )
     if shape != expected and not as_row:
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")

@@ -45,11 +45,13 @@ MixerKind = Literal[
     "recurrence",
     "delta_net",
     "latent_attention",
+    "mamba2",
+    "short_convolution",
 ]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
-Rotated = Literal["all", "period", "windowed"]
+Rotated = Literal["all", "none", "period", "windowed"]
 """Whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
@@ -267,8 +269,8 @@ class Architecture:
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
-        Whose heads are rotated: those of all layers, of all but each n-th (`unrotated_period`), or of the
-        windowed ones, where there are any.
+        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or
+        of the windowed ones, where there are any.
     scales
         The scales that it has, of `SCALES`.
     plain_local_rope
@@ -354,10 +356,12 @@ class Architecture:
     @property
     def shares_expert(self) -> bool:
         """Whether layers with experts have one that all rows share, of a size of its own."""
-        return any(kind.length("shared_gate") == "shared_dim" for kind in self.layers.values())
+        return any(kind.length("shared_up") == "shared_dim" for kind in self.layers.values())
 
     def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
         """Whose heads are rotated, of layers with these windows."""
+        if self.rotated == "none":
+            return [False] * len(layer_window)
         if self.rotated == "period":
             return [(n + 1) % self.unrotated_period != 0 for n in range(len(layer_window))]
         if self.rotated == "windowed" and any(layer_window):

@@ -6,7 +6,7 @@ padding included, because that is what is multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, cast
@@ -62,15 +62,15 @@ _GEMMA2 = MappingProxyType(
 
 
 def _experts(
-    count: int, used: int, dim: int, more: Mapping[str, int | float] = MappingProxyType({})
-) -> Mapping[str, int | float]:
+    count: int, used: int, dim: int, more: Mapping[str, object] = MappingProxyType({})
+) -> Mapping[str, object]:
     sizes = {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
     return MappingProxyType(sizes | dict(more))
 
 
 def _latent(
     q_rank: int, key: int, value: int, experts: int, used: int, dim: int, shared: int
-) -> Mapping[str, int | float]:
+) -> Mapping[str, object]:
     """Latents of 512 elements, rotated keys of 64, a leading dense layer; `key` and `value` are a head's."""
     attention = {"q_lora_rank": q_rank, "kv_lora_rank": 512, "value_length": 512, "key_length_mla": key}
     numbers = {f"attention.{name}": n for name, n in (attention | {"value_length_mla": value}).items()}
@@ -78,13 +78,13 @@ def _latent(
     return _experts(experts, used, dim, numbers)
 
 
-def _window(tokens: int) -> Mapping[str, int | float]:
+def _window(tokens: int) -> Mapping[str, object]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
 
 def _qwen35(
-    key_heads: int, value_heads: int, more: Mapping[str, int | float] = MappingProxyType({})
-) -> Mapping[str, int | float]:
+    key_heads: int, value_heads: int, more: Mapping[str, object] = MappingProxyType({})
+) -> Mapping[str, object]:
     sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
     numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
     return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64, **more})
@@ -113,6 +113,19 @@ def _gemma4(period: int, n_layers: int, window: int, **more: object) -> Mapping[
     if "widths" in more:
         keys["feed_forward_length"] = more["widths"]
     return MappingProxyType(keys | dict(cast(Mapping[str, object], more.get("experts", {}))))
+
+
+def _hybrid(n_layers: int, attention: Sequence[int], kv_heads: int, **more: object) -> Mapping[str, object]:
+    """Layers that attend; the others have another mixer. Of `more`, "__" stands for a dot in a key."""
+    heads = [kv_heads if n in attention else 0 for n in range(n_layers)]
+    numbers = {key.replace("__", "."): value for key, value in more.items()}
+    return MappingProxyType({"attention.head_count_kv": heads, **numbers})
+
+
+def _mamba2(heads: int, groups: int) -> dict[str, object]:
+    """Mamba-2 with heads of 64 and states of 128 for each of their elements."""
+    sizes = {"group_count": groups, "time_step_rank": heads, "inner_size": 64 * heads, "state_size": 128}
+    return {f"ssm__{key}": n for key, n in (sizes | {"conv_kernel": 4}).items()}
 
 
 # fmt: off
@@ -157,6 +170,20 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           1e4, 1e-6, tied=False, extra=_latent(0, 192, 128, 64, 6, 1408, 2)),
     "glm-4.7-flash-6-layers": Shape("deepseek2", "30B-A3B, 6 layers", 6, 2048, 20, 1, 576, 10240, 154880,
                           202752, 1e6, tied=False, extra=_latent(768, 256, 256, 64, 4, 1536, 1)),
+    "lfm2-350m":      Shape("lfm2",   "350M", 16, 1024, 16,  8,  64,  4608,  65536, 128000,  1e6,
+                          extra=_hybrid(16, (2, 5, 8, 10, 12, 14), 8, shortconv__l_cache=3)),
+    "lfm2-1.2b":      Shape("lfm2",   "1.2B", 16, 2048, 32,  8,  64,  8192,  65536, 128000,  1e6,
+                          extra=_hybrid(16, (2, 5, 8, 10, 12, 14), 8, shortconv__l_cache=3)),
+    "granite-4-h-tiny-10-layers": Shape("granitehybrid", "7B-A1B, 10 layers", 10, 1536, 12, 4, 128, 512,
+                          100352, 131072, 1e4, extra=_hybrid(10, (5,), 4, **_mamba2(48, 1), expert_count=64,
+                          expert_used_count=6, expert_shared_feed_forward_length=1024,
+                          embedding_scale=12.0, residual_scale=0.22, attention__scale=0.0078125,
+                          logit_scale=6.0, rope__scaling__finetuned=False)),
+    "nemotron-3-nano-6-layers": Shape("nemotron_h_moe", "30B-A3B, 6 layers", 6, 2688, 32, 2, 128, 0, 131072,
+                          262144, 1e4, tied=False, extra=_hybrid(6, (5,), 2, **_mamba2(64, 8),
+                          feed_forward_length=[0, 1856, 0, 1856, 0, 0], expert_count=128, expert_used_count=6,
+                          expert_feed_forward_length=1856, expert_shared_feed_forward_length=3712,
+                          expert_weights_scale=2.5)),
     "gemma2-2b":      Shape("gemma2", "2B",   26, 2304,  8,  4, 256,  9216, 256000,   8192,  1e4, 1e-6,
                           extra=_GEMMA2),
     "gemma3-270m":    Shape("gemma3", "270M", 18,  640,  4,  1, 256,  2048, 262144,  32768,  1e6, 1e-6,

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import GgufNumbers, delta_sizes_of
+from akunu.describe.config import GgufNumbers
 from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
 from akunu.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
+from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
 
@@ -113,7 +114,7 @@ class SyntheticModel:
         if self.shape.llama3_rope or self.shape.proportional_rope:
             found.append(SyntheticTensor(_ROPE_FREQS, "f32", (self.shape.head_dim // 2,), ()))
         for layer, kind in enumerate(arch.kinds_of(self._numbers, self.shape.n_layers)):
-            sizes = self._sizes.layer_symbols(layer) | self._delta_sizes
+            sizes = self._sizes.layer_symbols(layer) | self._recurrent_sizes
             present = [rule for rule in kind.tensors if self._wanted(rule) and rule.is_in(sizes)]
             found += [self._tensor(rule, layer) for rule in present]
         return found
@@ -126,10 +127,9 @@ class SyntheticModel:
         return numbers
 
     @cached_property
-    def _delta_sizes(self) -> dict[str, int]:
+    def _recurrent_sizes(self) -> dict[str, int]:
         kinds = ARCHITECTURES[self.shape.arch].kinds_of(self._numbers, self.shape.n_layers)
-        sizes = delta_sizes_of(kinds, self._numbers)
-        return sizes.symbols() if sizes else {}
+        return recurrent_sizes(kinds, self._numbers).symbols(self._sizes.dim)
 
     @property
     def dtypes(self) -> dict[str, str]:
@@ -166,7 +166,7 @@ class SyntheticModel:
             if layer is None
             else self._sizes.layer_symbols(layer)
         )
-        sizes = sizes | self._delta_sizes
+        sizes = sizes | self._recurrent_sizes
         rows = sum(sizes[symbol] for _, symbol in rule.parts)
         count: tuple[int, ...] = ()
         if rule.count is not None and rule.flat:

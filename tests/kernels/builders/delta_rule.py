@@ -68,6 +68,7 @@ def short_conv(
     chain: int = 0,
     stopped: Sequence[int] = (),
     copies: int = 1,
+    gated: bool = False,
 ) -> None:
     """A convolution over several steps; the last one is at index `chain` of a chain.
 
@@ -84,16 +85,20 @@ def short_conv(
     for s, parts in enumerate(steps):
         step = chain if s == len(steps) - 1 else 0
         which = rows_in(parts)
-        x = normal(rng, len(which), channels)
+        x = normal(rng, len(which), (3 if gated else 1) * channels)
+        inputs, gates = x, np.ones(x.shape)
+        if gated:
+            b, gates, v = np.split(x, 3, axis=1)
+            inputs = b * v
         rows, _ = texts.step(f"step{s}", parts, step)
-        for (text, position), values in zip(which, x, strict=True):
+        for (text, position), values in zip(which, inputs, strict=True):
             past[text][position] = values
         p.run(
             "short_conv",
             p.input(f"x{s}", x),
             "weights",
             "state",
-            p.output(f"y{s}", *x.shape),
+            p.output(f"y{s}", *inputs.shape),
             rows,
             slots,
             rows=len(which),
@@ -103,22 +108,23 @@ def short_conv(
             has_bias=bias,
             activation={None: 0, "silu": 1}[activation],
             state_words=words,
+            gated=gated,
         )
-        p.bytes, p.flops = 8 * x.size, 2 * taps * x.size
+        p.bytes, p.flops = 4 * x.size + 4 * inputs.size, 2 * taps * inputs.size
         if not p.checking or stopped:
             continue
-        y = np.zeros(x.shape)
+        y = np.zeros(inputs.shape)
         for row, (text, position) in enumerate(which):
             for t in range(taps):
                 at = position - (taps - 1) + t
                 if at >= 0:
                     y[row] += weights[t].astype(np.float64) * past[text][at]
         y += weights[taps].astype(np.float64) if bias else 0
-        p.expect(f"y{s}", y / (1 + np.exp(-y)) if activation else y, EXACT_NMSE)
-    _others_are_untouched(p, texts, stopped)
+        p.expect(f"y{s}", gates * (y / (1 + np.exp(-y)) if activation else y), EXACT_NMSE)
+    untouched_others(p, texts, stopped)
 
 
-def _others_are_untouched(p: Problem, texts: Texts, stopped: Sequence[int]) -> None:
+def untouched_others(p: Problem, texts: Texts, stopped: Sequence[int]) -> None:
     nbytes = texts.records[0].nbytes
     for slot in [texts.slots[i] for i in stopped] + [texts.slots[-1]]:
         p.expect("state", texts.records[slot], offset=int(slot) * nbytes)
@@ -204,7 +210,7 @@ def delta_rule(
                 gate = z[here].astype(np.float64).reshape(o.shape)
                 out[here] = (o * norm * gate / (1 + np.exp(-gate))).reshape(count, -1)
         p.expect_activations(f"out{s}", out, DELTA_NMSE)
-    _others_are_untouched(p, texts, stopped)
+    untouched_others(p, texts, stopped)
 
 
 def record_words(heads: tuple[int, int], dims: tuple[int, int]) -> int:

@@ -139,6 +139,7 @@ def experts_gate_up(
     limit: float = 0.0,
     sharpness: float = 1.0,
     up_offset: float = 0.0,
+    gated: bool = True,
     ids: str = "any",
 ) -> None:
     gate, up = (_weights(rng, dtype, experts, n, k) for _ in range(2))
@@ -149,9 +150,9 @@ def experts_gate_up(
         "experts_gate_up",
         source,
         p.weight("gate", gate),
-        p.weight("up", up),
+        p.weight("up", up) if gated else None,
         p.input("gate_bias", gate_bias) if bias else None,
-        p.input("up_bias", up_bias) if bias else None,
+        p.input("up_bias", up_bias) if bias and gated else None,
         p.input("ids", chosen_ids),
         *p.activations("out", formats, rows * chosen, n),
         rows=rows,
@@ -165,10 +166,11 @@ def experts_gate_up(
         limit=limit,
         sharpness=sharpness,
         up_offset=up_offset,
+        gated=gated,
     )
     used = len(np.unique(chosen_ids))
-    p.bytes = 2 * len(gate.data) * used / experts + rows * act_bytes(fmt) * k
-    p.flops, p.integer = 4.0 * rows * chosen * n * k, fmt == "q8"
+    p.bytes = (1 + gated) * len(gate.data) * used / experts + rows * act_bytes(fmt) * k
+    p.flops, p.integer = 2.0 * (1 + gated) * rows * chosen * n * k, fmt == "q8"
     if not p.checking:
         return
     values, w_gate, w_up = ref.round_activation(x, fmt), gate.values(), up.values()
@@ -180,7 +182,7 @@ def experts_gate_up(
             if limit:
                 a, b = np.minimum(a, limit), np.clip(b, -limit, limit)
             act = a / (1 + np.exp(-sharpness * a)) if sharpness != 1 else ref.activation(a, activation)
-            out[r, c] = act * (b + up_offset)
+            out[r, c] = act * (b + up_offset) if gated else act
     p.expect_activations("out", out.reshape(-1, n), _bound(dtype, fmt, rows))
 
 
