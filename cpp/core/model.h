@@ -26,8 +26,8 @@ struct RopeSet {
     std::uint32_t dim() const { return 2 * static_cast<std::uint32_t>(inv_freq.size()); }
 };
 
-// Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there, and so is
-// whether its values are its keys as they come from their matrix.
+// Self-attention over the paged KV cache. Which norms and biases it has is said by the tensors that are there, and so
+// is whether its values are its keys as they come from their matrix.
 struct AttentionConfig {
     std::uint32_t n_heads = 0, n_kv_heads = 0, head_dim = 0;
     std::uint32_t window = 0;             // 0: full attention
@@ -167,8 +167,8 @@ struct BlockConfig {
     MixerConfig mixer;
 };
 
-// Embeddings of a token besides the one that the residual stream begins with: `count` parts of `dim` elements, each for a
-// layer. With h the scaled embedding of the stream, part i is
+// Embeddings of a token besides the one that the residual stream begins with: `count` parts of `dim` elements, each for
+// a layer. With h the scaled embedding of the stream, part i is
 //   (√dim·table[token][i] + norm(W_i·h / √(elements of h))) / √2
 struct LayerInputsConfig {
     std::uint32_t dim = 0, count = 0;
@@ -224,9 +224,9 @@ struct ModelConfig {
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<LayerInputsConfig> layer_inputs;
-    std::optional<EncoderConfig> encoder;    // it makes vectors of texts
-    std::optional<AudioConfig> audio;        // it hears
-    std::optional<ImageConfig> image;        // it sees; with none of these, it samples tokens
+    std::optional<EncoderConfig> encoder;  // it makes vectors of texts
+    std::optional<AudioConfig> audio;      // it hears
+    std::optional<ImageConfig> image;      // it sees; with none of these, it samples tokens
     // Of one that samples: parts of the rows that an encoder may put in the place of tokens, see ImageConfig; 0: none.
     std::uint32_t encoded_parts = 0;
     // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.

@@ -19,8 +19,8 @@ constexpr bool kOptional = true;
     FieldInfo { #field, offsetof(Struct, field), std::is_same_v<decltype(Struct::field), float> }
 
 constexpr FieldInfo kEmbedFields[] = {
-    FIELD(EmbedParams, rows),  FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
-    FIELD(EmbedParams, vocab), FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale),
+    FIELD(EmbedParams, rows),      FIELD(EmbedParams, step),           FIELD(EmbedParams, dim),
+    FIELD(EmbedParams, vocab),     FIELD(EmbedParams, history_stride), FIELD(EmbedParams, scale),
     FIELD(EmbedParams, accumulate)};
 constexpr FieldInfo kEmbedPositionFields[] = {FIELD(EmbedPositionParams, rows), FIELD(EmbedPositionParams, step),
                                               FIELD(EmbedPositionParams, dim), FIELD(EmbedPositionParams, positions),
@@ -35,8 +35,9 @@ constexpr FieldInfo kRopeTableFields[] = {
 constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
                                            FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
                                            FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
-constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows), FIELD(NormParams, dim), FIELD(NormParams, eps),
-                                     FIELD(NormParams, formats), FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
+constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows),   FIELD(NormParams, dim),
+                                     FIELD(NormParams, eps),    FIELD(NormParams, formats),
+                                     FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
 constexpr FieldInfo kLayerNormFields[] = {FIELD(LayerNormParams, rows),     FIELD(LayerNormParams, dim),
                                           FIELD(LayerNormParams, eps),      FIELD(LayerNormParams, formats),
                                           FIELD(LayerNormParams, has_bias), FIELD(LayerNormParams, gather)};
@@ -55,9 +56,9 @@ constexpr FieldInfo kNormQkvFields[] = {FIELD(NormQkvParams, n_q),      FIELD(No
 constexpr FieldInfo kNormGateUpFields[] = {FIELD(NormGateUpParams, n), FIELD(NormGateUpParams, k),
                                            FIELD(NormGateUpParams, activation), FIELD(NormGateUpParams, formats),
                                            FIELD(NormGateUpParams, eps)};
-constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows), FIELD(GateActParams, n),
+constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows),       FIELD(GateActParams, n),
                                         FIELD(GateActParams, activation), FIELD(GateActParams, formats),
-                                        FIELD(GateActParams, gated), FIELD(GateActParams, up_stride)};
+                                        FIELD(GateActParams, gated),      FIELD(GateActParams, up_stride)};
 constexpr FieldInfo kRopeKvFields[] = {
     FIELD(RopeKvParams, rows),       FIELD(RopeKvParams, step),      FIELD(RopeKvParams, n_heads),
     FIELD(RopeKvParams, n_kv_heads), FIELD(RopeKvParams, head_dim),  FIELD(RopeKvParams, rope_dim),

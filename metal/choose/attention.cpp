@@ -81,8 +81,9 @@ GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t
     return {.keys_per = each, .keys_most = most};
 }
 
-// Rows x groups: a threadgroup has 32 queries, 16 or 8 where heads are long, whole rows of the heads of a group, or of a
-// part of one. With few rows that is one threadgroup per group, so that a long cache is split over several, whose results a second pass joins.
+// Rows x groups: a threadgroup has 32 queries, 16 or 8 where heads are long, whole rows of the heads of a group, or of
+// a part of one. With few rows that is one threadgroup per group, so that a long cache is split over several, whose
+// results a second pass joins.
 KernelChoice many_rows(const std::string& type, const Heads& heads, const AttentionParams& p) {
     const std::uint32_t dim = heads.dim, queries = dim > 256 ? 8 : dim > 128 ? 16 : 32;
     const char* size = dim > 256 ? "_hd512" : dim > 128 ? "_hd256" : dim > 64 ? "_hd128" : "_hd64";

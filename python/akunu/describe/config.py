@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ from akunu.describe.config_numbers import (
     shown,
 )
 from akunu.describe.expert_rules import stored_rules
-from akunu.describe.gguf_rotary import gguf_rotary
+from akunu.describe.gguf_rotary import GgufSource, gguf_rotary
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.prediction import PREDICTION, PredictionLayer, noticed, prediction_layer
@@ -94,16 +94,6 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound=Mixer)
-
-
-class GgufSource(Protocol):
-    """What `resolve` needs of an open file; `akunu._core.GgufFile` is one."""
-
-    @property
-    def metadata(self) -> Mapping[str, object]: ...
-    @property
-    def tensors(self) -> Sequence[TensorInfo]: ...
-    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
 
 
 @dataclass(frozen=True)

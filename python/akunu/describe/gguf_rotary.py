@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,21 +11,28 @@ import numpy.typing as npt
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config_keys import ROPE_TENSORS, YARN_UNSET
-from akunu.describe.config_numbers import shown
+from akunu.describe.config_numbers import Numbers, shown
 from akunu.describe.rotary import DIVISORS, UNROTATED, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.tensor_map import TensorInfo, check_shape
 
-if TYPE_CHECKING:
-    from akunu.describe.config import GgufNumbers, GgufSource
-
-__all__ = ["gguf_rotary"]
+__all__ = ["GgufSource", "gguf_rotary"]
 
 _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
 
+class GgufSource(Protocol):
+    """What `resolve` needs of an open file; `akunu._core.GgufFile` is one."""
+
+    @property
+    def metadata(self) -> Mapping[str, object]: ...
+    @property
+    def tensors(self) -> Sequence[TensorInfo]: ...
+    def tensor_bytes(self, name: str) -> npt.NDArray[np.uint8]: ...
+
+
 def gguf_rotary(
     gguf: GgufSource,
-    meta: GgufNumbers,
+    meta: Numbers,
     tensors: Mapping[str, TensorInfo],
     head_dim: int,
     context: int | None,
@@ -52,7 +59,7 @@ def gguf_rotary(
     return sets
 
 
-def _rope_dim(meta: GgufNumbers, field: str, head_dim: int) -> int:
+def _rope_dim(meta: Numbers, field: str, head_dim: int) -> int:
     rope_dim = meta.integer(field, default=head_dim)
     if rope_dim % 2 or rope_dim > head_dim:
         raise ModelFileError(
@@ -63,7 +70,7 @@ def _rope_dim(meta: GgufNumbers, field: str, head_dim: int) -> int:
 
 def _rotary(
     gguf: GgufSource,
-    meta: GgufNumbers,
+    meta: Numbers,
     tensors: Mapping[str, TensorInfo],
     rope_dim: int,
     context: int | None,
@@ -71,7 +78,7 @@ def _rotary(
     """Frequencies [rope_dim/2] of the global set, and the factor on cos and sin."""
     context_length = meta.integer("context_length")
     context = context or context_length
-    scaling = meta.suffixed("rope.scaling.type")
+    scaling = meta.get(f"{meta.owner}.rope.scaling.type")
     if scaling is None:
         # Files of 2023 give only a factor; without one, linear scaling changes nothing.
         row = ARCHITECTURES.get(meta.owner)
@@ -108,7 +115,7 @@ def _rotary(
             # Where it is a factor on scores, it is as large as the one that it would be divided by here.
             on_scores = meta.has("latent")
             usual = 1.0 if on_scores else usual / yarn_scale(factor, meta.real("yarn_log_multiplier"))
-        unset = meta.suffixed("rope.scaling.yarn_ext_factor") == YARN_UNSET
+        unset = meta.get(f"{meta.owner}.rope.scaling.yarn_ext_factor") == YARN_UNSET
         scale *= usual if unset else meta.real("yarn_attn_factor", default=usual)
     return inv_freq, scale
 

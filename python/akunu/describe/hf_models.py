@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from akunu.describe.gemma4 import GEMMA4_MODELS
+from akunu.describe.gemma4_folders import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
 from akunu.describe.hf_hybrid_models import HYBRID_MODELS
