@@ -15,10 +15,10 @@ namespace akunu::cuda {
 enum AttentionSizes : u32 {
     kMaxHeadDim = 256,
     kMaxLatentKey = 1024,  // elements of a key of latent attention
-    kMaxGroup = 16,    // query heads of a KV head
-    kTileKeys = 128,   // keys taken at once
-    kJoinedHeads = 4,  // heads whose sums are joined at a time
-    kMaxSplits = 32,   // of decode attention: a lane each when they are joined
+    kMaxGroup = 16,        // query heads of a KV head
+    kTileKeys = 128,       // keys taken at once
+    kJoinedHeads = 4,      // heads whose sums are joined at a time
+    kMaxSplits = 32,       // of decode attention: a lane each when they are joined
 };
 
 constexpr u64 round_up_16(u64 n) { return (n + 15) / 16 * 16; }
