@@ -14,9 +14,9 @@ struct MergeShared {
 
 // Merges `n` splits of the query `index` of `queries`; there is room for `splits` per query.
 static inline void merge_splits(device const float* partials, uint n, uint splits, ulong index, ulong queries,
-                                device const float* sinks, uint head, uint formats, device float* out_f32,
-                                device half* out_f16, threadgroup MergeShared& shared, uint tid, uint lane,
-                                uint simdgroup) {
+                                device const float* sinks, uint head, uint formats,
+                                device float* out_f32, device half* out_f16, threadgroup MergeShared& shared, uint tid,
+                                uint lane, uint simdgroup) {
     device const float* outs = partials + index * splits * kHeadDim;
     device const float2* stats = (device const float2*)(partials + queries * splits * kHeadDim) + index * splits;
 
@@ -57,44 +57,48 @@ static inline void merge_splits(device const float* partials, uint n, uint split
 }
 
 // Of attention_split.
-kernel void attention_merge(device const float* partials [[buffer(0)]], device float* out_f32 [[buffer(1)]],
-                            device half* out_f16 [[buffer(2)]], device const Row* rows [[buffer(3)]],
+kernel void attention_merge(device const float* partials [[buffer(0)]],
+                            device float* out_f32 [[buffer(1)]],
+                            device half* out_f16 [[buffer(2)]],
+                            device const Row* rows [[buffer(3)]],
                             device const float* sinks [[buffer(4), function_constant(kHasSinks)]],
                             constant AttentionParams& p [[buffer(kParamsIndex)]],
-                            uint head [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],
+                            uint head [[threadgroup_position_in_grid]],
+                            uint tid [[thread_index_in_threadgroup]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
     const uint n = min(split_blocks(last_key(p, rows[0]), p.window), kMostSplits);
-    merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, sinks, head, p.formats, out_f32,
-                 out_f16, shared, tid, lane, simdgroup);
+    merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, sinks, head, p.formats, out_f32, out_f16, shared,
+                 tid, lane, simdgroup);
 }
 
 // Of attention on few rows: the second pass of one command, with its buffers.
-kernel void attention_merge_rows(device float* out [[buffer(2)]], device const Row* rows [[buffer(3)]],
+kernel void attention_merge_rows(device float* out [[buffer(2)]],
+                                 device const Row* rows [[buffer(3)]],
                                  device const float* sinks [[buffer(5), function_constant(kHasSinks)]],
                                  constant AttentionParams& p [[buffer(kParamsIndex)]],
                                  device const float* partials [[buffer(kScratchIndex)]],
-                                 uint2 group [[threadgroup_position_in_grid]], uint tid [[thread_index_in_threadgroup]],
+                                 uint2 group [[threadgroup_position_in_grid]],
+                                 uint tid [[thread_index_in_threadgroup]],
                                  uint lane [[thread_index_in_simdgroup]],
                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    merge_splits(partials, batch_splits_used(p, rows), batch_split_count(context_of(p)),
-                 ulong(group.y) * p.n_heads + group.x, ulong(p.rows) * p.n_heads, sinks, group.x, kActF32, out, nullptr,
-                 shared, tid, lane, simdgroup);
+    merge_splits(partials, batch_splits_used(p, rows), batch_split_count(context_of(p)), ulong(group.y) * p.n_heads + group.x,
+                 ulong(p.rows) * p.n_heads, sinks, group.x, kActF32, out, nullptr, shared, tid, lane, simdgroup);
 }
 
 // Of attention_latent_split, whose values have more elements: a thread has every n-th of them.
-kernel void attention_latent_merge(device const float* partials [[buffer(0)]], device float* out_f32 [[buffer(1)]],
-                                   device half* out_f16 [[buffer(2)]], device const Row* rows [[buffer(3)]],
+kernel void attention_latent_merge(device const float* partials [[buffer(0)]],
+                                   device float* out_f32 [[buffer(1)]],
+                                   device half* out_f16 [[buffer(2)]],
+                                   device const Row* rows [[buffer(3)]],
                                    constant AttentionParams& p [[buffer(kParamsIndex)]],
                                    uint head [[threadgroup_position_in_grid]],
                                    uint tid [[thread_index_in_threadgroup]]) {
-    const uint n = min(split_blocks(last_key(p, rows[0]), 0), kMostSplits),
-               room = split_room(context_of(p), kMostSplits);
+    const uint n = min(split_blocks(last_key(p, rows[0]), 0), kMostSplits), room = split_room(context_of(p), kMostSplits);
     device const float* outs = partials + ulong(head) * room * p.latent;
-    device const float2* stats =
-        (device const float2*)(partials + ulong(p.n_heads) * room * p.latent) + ulong(head) * room;
+    device const float2* stats = (device const float2*)(partials + ulong(p.n_heads) * room * p.latent) + ulong(head) * room;
     float top = kMasked, total = 0.0f;
     for (uint s = 0; s < n; ++s) top = max(top, stats[s].x);
     for (uint s = 0; s < n; ++s) total += exp(stats[s].x - top) * stats[s].y;
