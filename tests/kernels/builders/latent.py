@@ -61,7 +61,7 @@ def _write(
 
 def _kept(rows: ref.F32, table: ref.F32, norm: ref.F32, latent: int, style: str) -> ref.F64:
     wide = rows.astype(np.float64)
-    c = ref.rms_norm(wide[:, :latent], norm, 1e-6)
+    c = ref.rms_norm(wide[:, :latent], norm.astype(np.float64), 1e-6)
     cos, sin = table[..., 0].astype(np.float64), table[..., 1].astype(np.float64)
     k = ref.rotate(wide[:, None, latent:], cos, sin, style)
     return np.concatenate([c, k[:, 0]], axis=1)
