@@ -72,16 +72,21 @@ struct LatentShared {
 };
 constant constexpr uint kLatentQuads = (kMaxLatentKey / 4 + kAttentionThreads - 1) / kAttentionThreads;  // of a thread
 
+// What a thread sums up of a head's values.
+struct LatentSums {
+    float4 quads[kLatentQuads];
+};
+
 // A head against the keys [from, to); `out` are the thread's quads of the values, not divided by the sum.
 template <typename Kv>
 static inline LatentState attend_latent(device const float* q, device const uchar* cache, KvHead keys, uint from, uint to,
                                         constant AttentionParams& p, threadgroup LatentShared& shared, uint tid, uint lane,
-                                        uint simdgroup, thread float4 (&out)[kLatentQuads]) {
+                                        uint simdgroup, thread LatentSums& out) {
     for (uint quad = tid; quad < head_quads(); quad += kAttentionThreads) {
         shared.query[quad] = load_head_quad(q, quad * 4) * p.scale;
     }
 #pragma clang loop unroll(full)
-    for (uint i = 0; i < kLatentQuads; ++i) out[i] = float4(0.0f);
+    for (uint i = 0; i < kLatentQuads; ++i) out.quads[i] = float4(0.0f);
     LatentState state = {kMasked, 0.0f};
     const uint quads = (p.latent + 3) / 4;
     for (uint begin = from; begin < to; begin += kAttentionThreads) {
@@ -105,9 +110,9 @@ static inline LatentState attend_latent(device const float* q, device const ucha
         for (uint i = 0; i < kLatentQuads; ++i) {
             const uint quad = tid + i * kAttentionThreads;
             if (quad >= quads) continue;
-            float4 sum = out[i] * keep;
+            float4 sum = out.quads[i] * keep;
             for (uint key = 0; key < n; ++key) sum += shared.scores[key] * Kv::load(cache, keys.at(begin + key), quad);
-            out[i] = sum;
+            out.quads[i] = sum;
         }
     }
     return state;
@@ -126,7 +131,7 @@ template <typename Kv>
                                  uint lane [[thread_index_in_simdgroup]],
                                  uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup LatentShared shared;
-    float4 sums[kLatentQuads];
+    LatentSums sums;
     const ulong index = ulong(group.x) * p.n_heads + group.y;
     const KvHead keys = kv_head<Kv>(pages, p, rows[group.x].slot, 0);
     const LatentState state = attend_latent<Kv>(q + index * kHeadDim, cache, keys, 0, last_key(p, rows[group.x]) + 1, p,
@@ -134,7 +139,7 @@ template <typename Kv>
 #pragma clang loop unroll(full)
     for (uint i = 0; i < kLatentQuads; ++i) {
         const uint d = (tid + i * kAttentionThreads) * 4;
-        for (uint j = 0; j < 4 && d + j < p.latent; ++j) out[index * p.latent + d + j] = sums[i][j] / state.sum;
+        for (uint j = 0; j < 4 && d + j < p.latent; ++j) out[index * p.latent + d + j] = sums.quads[i][j] / state.sum;
     }
 }
 
@@ -151,7 +156,7 @@ template <typename Kv>
                                        uint lane [[thread_index_in_simdgroup]],
                                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup LatentShared shared;
-    float4 sums[kLatentQuads];
+    LatentSums sums;
     const uint position = last_key(p, rows[0]), blocks = split_blocks(position, 0), splits = metal::min(blocks, kMostSplits);
     if (group.x >= splits) return;
     const uint from = split_begin(group.x, blocks, splits) * kSplitKeys;
@@ -166,6 +171,6 @@ template <typename Kv>
 #pragma clang loop unroll(full)
     for (uint i = 0; i < kLatentQuads; ++i) {
         const uint d = (tid + i * kAttentionThreads) * 4;
-        for (uint j = 0; j < 4 && d + j < p.latent; ++j) partials[index * p.latent + d + j] = sums[i][j];
+        for (uint j = 0; j < 4 && d + j < p.latent; ++j) partials[index * p.latent + d + j] = sums.quads[i][j];
     }
 }

@@ -61,8 +61,9 @@ def _write(
 
 def _kept(rows: ref.F32, table: ref.F32, norm: ref.F32, latent: int, style: str) -> ref.F64:
     wide = rows.astype(np.float64)
-    c = ref.rms_norm(wide[:, :latent], norm, 1e-6)
-    k = ref.rotate(wide[:, None, latent:], *(table[..., i].astype(np.float64) for i in range(2)), style)
+    c = ref.rms_norm(wide[:, :latent], norm.astype(np.float64), 1e-6)
+    cos, sin = table[..., 0].astype(np.float64), table[..., 1].astype(np.float64)
+    k = ref.rotate(wide[:, None, latent:], cos, sin, style)
     return np.concatenate([c, k[:, 0]], axis=1)
 
 
@@ -158,7 +159,8 @@ def latent_attention(
     if not p.checking:
         return
     wide = q.astype(np.float64)
-    turned = ref.rotate(wide[..., nope:], *(table[..., i].astype(np.float64) for i in range(2)), style)
+    cos, sin = table[..., 0].astype(np.float64), table[..., 1].astype(np.float64)
+    turned = ref.rotate(wide[..., nope:], cos, sin, style)
     scale = np.ones(len(x))
     if temperature[1]:
         scale += temperature[0] * np.log1p(np.asarray(places) // temperature[1])
