@@ -51,7 +51,7 @@ class Settings:
     max_upload : int
         Bytes of a request with a recording.
     max_queue : int
-        Texts of one model that may wait, beside those that run.
+        Sequences of one model that may wait, beside those that run.
     max_seconds : float
         Most time for a request, waiting included.
     requests_per_minute : int

@@ -82,7 +82,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(1, 256),
     metavar="N",
-    help="How many texts a model writes at a time; more wait.",
+    help="How many sequences of a model run at a time; more wait.",
 )
 @click.option(
     "--api-key-file",
@@ -144,7 +144,7 @@ _FILE = PathName(exists=True)
     show_default=True,
     type=Integer(0),
     metavar="N",
-    help="How many texts may wait for a model; more are refused with 503.",
+    help="How many sequences may wait for a model; more are refused with 503.",
 )
 @click.option(
     "--rate",
