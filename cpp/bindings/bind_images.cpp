@@ -21,7 +21,7 @@ namespace {
 
 using PyImageEncoder = Exclusive<ImageEncoder>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
-using Words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+using IdArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
 
 std::span<const float> values_of(const Floats& array) { return {array.data(), static_cast<std::size_t>(array.size())}; }
 
@@ -41,8 +41,8 @@ py::array_t<float> to_array(const EncodedRows& rows) {
     return out;
 }
 
-std::shared_ptr<EncodedRows> encode(PyImageEncoder& e, const Floats& pixels, const std::optional<Floats>& added,
-                                    const std::optional<Words>& positions) {
+std::shared_ptr<EncodedRows> encode_image(PyImageEncoder& e, const Floats& pixels, const std::optional<Floats>& added,
+                                          const std::optional<IdArray>& positions) {
     std::vector<std::array<u32, kPositionAxes>> turns(
         positions ? static_cast<std::size_t>(positions->size()) / kPositionAxes : 0);
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -86,7 +86,8 @@ void bind_images(py::module_& m) {
         .def_property_readonly("isa", [](PyImageEncoder& e) { return e.get().device().isa(); })
         .def_property_readonly("memory", [](PyImageEncoder& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("memory_left", [](PyImageEncoder& e) { return e.get().device().memory_left(); })
-        .def("encode", &encode, py::arg("pixels"), py::arg("added") = py::none(), py::arg("positions") = py::none())
+        .def("encode", &encode_image, py::arg("pixels"), py::arg("added") = py::none(),
+             py::arg("positions") = py::none())
         .def(
             "plan",
             [](PyImageEncoder& e, std::uint32_t rows) {
