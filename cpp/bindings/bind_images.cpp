@@ -21,7 +21,7 @@ namespace {
 
 using PyImageEncoder = Exclusive<ImageEncoder>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
-using IdArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+using AxisArray = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
 
 std::span<const float> values_of(const Floats& array) { return {array.data(), static_cast<std::size_t>(array.size())}; }
 
@@ -42,7 +42,7 @@ py::array_t<float> to_array(const EncodedRows& rows) {
 }
 
 std::shared_ptr<EncodedRows> encode_image(PyImageEncoder& e, const Floats& pixels, const std::optional<Floats>& added,
-                                          const std::optional<IdArray>& positions) {
+                                          const std::optional<AxisArray>& positions) {
     std::vector<std::array<u32, kPositionAxes>> turns(
         positions ? static_cast<std::size_t>(positions->size()) / kPositionAxes : 0);
     for (std::size_t i = 0; i < turns.size(); ++i) {
