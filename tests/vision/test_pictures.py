@@ -215,24 +215,23 @@ def test_data_urls_that_are_none_are_refused(url: str, message: str) -> None:
         open_picture(url)
 
 
-@pytest.mark.parametrize(
-    ("value", "error"),
-    [
-        (np.zeros((0, 4, 3), np.uint8), ImageError),
-        (np.zeros((5, 6, 2), np.uint8), InvalidArgumentError),
-        (np.zeros(4, np.uint8), InvalidArgumentError),
-        (np.full((4, 4), np.nan), InvalidArgumentError),
-        (np.full((4, 4), -1.0), InvalidArgumentError),
-        (np.full((4, 4), -1), InvalidArgumentError),
-        (np.full((4, 4), 1 << 17), InvalidArgumentError),
-        (np.array([["a"]]), InvalidArgumentError),
-        (7, InvalidArgumentError),
-        (None, InvalidArgumentError),
-        ([[1]], InvalidArgumentError),
-        (Image.new("RGB", (0, 5)), ImageError),
-    ],
-    ids=repr,
-)
+NO_IMAGES: dict[str, tuple[object, type[Exception]]] = {
+    "no rows": (np.zeros((0, 4, 3), np.uint8), ImageError),
+    "two channels": (np.zeros((5, 6, 2), np.uint8), InvalidArgumentError),
+    "one axis": (np.zeros(4, np.uint8), InvalidArgumentError),
+    "nan": (np.full((4, 4), np.nan), InvalidArgumentError),
+    "negative floats": (np.full((4, 4), -1.0), InvalidArgumentError),
+    "negative": (np.full((4, 4), -1), InvalidArgumentError),
+    "17 bits": (np.full((4, 4), 1 << 17), InvalidArgumentError),
+    "texts": (np.array([["a"]]), InvalidArgumentError),
+    "a number": (7, InvalidArgumentError),
+    "none": (None, InvalidArgumentError),
+    "a list": ([[1]], InvalidArgumentError),
+    "no columns": (Image.new("RGB", (0, 5)), ImageError),
+}
+
+
+@pytest.mark.parametrize(("value", "error"), NO_IMAGES.values(), ids=list(NO_IMAGES))
 def test_arrays_that_are_no_image_are_refused(value: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="image: "):
         open_picture(value)
