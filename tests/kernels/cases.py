@@ -292,7 +292,8 @@ def _attention() -> Iterator[Case]:
     # Heads of more than 256 elements, and more of them than a threadgroup or a tile has.
     for kv in ("f16", "f32", "q8_0"):
         for shape in ((8, 1, 512), (16, 1, 512), (6, 2, 320), (12, 1, 264), (34, 2, 40)):
-            yield case("attention", rows=1, position=300, shape=shape, kv=kv, split=True, formats=BOTH)
+            formats = BOTH if shape[0] * shape[2] % 32 == 0 else ("f32",)
+            yield case("attention", rows=1, position=300, shape=shape, kv=kv, split=True, formats=formats)
             yield case("attention", rows=21, position=290, shape=shape, kv=kv, window=200)
         yield case("attention", rows=70, position=0, shape=(4, 2, 512), kv=kv, others=((1, 77), (9, 3)))
     for split, rows, position in [(True, 1, 299), (True, 1, 1023), (False, 7, 250), (False, 130, 200)]:

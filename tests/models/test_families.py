@@ -58,7 +58,7 @@ def test_golden_data_belongs_to_the_weights(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_gguf_file_computes_what_transformers_does(name: str, folder: Path) -> None:
     golden, engine = tiny.golden(name), open_gguf(written(folder, name))
-    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 2e-8  # of the Metal device, too
     assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
 
 

@@ -182,6 +182,7 @@ def rope_kv(
         bidirectional=0,
         fixed_keys=0,
         latent=0,
+        row_ends=0,
         **cache.params(),
     )
     read, all_rows = p.input("query", query), rows_of(p, "all_rows", slot * length, range(length))
