@@ -200,6 +200,20 @@ class Check {
                "other rows than those for which the ring is filled");
     }
 
+    // Whether a command adds to what it writes. Those that always do, and those that write parts of it, do.
+    static bool adds(const DispatchCmd& c) {
+        switch (c.op) {
+            case Op::kMatmul:
+                return c.params_as<MatmulParams>().accumulate;
+            case Op::kEmbed:
+                return c.params_as<EmbedParams>().accumulate;
+            case Op::kExpertsDown:
+                return c.params_as<ExpertsDownParams>().accumulate;
+            default:
+                return true;
+        }
+    }
+
     static std::vector<Use> uses_of(const DispatchCmd& c) {
         std::vector<Use> uses;
         const auto buffers = op_info(c.op).buffers;
@@ -207,8 +221,7 @@ class Check {
             const Binding& b = c.buffers[i];
             if (!b) continue;
             Access access = buffers[i].access;
-            if (c.op == Op::kMatmul && access == Access::kReadWrite && !c.params_as<MatmulParams>().accumulate)
-                access = Access::kWrite;
+            if (access == Access::kReadWrite && !adds(c)) access = Access::kWrite;
             uses.push_back(
                 {address(b), address(b) + (b.end() - b.offset), access != Access::kWrite, access != Access::kRead, i});
         }

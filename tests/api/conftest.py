@@ -54,7 +54,7 @@ def make_model(next_token=None, **engine) -> Model:
 
 def wrap(engine: FakeEngine, data: dict[str, object]) -> Model:
     """A model of an engine and the metadata of its file."""
-    config = SimpleNamespace(vocab_size=engine.vocab, arch="llama")
+    config = SimpleNamespace(vocab_size=engine.vocab, arch="llama", drafter=None)
     tokenizer = Tokenizer.from_metadata(data) if data else None
     return Model(engine, tokenizer, config, data, Path("fake.gguf"))
 

@@ -44,7 +44,7 @@ def test_parameters_must_be_complete() -> None:
 def test_writing_past_a_buffer_is_seen(target: Target) -> None:
     device = lab(target)
     x, weight = np.ones((2, 64), np.float32), np.ones(64, np.float32)
-    params = pack("norm", rows=2, dim=64, eps=1e-5, formats=1, gather=0)
+    params = pack("norm", rows=2, dim=64, eps=1e-5, formats=1, gather=0, sum_scale=1.0)
     for missing in (1, 64, 127):
         short = np.empty(2 * 64 - missing, np.float32)
         message = rf"buffer 2 of {short.nbytes} bytes: 0 bytes before it and [1-9]\d* after it"

@@ -352,11 +352,11 @@ BAD: dict[str, tuple[str, Change, type[Exception], str]] = {
         "use_bidirectional_attention",
     ),
     "bias": ("llama", put(attention_bias=True), ModelFileError, r"q_proj\.bias is missing"),
-    "proportional": (
+    "spiral": (
         "llama",
-        put(rope_parameters={"rope_type": "proportional", "factor": 2.0}),
+        put(rope_parameters={"rope_type": "spiral", "factor": 2.0}),
         UnsupportedError,
-        "rope_type: found 'proportional'; supported are default, dynamic, linear, llama3, yarn, longrope",
+        "rope_type: found 'spiral'; supported are default, dynamic, linear, llama3, yarn, longrope",
     ),
     "rope": ("llama", put(rope_parameters=[1]), ModelFileError, "rope_parameters: found"),
     "two scalings": (

@@ -30,5 +30,5 @@ def hostile(vocabulary: str | None = None, parallel: int = 4) -> Model:
     tokenizer = Tokenizer.from_metadata(metadata)
     # More logits than tokens, as in many models.
     engine = synthetic(tokenizer.vocab_size + 37, 33, head_dim=32, context=400, parallel=parallel)
-    config = SimpleNamespace(vocab_size=tokenizer.vocab_size + 37, arch="llama")
+    config = SimpleNamespace(vocab_size=tokenizer.vocab_size + 37, arch="llama", drafter=None)
     return Model(engine, tokenizer, config, {"general.architecture": "llama"}, Path("hostile.gguf"))

@@ -30,7 +30,7 @@ from .vocabularies import (
 GOOD = metadata("llama", [*SPECIALS, *BYTES, ("\u2581", NORMAL, -1.0), ("a", NORMAL, -2.0)])
 
 
-@pytest.mark.parametrize("model", ["rwkv", "plamo2", "none", "no_vocab", "gemma4", "", 7])
+@pytest.mark.parametrize("model", ["rwkv", "plamo2", "none", "no_vocab", "gemma9", "", 7])
 def test_a_model_that_akunu_does_not_have_is_named(model: object) -> None:
     with pytest.raises(UnsupportedError, match=f"is {model!r}"):
         Tokenizer.from_metadata(GOOD | {"tokenizer.ggml.model": model})

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from akunu.describe.tensor_rules import RopeStyle, Router
-
-if TYPE_CHECKING:
-    from akunu.describe.config import ModelSpec
 
 __all__ = ["HfModel", "Windowed", "defaults_of"]
 
@@ -71,7 +68,7 @@ class HfModel:
         What the class makes of a configuration where it says less, or in a way of its own; called with it and
         `defaults`.
     said
-        The inverse: what a configuration says of windows, rotation, heads and feed-forwards.
+        The inverse: what a configuration says, for a `ModelSpec`, of windows, rotation, heads and feed-forwards.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     keys
@@ -103,7 +100,7 @@ class HfModel:
     router: Router | None = None
     topk_method: str = ""
     spelled: Callable[[Mapping[str, object], Mapping[str, float]], Mapping[str, object]] | None = None
-    said: Callable[[ModelSpec], Mapping[str, object]] | None = None
+    said: Callable[[Any], Mapping[str, object]] | None = None
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     whole: str = ""
     in_one: bool = False
