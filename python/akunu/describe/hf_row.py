@@ -68,7 +68,7 @@ class HfModel:
         What the class makes of a configuration where it says less, or in a way of its own; called with it and
         `defaults`.
     said
-        The inverse: what a configuration says, for a `ModelSpec`, of windows, rotation, heads and feed-forwards.
+        The inverse: what a configuration says of windows, rotation, heads and feed-forwards of a `ModelSpec`.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
     keys
