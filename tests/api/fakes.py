@@ -93,6 +93,7 @@ class FakeEngine:
         self.chunk = chunk
         self.parallel = parallel
         self.threads, self.device, self.isa, self.kv_dtype = 1, "cpu", "generic", "f16"
+        self.whole_images = False
         self.paged_experts = {"bytes": 0, "hits": 0, "misses": 0, "read_bytes": 0, "seconds": 0.0}
         self.memory = {"weights": 1, "weights_mapped": 2, "kv_cache": 3, "scratch": 4}
         self.memory_left: int | None = None

@@ -15,7 +15,7 @@ from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 from akunu.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.describe.config_numbers import DecoderSizes, ExpertSizes
+from akunu.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes
 from akunu.describe.recurrent import RecurrentSizes
 
 from . import convert, tiny
@@ -583,6 +583,7 @@ def test_any_metadata_gives_a_sound_model_or_an_error(
 def test_rows_only_use_symbols_and_fields_that_exist() -> None:
     sizes = DecoderSizes(1, 1, 1, (1,), (1,), (1,), ExpertSizes(1, 1, 1, 1))
     symbols = sizes.symbols(1).keys() | sizes.layer_symbols(0).keys()
+    symbols |= LatentSizes(1, 1, 1, 1, 1).symbols(1, 1).keys()
     symbols |= RecurrentSizes("delta_net", 1, 1, 1, 1, 4).symbols(1).keys()
     symbols |= RecurrentSizes("short_convolution", taps=3).symbols(1).keys()
     for row in ARCHITECTURES.values():
@@ -590,7 +591,8 @@ def test_rows_only_use_symbols_and_fields_that_exist() -> None:
         for kind in row.layers.values():
             for file in ("source", "hf"):  # some rules are for one kind of files alone
                 rules = [rule for rule in (*row.tensors, *kind.tensors) if getattr(rule, file)]
-                canonical = [name for rule in rules for name, _ in rule.parts]
+                # A matrix may have other columns where sizes are others, as queries of latent attention.
+                canonical = [(name, rule.cols) for rule in rules for name, _ in rule.parts]
                 assert len(canonical) == len(set(canonical)), row.name
         for rule in row.rules:
             assert {symbol for _, symbol in rule.parts} | ({rule.cols, rule.count} - {None}) <= symbols
