@@ -86,7 +86,10 @@ kernel void experts_down(device const typename F::Input* x [[buffer(0)]], device
 template <typename F>
 struct FloatInput {
     device const float* x;
-    float4 quad(uint e, uint k, thread float&) const { return load_quad<F::kGuarded>(x + e, k > e ? k - e : 0); }
+    float4 quad(uint e, uint k, thread float&) const {
+        if (F::kGuarded) return load_quad<true>(x + e, k > e ? k - e : 0);
+        return {x[e], x[e + 1], x[e + 2], x[e + 3]};  // rows of x may begin anywhere
+    }
     static float scale(float, uint) { return 1; }
 };
 

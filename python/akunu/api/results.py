@@ -63,10 +63,12 @@ class Stats:
         Tokens that were guessed from earlier text and run several at a time (`speculative`).
     accepted_tokens : int
         Those of them that were drawn.
-    expert_hits, expert_misses : int
-        In the steps of this generation, of a model whose experts stay in their file (`memory` of
-        `akunu.load`): experts that a layer used and found in memory, and those that were read. Sequences
-        that run at the same time share steps, and each counts all of a step.
+    expert_hits : int
+        Experts that a layer used and found in memory, in the steps of this generation, of a model whose
+        experts stay in their file (`memory` of `akunu.load`). Sequences that run at the same time share steps,
+        and each counts all of a step.
+    expert_misses : int
+        Those that were not in memory, and were read.
     expert_bytes : int
         Read for the latter.
     expert_seconds : float

@@ -107,6 +107,11 @@ def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text:
     )
 
 
+def _tile_nmse(dev: Traits, head_dim: int) -> float:
+    """The error where keys and values are taken as F16: tiles of long heads on Metal hold no more."""
+    return F16_ATTENTION_NMSE if dev.isa.startswith("apple") and head_dim > 256 else 0.0
+
+
 def rope_kv(
     p: Problem,
     dev: Traits,
@@ -203,6 +208,7 @@ def rope_kv(
     # The one weight is e^0, which fast math may get wrong in the last place; a scale may be f32 or f16.
     bound = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") else 1e-7
     bound = bound if kv == "q8_0" else EXACT_NMSE
+    bound = max(bound, _tile_nmse(dev, head_dim))
     p.expect("values", np.repeat(stored_v, heads // kv_heads, axis=1), bound)
     p.run(
         "attention",
@@ -218,7 +224,7 @@ def rope_kv(
     )
     stored_k = kv_round(k64.astype(np.float32), kv).astype(np.float64)
     mixed = ref.attention(query.astype(np.float64), stored_k, stored_v.astype(np.float64), 0, head_dim**-0.5)
-    p.expect("mixed", mixed, KV_NMSE[kv])
+    p.expect("mixed", mixed, max(KV_NMSE[kv], _tile_nmse(dev, head_dim)))
 
 
 def attention(
@@ -330,6 +336,7 @@ def attention(
             strip = _FIXED_STRIPS.get(dev.isa, 0)
             fixed = strip and head_dim % strip == 0 and head_dim <= 512
             bound = FIXED_NMSE if fixed or tuple(formats) == ("q8",) else SPLIT_NMSE
+        bound = max(bound, _tile_nmse(dev, head_dim))
         p.expect_activations("out", np.concatenate(parts), bound * max(1.0, (spread / 3) ** 2))
 
 
