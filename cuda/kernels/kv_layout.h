@@ -14,7 +14,7 @@ namespace akunu::cuda {
 
 enum AttentionSizes : u32 {
     kMaxHeadDim = 512,
-    kMaxFusedDim = 256,  // of heads that RoPE, cache write and attention are one command for
+    kMaxFusedDim = 256,    // of heads that RoPE, cache write and attention are one command for
     kMaxLatentKey = 1024,  // elements of a key of latent attention
     kMaxGroup = 16,        // query heads of a KV head
     kTileKeys = 128,       // keys taken at once

@@ -65,8 +65,8 @@ class Stats:
         Those of them that were drawn.
     expert_hits : int
         Experts that a layer used and found in memory, in the steps of this generation, of a model whose
-        experts stay in their file (`memory` of `akunu.load`). Sequences that run at the same time share steps,
-        and each counts all of a step.
+        experts stay in their file (`memory` of `akunu.load`). Sequences that run at the same time share
+        steps, and each counts all of a step.
     expert_misses : int
         Those that were not in memory, and were read.
     expert_bytes : int
