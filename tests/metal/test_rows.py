@@ -211,7 +211,7 @@ MUTATIONS = {
     "what a row writes": ("delta_net", "? -(shared.dots", "? (shared.dots", SMALL[8]),
     "inputs before a step": ("delta_net", "back <= position", "back < position", SMALL[9]),
     "the best group": ("route", "n < p.groups_used", "n + 1 < p.groups_used", SMALL[10]),
-    "activation": ("activations", "p.gated ? up[row + i] : 1.0f", "up[row + i]", SMALL[5]),
+    "activation": ("activations", "p.gated ? up[i] : 1.0f", "up[i]", SMALL[5]),
 }
 
 
