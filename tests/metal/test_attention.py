@@ -316,7 +316,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     ),
     "many: the first text's keys": (
         TEXTS,
-        Mutation("kv_head<Kv>(pages, p, slot, group.y)", "kv_head<Kv>(pages, p, rows[0].slot, group.y)"),
+        Mutation("kv_head<Kv>(pages, p, slot, kv_of", "kv_head<Kv>(pages, p, rows[0].slot, kv_of"),
     ),
     "many: earlier texts see a later one": (
         TEXTS,
