@@ -278,7 +278,7 @@ struct Replay {
             cmd.n_patches = 1;
             table.commands.push_back(cmd);
         }
-        return cpu::CpuProgram(std::move(table));
+        return cpu::CpuProgram(std::move(table), {});
     }
     // Steps that ran; each adds 4 to every cell.
     std::uint32_t run(cpu::CpuDevice& device, std::uint32_t steps, const std::function<bool()>& poll = {}) {
@@ -386,7 +386,7 @@ cpu::CpuProgram program_of(cpu::Kernel kernel, std::initializer_list<Binding> bu
     cmd.n_buffers = static_cast<std::uint8_t>(buffers.size());
     akunu::DispatchTable table;
     table.commands.push_back(cmd);
-    return cpu::CpuProgram(std::move(table));
+    return cpu::CpuProgram(std::move(table), {});
 }
 
 // What the host has to tell the second segment, it tells while the others run the first one.
