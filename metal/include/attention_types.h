@@ -3,11 +3,12 @@
 #pragma once
 
 #include "attention_flash.h"
-#include "attention_latent.h"
 #include "attention_rope.h"
 #include "attention_split.h"
 #include "attention_weights.h"
 #include "instantiate.h"
+
+#include "attention_latent.h"
 
 // kKeys256: keys of a tile where a head may have 256 elements, as many as fit into 32 KB. Kv512: of a tile where it may
 // have 512.
