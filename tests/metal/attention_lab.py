@@ -61,7 +61,7 @@ def library(name: str, sanitizer: str = "", mutation: Mutation | None = None, on
 
 def with_one_kernel(text: str, name: str) -> str:
     """The text of a cache type with one of the instantiations of attention_types.h."""
-    call = re.search(r'^AKUNU_ATTENTION\("(\w+)", (\w+), (\d+), (\w+)\)$', text, flags=re.M)
+    call = re.search(r'^AKUNU_ATTENTION\("(\w+)", ([^,]+), (\d+), ([^,]+)\)$', text, flags=re.M)
     assert call
     for strings, kernel in re.findall(r"AKUNU_KERNEL\((.*?), (\w+<.*>)\)", text):
         if "".join(re.findall(r'"(\w*)"', strings.replace("type", f'"{call[1]}"'))) == name:

@@ -312,7 +312,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "rope: the chain's first step": (TURN, Mutation("rows[row].position + p.step", "rows[row].position")),
     "cache: values where keys are": (
         DECODE,
-        Mutation("p, slot, p.n_kv_heads + group.y", "p, slot, group.y", 1),
+        Mutation("p, slot, p.n_kv_heads + kv_of", "p, slot, kv_of", 1),
     ),
     "many: the first text's keys": (
         TEXTS,
