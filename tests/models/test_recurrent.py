@@ -21,11 +21,21 @@ from akunu.describe.hf_config import resolve_hf
 from . import families
 from .source import Tensor
 from .test_families import DEVICE
-from .test_hybrid import draw, read
+from .test_qwen35 import (
+    prompt_of,
+    test_a_text_from_a_checkpoint_is_the_one_from_nothing,
+    test_drafts_that_are_refused_leave_the_state_as_it_was,
+    test_neighbours_change_nothing,
+)
+
+__all__ = [
+    "test_a_text_from_a_checkpoint_is_the_one_from_nothing",
+    "test_drafts_that_are_refused_leave_the_state_as_it_was",
+    "test_neighbours_change_nothing",
+]
 
 NAMES = ["lfm2", "granitehybrid_moe", "nemotron_h_latent"]
 CONTEXT = 700
-VOCABULARY = 299
 
 Open = Callable[..., _core.Engine]
 
@@ -46,68 +56,10 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return open_engine
 
 
-def prompt_of(n: int, seed: int = 1) -> list[int]:
-    return np.random.default_rng(seed).integers(3, VOCABULARY, n).tolist()
-
-
 @pytest.mark.parametrize("rows", [1, 7, 33])
 def test_chunks_change_no_bit(rows: int, opened: Open) -> None:
     ids = prompt_of(110)
     assert np.array_equal(opened().logits(ids), opened(chunk=rows).logits(ids))
-
-
-def test_neighbours_change_nothing(opened: Open) -> None:
-    texts = [prompt_of(n, seed) for seed, n in enumerate((33, 64, 20, 90))]
-    alone = opened()
-    expected = []
-    for ids in texts:
-        slot = alone.open()
-        read(alone, slot, ids)
-        expected.append(draw(alone, slot, 40))
-        alone.close_slot(slot)
-        alone.forget()
-    together = opened(parallel=4)
-    slots = [together.open() for _ in texts]
-    for slot, ids in zip(slots, texts, strict=True):
-        read(together, slot, ids, 25)
-    found: list[list[int]] = [[] for _ in texts]
-    while len(found[0]) < 40:
-        for slot in slots:
-            assert together.reserve(slot, 1, 1)
-        chunks, _ = together.step([(slot, 1, True, 0, []) for slot in slots])
-        for ids, chunk in zip(found, chunks, strict=True):
-            ids += chunk.ids
-    assert found == expected
-
-
-@pytest.mark.parametrize("hold", [0, 3, 8])
-def test_drafts_that_are_refused_leave_the_state_as_it_was(hold: int, opened: Open) -> None:
-    engine = opened()
-    slot, ids = engine.open(), prompt_of(45)
-    read(engine, slot, ids)
-    expected = draw(engine, slot, 80)
-    read(engine, slot, ids)
-    found: list[int] = []
-    while len(found) < 70:
-        right = expected[len(found) : len(found) + hold]
-        wrong = [(expected[len(found) + hold] + 1) % VOCABULARY] * (8 - hold)
-        assert engine.reserve(slot, 1, 1, 8)
-        (chunk,), _ = engine.step([(slot, 1, True, 0, [*right, *wrong])])
-        found += chunk.ids
-    assert found == expected[: len(found)]
-
-
-def test_a_text_from_a_checkpoint_is_the_one_from_nothing(opened: Open) -> None:
-    engine, alone = opened(), opened()
-    slot, only, ids = engine.open(), alone.open(), prompt_of(600)
-    read(engine, slot, ids)
-    for end, cached in ((600, 599), (580, 576), (513, 512)):
-        text = [*ids[:end], 9, 8, 7]
-        assert read(engine, slot, text) == cached
-        assert read(alone, only, text) == 0
-        assert draw(engine, slot, 40) == draw(alone, only, 40)
-        alone.truncate(0, only)
-        alone.forget()
 
 
 @pytest.mark.parametrize(
