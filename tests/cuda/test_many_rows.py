@@ -14,7 +14,7 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
-from kernels.cases import case
+from kernels.case import case
 from kernels.devices import Target, lab
 from kernels.runner import run
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from akunu import _core
 
-from .cases import Case
+from .case import Case
 
 TILES = "avx512_amx"
 """The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""

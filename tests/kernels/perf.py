@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from akunu import _core
 
-from .cases import Case, perf_cases
+from .case import Case
+from .cases import perf_cases
 from .devices import Target, lab
 from .runner import device_buffers
 

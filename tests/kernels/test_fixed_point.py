@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from . import reference as ref
-from .cases import case
+from .case import case
 from .devices import Target, cpu_targets, lab
 from .problem import Array, Problem
 from .runner import device_buffers, nmse

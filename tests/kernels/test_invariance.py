@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from .builders import BUILDERS
-from .cases import BOTH, CHECKS, EXPERT_CHECKS, Case, case
+from .case import BOTH, Case, case
+from .cases import CHECKS, EXPERT_CHECKS
 from .devices import Target, cpu_targets, has_kernel, lab
 from .problem import Activation, Array, Problem, Weight, struct
 from .runner import device_buffers

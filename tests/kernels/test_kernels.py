@@ -9,6 +9,7 @@ from akunu import _core
 from akunu.base.errors import UnsupportedError
 
 from .builders.common import FIXED
+from .case import Case, case
 from .cases import (
     CHECKS,
     CPU_CHECKS,
@@ -23,8 +24,6 @@ from .cases import (
     RECURRENCE_CHECKS,
     SINK_CHECKS,
     SPEECH_CHECKS,
-    Case,
-    case,
 )
 from .devices import has_kernel, is_whole, lab, targets
 from .problem import Problem

@@ -13,7 +13,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import DeviceError, InvalidArgumentError, UnsupportedError
 
-from .cases import case
+from .case import case
 from .devices import Target, lab, targets, unsupported
 from .problem import Activation, Array, Check, Problem, pack, poisoned, struct
 from .runner import failures, nmse, run

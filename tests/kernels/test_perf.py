@@ -11,7 +11,8 @@ import pytest
 
 from children import environment
 
-from .cases import Case, perf_cases
+from .case import Case
+from .cases import perf_cases
 from .devices import cpu_targets, lab
 from .perf import measure
 

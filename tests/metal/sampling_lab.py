@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.cases import case
+from kernels.case import case
 from kernels.problem import struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS, SCRATCH

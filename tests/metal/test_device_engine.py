@@ -14,7 +14,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import UnsupportedError
 from kernels import runner
-from kernels.cases import case
+from kernels.case import case
 from kernels.devices import Target, lab
 from metal.on_metal import metal_engines, some
 from models import llama2c, quant, test_engine, tiny

@@ -11,16 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.cases import (
-    CHECKS,
-    DELTA_CHECKS,
-    ENCODER_CHECKS,
-    EXPERT_CHECKS,
-    MAMBA_CHECKS,
-    RECURRENCE_CHECKS,
-    Case,
-    case,
-)
+from kernels.case import Case, case
+from kernels.cases import CHECKS, DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, MAMBA_CHECKS, RECURRENCE_CHECKS
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS

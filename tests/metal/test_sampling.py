@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from kernels.builders.tokens import _Slots
-from kernels.cases import CHECKS, Case, case
+from kernels.case import Case, case
+from kernels.cases import CHECKS
 from kernels.problem import Problem, pack
 from kernels.runner import run
 from metal import sampling_lab
