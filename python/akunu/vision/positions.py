@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from akunu.vision.families import Spread
+from akunu.vision.family import Spread
 
 __all__ = ["spread_positions"]
 

@@ -18,7 +18,8 @@ from akunu.describe.blocks import Attention
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
 from akunu.hub.projectors import projector_of
-from akunu.vision.families import FAMILIES, Family, Numbers, Sizes, Spread, Turning, tower_config
+from akunu.vision.families import FAMILIES
+from akunu.vision.family import Family, Numbers, Sizes, Spread, Turning, tower_config
 
 if TYPE_CHECKING:
     from akunu._core import GgufFile, TensorFiles

@@ -1,0 +1,315 @@
+"""A family of towers, and the blocks that follow from its row.
+
+A tower is a list of blocks, as a model of text is: attention in both directions and feed-forwards over an
+image's patches, and blocks that make rows of neighbouring patches. No code asks which family it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import Attention, Block, FeedForward, Merge, RopeSet
+from akunu.describe.config_numbers import shown
+from akunu.describe.tensor_rules import Activation, TensorRule
+
+__all__ = ["Family", "Numbers", "Sizes", "Spread", "Turning", "tower_config"]
+
+MOST_PATCHES: Final = 1 << 16
+"""Patches that an image may have. Processors make fewer."""
+
+_ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
+    {
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "gelu_new": "gelu_tanh",
+        "gelu": "gelu",
+        "quick_gelu": "gelu",
+        "silu": "silu",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Turning:
+    """How the rows of an image turn in the text: by their time, row and column.
+
+    Attributes
+    ----------
+    sections
+        How many frequencies turn by each.
+    interleaved
+        Frequencies of the three take turns; else they are in three runs.
+    """
+
+    sections: tuple[int, int, int]
+    interleaved: bool
+
+    def axes(self, n: int) -> tuple[int, ...]:
+        """By which of the three each of n frequencies turns."""
+        if sum(self.sections) != n:
+            raise ModelFileError(
+                f"mrope_section: found {list(self.sections)}, expected {n} frequencies in all"
+            )
+        if self.interleaved:
+            return tuple(i % 3 if i < 3 * self.sections[i % 3] else 0 for i in range(n))
+        return tuple(axis for axis, count in enumerate(self.sections) for _ in range(count))
+
+
+class Numbers:
+    """Numbers of a tower in a file, checked as they are read."""
+
+    def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+        self._given, self._defaults, self._where = given, defaults, where
+
+    def raw(self, name: str) -> Any:
+        """What the file says, or the family's default."""
+        found = self._given.get(name)
+        return self._defaults.get(name) if found is None else found
+
+    def integer(self, name: str, most: int = 1 << 20) -> int:
+        """A number of 1 to `most`."""
+        found = self.raw(name)
+        if isinstance(found, list | tuple) and len(set(found)) == 1:  # a side for each of two
+            found = found[0]
+        if isinstance(found, bool) or not isinstance(found, int) or not 1 <= found <= most:
+            raise ModelFileError(f"{self._shown(name)}: found {shown(found)}, expected 1 to {most}")
+        return found
+
+    def real(self, name: str) -> float:
+        """A positive number."""
+        found = self.raw(name)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e9:
+            raise ModelFileError(f"{self._shown(name)}: found {shown(found)}, expected a positive number")
+        return float(found)
+
+    def integers(self, name: str, below: int) -> tuple[int, ...]:
+        """A list of rising numbers."""
+        found = self.raw(name)
+        if (
+            not isinstance(found, list | tuple)
+            or not all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n < below for n in found)
+            or list(found) != sorted(set(found))
+        ):
+            raise ModelFileError(
+                f"{self._shown(name)}: found {shown(found)}, expected rising numbers below {below}"
+            )
+        return tuple(found)
+
+    def activation(self, name: str) -> Activation:
+        """An activation by Transformers' name."""
+        found = self.raw(name)
+        if not isinstance(found, str) or found not in _ACTIVATIONS:
+            raise UnsupportedError(
+                f"{self._shown(name)}: found {shown(found)}, expected one of {', '.join(_ACTIVATIONS)}"
+            )
+        return _ACTIVATIONS[found]
+
+    def _shown(self, name: str) -> str:
+        return f"{self._where}.{name}"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A tower's numbers.
+
+    Attributes
+    ----------
+    out
+        Elements of a row: those of the model's embedding.
+    grid
+        Patches on the side of the square that the vectors of positions are of; 0: there are none.
+    deep_layers
+        Those behind which rows are made that are added behind the model's first layers.
+    inner
+        Elements between the two products that make rows; 0: there is one.
+    """
+
+    layers: int
+    dim: int
+    heads: int
+    ffn: int
+    patch_size: int
+    merge_size: int
+    frames: int
+    channels: int
+    grid: int
+    out: int
+    image_size: int
+    activation: Activation
+    norm_eps: float = 1e-6
+    deep_layers: tuple[int, ...] = ()
+    inner: int = 0
+
+    @property
+    def values(self) -> int:
+        """Values of a patch, in one frame."""
+        return self.channels * self.patch_size**2
+
+    def symbols(self) -> dict[str, int]:
+        """What the symbols of rules stand for."""
+        merged = self.dim * self.merge_size**2
+        return {
+            "dim": self.dim,
+            "ffn": self.ffn,
+            "values": self.values,
+            "film": self.values * self.frames,
+            "positions": self.grid**2,
+            "merged": merged,
+            "inner": self.inner,
+            "out": self.out,
+        }
+
+
+Spread = Literal["corners", "parts"]
+"""How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
+lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the image is cut
+into as many parts as the square has, and a patch has the vector of the part in which it begins."""
+
+Rotary = Literal["alike", "alternating"]
+"""By what frequencies heads turn, half of them by a patch's row and half by its column: both by the same, or
+in turns by one of a longer row."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A row.
+
+    Attributes
+    ----------
+    name
+        What it is known by.
+    processor
+        The name of its images' processor in `akunu.vision.preprocess`.
+    model_types
+        Of `config.json`.
+    projectors, archs
+        Of GGUF files: `clip.projector_type` of the tower, `general.architecture` of the model of text.
+    probe
+        A tensor that every such tower has, in a folder, behind its prefix.
+    rules
+        Its tensors: `source` in GGUF files, `hf` in folders, behind the prefix; such files as have no name
+        here have no such tensor. `{n}` is a layer, `{k}` one of the `deep_layers`, whose number is `{layer}`.
+    sizes
+        Makes the numbers, of `vision_config` and of the whole of `config.json`.
+    defaults
+        Of `vision_config`.
+    gguf_keys, gguf_shapes
+        Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor.
+    layer_norm
+        Norms are LayerNorm, else RMS.
+    rotary, rotary_base
+        See `Rotary`; None: heads do not turn.
+    gguf_pairs
+        Elements of a head that turn together are neighbours in GGUF files; else they are half a head apart.
+    spread
+        See `Spread`.
+    mean
+        A row is made of its patches' mean; else they stand side by side.
+    hf_norms_less_one
+        Canonical names of norms whose weights are less by one in folders.
+    whole
+        Whose rows see all of their image in the text: those of all layers.
+    turns
+        How rows turn in the text: in the order of "interleaved" or of "runs" of frequencies; None: as tokens.
+    """
+
+    name: str
+    processor: str
+    model_types: tuple[str, ...]
+    projectors: tuple[str, ...]
+    archs: tuple[str, ...]
+    probe: str
+    rules: tuple[TensorRule, ...]
+    sizes: Callable[[Numbers, Mapping[str, Any]], Sizes]
+    defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    gguf_keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    gguf_shapes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    layer_norm: bool = True
+    rotary: Rotary | None = None
+    rotary_base: float = 1e4
+    gguf_pairs: bool = False
+    spread: Spread | None = None
+    mean: bool = False
+    hf_norms_less_one: tuple[str, ...] = ()
+    whole: bool = False
+    turns: Literal["interleaved", "runs"] | None = None
+
+    def turning(self, sections: object) -> Turning | None:
+        """How rows turn in the text, given what its file says of the three sections."""
+        if self.turns is None:
+            return None
+        if (
+            not isinstance(sections, list | tuple)
+            or len(sections) < 3
+            or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sections)
+        ):
+            raise ModelFileError(
+                f"the sections of rotary positions: found {shown(sections)}, expected three numbers"
+            )
+        return Turning((sections[0], sections[1], sections[2]), self.turns == "interleaved")
+
+
+def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: bool) -> dict[str, object]:
+    """The tower's numbers, as `akunu._core.ImageEncoder` takes them.
+
+    `channels_last`: the values of a patch are in the order of MLX.
+    """
+    head_dim = sizes.dim // sizes.heads
+    sets: tuple[RopeSet, ...] = ()
+    if family.rotary is not None:
+        sets = (_rotary(family, head_dim, pairs=gguf and family.gguf_pairs),)
+    attention = Attention(
+        n_heads=sizes.heads,
+        n_kv_heads=sizes.heads,
+        head_dim=head_dim,
+        scale=head_dim**-0.5,
+        rope=0 if sets else None,
+        bidirectional=True,
+    )
+    blocks: list[Block] = []
+    for n in range(sizes.layers):
+        blocks.append(Block(f"layers.{n}.", n, attention))
+        blocks.append(Block(f"layers.{n}.", n, FeedForward(sizes.ffn, sizes.activation)))
+        if n in sizes.deep_layers:
+            k = sizes.deep_layers.index(n)
+            blocks.append(Block(f"deep.{k}.", n, Merge("gelu", sizes.inner, part=k + 1)))
+    blocks.append(Block("merger.", sizes.layers, Merge("gelu", sizes.inner, family.mean)))
+    return {
+        "dim": sizes.dim,
+        "vocab_size": 0,
+        "context_length": MOST_PATCHES,
+        "positions": sizes.grid**2,
+        "norm_eps": sizes.norm_eps,
+        "layer_norm": family.layer_norm,
+        "rope_sets": sets,
+        "blocks": tuple(blocks),
+        "image": {
+            "values": sizes.values,
+            "frames": sizes.frames,
+            "channels": 1 if channels_last else sizes.channels,
+            "patches": sizes.merge_size**2,
+            "dim": sizes.out,
+            "parts": 1 + len(sizes.deep_layers),
+        },
+    }
+
+
+def _rotary(family: Family, head_dim: int, *, pairs: bool) -> RopeSet:
+    quarter = head_dim // 4
+    if family.rotary == "alike":
+        down = 1.0 / family.rotary_base ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
+        across = down
+    else:
+        every = 1.0 / family.rotary_base ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+        down, across = every[0::2], every[1::2]
+    return RopeSet(
+        np.concatenate([down, across]).astype(np.float32),
+        1.0,
+        "interleaved" if pairs else "half",
+        axes=(1,) * quarter + (2,) * quarter,
+    )
