@@ -37,20 +37,8 @@ void Drafter::enter(Emitter& e) const {
     const Binding& x = e.hidden();
     const Act &input = e.activations.act("input"), &state = e.activations.act("draft_state");
     const Binding next{e.step.history.buffer, e.step.history.offset + sizeof(u32)};  // the token behind each position
-    e.emit(Op::kEmbed, "draft_embedding")
-        .buffer(next)
-        .weight(target_.embedding)
-        .buffer(x)
-        .buffer(e.step.rows)
-        .planes(target_.embedding)
-        .shape(std::to_string(config_.dim))
-        .params(EmbedParams{.rows = 0,
-                            .step = 0,
-                            .dim = config_.dim,
-                            .vocab = config_.vocab_size,
-                            .history_stride = e.step.history_stride,
-                            .scale = config_.embedding_scale,
-                            .accumulate = 0});
+    e.embed("draft_embedding", next, target_.embedding, x, std::to_string(config_.dim),
+            {.dim = config_.dim, .vocab = config_.vocab_size, .scale = config_.embedding_scale});
     e.norm("draft_embedding_norm", -1, x, embedding_norm_, input, e.input_format(embedding_part_));
     e.matmul("draft_embedding_part", -1, input, embedding_part_, x);
     e.matmul("draft_state_part", -1, state, state_part_, x, {.accumulate = true});

@@ -251,6 +251,24 @@ void Emitter::gated(const std::string& name, int layer, Activation activation, c
     activate(name + "_act", layer, activation, g, u, n, out, formats);
 }
 
+void Emitter::embed(std::string name, const Binding& ids, const Weight& table, const Binding& out,
+                    const std::string& shape, const EmbedOptions& o) {
+    emit(Op::kEmbed, std::move(name))
+        .buffer(ids)
+        .weight(table)
+        .buffer(out)
+        .buffer(step.rows)
+        .planes(table)
+        .shape(shape)
+        .params(EmbedParams{.rows = 0,
+                            .step = 0,
+                            .dim = o.dim,
+                            .vocab = o.vocab,
+                            .history_stride = step.history_stride,
+                            .scale = o.scale,
+                            .accumulate = o.accumulate});
+}
+
 void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format) {
     emit(Op::kQuantize, std::move(name), layer)
         .buffer(x.f32)

@@ -112,6 +112,14 @@ class Emitter : public PlanContext {
     };
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
                const Act& out, std::uint32_t formats);
+    // out = scale·table[id] of each row's token, which `ids` has; added to what is there where `accumulate`.
+    struct EmbedOptions {
+        u32 dim = 0, vocab = 0;
+        float scale = 1;
+        bool accumulate = false;
+    };
+    void embed(std::string name, const Binding& ids, const Weight& table, const Binding& out, const std::string& shape,
+               const EmbedOptions& options);
     // The compact format of an activation's f32.
     void quantize(std::string name, int layer, const Act& x, u32 dim, std::uint32_t format);
     // What attention reads.

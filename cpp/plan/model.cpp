@@ -153,20 +153,8 @@ void Model::embed(Emitter& e) const {
     } else if (patches_) {
         patches_->emit(e);
     } else {
-        e.emit(Op::kEmbed, "token_embedding")
-            .buffer(e.step.history)
-            .weight(embedding_)
-            .buffer(e.activations.f32("hidden"))
-            .buffer(e.step.rows)
-            .planes(embedding_)
-            .shape(std::to_string(config_.dim))
-            .params(EmbedParams{.rows = 0,
-                                .step = 0,
-                                .dim = config_.dim,
-                                .vocab = config_.vocab_size,
-                                .history_stride = e.step.history_stride,
-                                .scale = config_.embedding_scale,
-                                .accumulate = 0});
+        e.embed("token_embedding", e.step.history, embedding_, e.activations.f32("hidden"), std::to_string(config_.dim),
+                {.dim = config_.dim, .vocab = config_.vocab_size, .scale = config_.embedding_scale});
     }
     const Act hidden{e.activations.f32("hidden"), {}};
     if (positions_ || kinds_) {
@@ -192,20 +180,11 @@ void Model::layer_inputs(Emitter& e) const {
     e.matmul("layer_inputs_projection", -1, hidden, input_projection_, out);
     e.norm_heads("layer_inputs_norm", -1, out, input_norm_, in->count, in->dim,
                  config_.norm_eps * static_cast<float>(config_.dim));
-    e.emit(Op::kEmbed, "layer_inputs_table")
-        .buffer(e.step.history)
-        .weight(input_table_)
-        .buffer(out)
-        .buffer(e.step.rows)
-        .planes(input_table_)
-        .shape(shape_of(in->count, in->dim))
-        .params(EmbedParams{.rows = 0,
-                            .step = 0,
-                            .dim = in->count * in->dim,
-                            .vocab = in->vocab_size,
-                            .history_stride = e.step.history_stride,
-                            .scale = std::sqrt(static_cast<float>(in->dim) / 2),
-                            .accumulate = 1});
+    e.embed("layer_inputs_table", e.step.history, input_table_, out, shape_of(in->count, in->dim),
+            {.dim = in->count * in->dim,
+             .vocab = in->vocab_size,
+             .scale = std::sqrt(static_cast<float>(in->dim) / 2),
+             .accumulate = true});
 }
 
 void Model::rope_tables(Emitter& e) const {
