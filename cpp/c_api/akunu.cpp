@@ -228,6 +228,13 @@ Ref bytes_of(const void* memory, std::size_t size) {
     return PyBytes_FromStringAndSize(static_cast<const char*>(memory), static_cast<Py_ssize_t>(size));
 }
 
+// The bytes that an answer is; false, and the error is kept, where it is something else.
+bool has_bytes(const Ref& answer, char*& bytes, Py_ssize_t& size) {
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(answer.get(), 1), &bytes, &size) == 0) return true;
+    failed(AKUNU_ERROR, raised());
+    return false;
+}
+
 // What is wrong with a call before Python is asked.
 akunu_status usable(bool arguments) {
     if (!arguments) return failed(AKUNU_BAD_ARGUMENT, "an argument that is needed is NULL");
@@ -284,9 +291,7 @@ akunu_status akunu_tokenize(akunu_model* model, const char* text, uint32_t* ids,
     if (!answer) return status;
     char* bytes = nullptr;
     Py_ssize_t size = 0;
-    if (PyBytes_AsStringAndSize(PyTuple_GetItem(answer.get(), 1), &bytes, &size) != 0) {
-        return failed(AKUNU_ERROR, raised());
-    }
+    if (!has_bytes(answer, bytes, size)) return AKUNU_ERROR;
     const std::size_t found = static_cast<std::size_t>(size) / sizeof(uint32_t);
     if (const std::size_t fits = found < *count ? found : *count) std::memcpy(ids, bytes, fits * sizeof(uint32_t));
     *count = found;
@@ -333,9 +338,7 @@ akunu_status akunu_embed(akunu_model* model, const char* const* texts, size_t co
     if (!answer) return status;
     char* bytes = nullptr;
     Py_ssize_t size = 0;
-    if (PyBytes_AsStringAndSize(PyTuple_GetItem(answer.get(), 1), &bytes, &size) != 0) {
-        return failed(AKUNU_ERROR, raised());
-    }
+    if (!has_bytes(answer, bytes, size)) return AKUNU_ERROR;
     *vectors = reinterpret_cast<float*>(copied(bytes, size));
     if (!*vectors) return failed(AKUNU_NO_MEMORY, "out of memory");
     *dimensions = static_cast<std::size_t>(size) / sizeof(float) / count;

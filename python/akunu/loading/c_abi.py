@@ -58,10 +58,10 @@ def _answering(function: Callable[..., Answer]) -> Callable[..., Answer]:
     def answered(*arguments: Any) -> Answer:
         try:
             return (0, *function(*arguments))
-        except (TypeError, AttributeError) as error:  # an option that is unknown, what a model cannot do
-            return 2, str(error)
         except (AkunuError, MemoryError, OSError) as error:
             return next((status for kind, status in _STATUS if isinstance(error, kind)), 1), str(error)
+        except TypeError as error:  # an option that is unknown
+            return 2, str(error)
         except Exception as error:
             return 1, f"internal error: {type(error).__name__}: {error}"
 
@@ -80,14 +80,6 @@ def _json(name: str, text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise InvalidArgumentError(f"{name}: not JSON: {error}") from error
-
-
-def _able(model: Any, method: str) -> Any:
-    """Return a method of a model, if its kind has it."""
-    found = getattr(model, method, None)
-    if found is None:
-        raise UnsupportedError(f"a {type(model).__name__} cannot {method}")
-    return found
 
 
 @_answering
@@ -119,7 +111,7 @@ def tokenize(model: Any, text: str) -> Answer:
     """Return the token ids as the bytes of 32-bit integers."""
     import numpy as np
 
-    return (np.asarray(_able(model, "tokenize")(text), dtype=np.uint32).tobytes(),)
+    return (np.asarray(model.tokenize(text), dtype=np.uint32).tobytes(),)
 
 
 @_answering
@@ -127,19 +119,19 @@ def detokenize(model: Any, ids: bytes, _options: str, _emit: Emit | None) -> Ans
     """Return the text of token ids."""
     import numpy as np
 
-    return _result(_able(model, "detokenize")(np.frombuffer(ids, dtype=np.uint32)), {})
+    return _result(model.detokenize(np.frombuffer(ids, dtype=np.uint32)), {})
 
 
 @_answering
 def generate(model: Any, prompt: str, options: str, emit: Emit | None) -> Answer:
     """Continue a prompt."""
-    return _streamed(_able(model, "stream")(prompt, **_options(options)), emit)
+    return _streamed(model.stream(prompt, **_options(options)), emit)
 
 
 @_answering
 def chat(model: Any, messages: str, options: str, emit: Emit | None) -> Answer:
     """Answer a chat."""
-    stream = _able(model, "stream_chat")(_json("messages", messages), **_options(options))
+    stream = model.stream_chat(_json("messages", messages), **_options(options))
     return _streamed(stream, emit, contents=True)
 
 
@@ -148,7 +140,7 @@ def embed(model: Any, texts: list[str], options: str) -> Answer:
     """Return the vectors of texts, as the bytes of 32-bit floats."""
     import numpy as np
 
-    vectors = _able(model, "embed")(texts, **_options(options))
+    vectors = model.embed(texts, **_options(options))
     return (np.ascontiguousarray(vectors, dtype=np.float32).tobytes(),)
 
 
@@ -158,7 +150,7 @@ def transcribe(model: Any, sound: str | bytes, options: str, emit: Emit | None) 
     import numpy as np
 
     recording = sound if isinstance(sound, str) else np.frombuffer(sound, dtype=np.float32)
-    stream, finish = _able(model, "transcribe_stream")(recording, **_options(options)), "stop"
+    stream, finish = model.transcribe_stream(recording, **_options(options)), "stop"
     for segment in stream:
         if emit is not None and emit(segment.text):
             finish = "cancelled"
