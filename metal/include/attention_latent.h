@@ -118,6 +118,15 @@ static inline LatentState attend_latent(device const float* q, device const ucha
     return state;
 }
 
+// Writes what a thread has of a value, divided by `by`.
+static void store_sums(thread const LatentSums& sums, device float* to, uint n, float by, uint tid) {
+#pragma clang loop unroll(full)
+    for (uint i = 0; i < kLatentQuads; ++i) {
+        const uint d = (tid + i * kAttentionThreads) * 4;
+        for (uint j = 0; j < 4 && d + j < n; ++j) to[d + j] = sums.quads[i][j] / by;
+    }
+}
+
 // Grid: rows x heads.
 template <typename Kv>
 [[kernel]] void attention_latent(device const float* q [[buffer(0)]],
@@ -136,11 +145,7 @@ template <typename Kv>
     const KvHead keys = kv_head<Kv>(pages, p, rows[group.x].slot, 0);
     const LatentState state = attend_latent<Kv>(q + index * kHeadDim, cache, keys, 0, last_key(p, rows[group.x]) + 1, p,
                                                 shared, tid, lane, simdgroup, sums);
-#pragma clang loop unroll(full)
-    for (uint i = 0; i < kLatentQuads; ++i) {
-        const uint d = (tid + i * kAttentionThreads) * 4;
-        for (uint j = 0; j < 4 && d + j < p.latent; ++j) out[index * p.latent + d + j] = sums.quads[i][j] / state.sum;
-    }
+    store_sums(sums, out + index * p.latent, p.latent, state.sum, tid);
 }
 
 // Grid: splits x heads. The partial results lie as those of attention_split.
@@ -168,9 +173,5 @@ template <typename Kv>
     const ulong index = ulong(group.y) * room + group.x;
     device float2* stats = (device float2*)(partials + ulong(p.n_heads) * room * p.latent);
     if (tid == 0) stats[index] = float2(state.top, state.sum);
-#pragma clang loop unroll(full)
-    for (uint i = 0; i < kLatentQuads; ++i) {
-        const uint d = (tid + i * kAttentionThreads) * 4;
-        for (uint j = 0; j < 4 && d + j < p.latent; ++j) partials[index * p.latent + d + j] = sums.quads[i][j];
-    }
+    store_sums(sums, partials + index * p.latent, p.latent, 1.0f, tid);
 }
