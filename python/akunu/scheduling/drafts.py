@@ -138,6 +138,10 @@ class StepCosts:
         """Whether a step was measured."""
         return bool(self._knots)
 
+    def expected(self, rows: int, unmeasured: float) -> float:
+        """Return the seconds of a step with so many rows, or `unmeasured` until one was measured."""
+        return self.of(min(rows, KNOTS[-1])) if self._knots else unmeasured
+
     def of(self, rows: int) -> float:
         """Expected seconds of a step with so many rows, at most those of the last knot."""
         i, near = _PLACES[rows]

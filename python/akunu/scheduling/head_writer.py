@@ -1,7 +1,7 @@
-"""A head of the model's own that writes ahead of it: multi-token prediction.
+"""Drafts by a head of the model's own: multi-token prediction.
 
-It goes on from the state of a text's last row, which the engine has as long as the text was in its last step.
-What it keeps of texts is in their pages, so it follows none.
+The head goes on from the state of a sequence's last row, which the engine has as long as the sequence was in
+its last step. What it keeps of sequences is in their pages, so it follows none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence as AnySequence
 from typing import TYPE_CHECKING, Final
 
-from akunu.scheduling.drafts import KNOTS, WRITER_MOST, StepCosts
+from akunu.scheduling.drafts import WRITER_MOST, StepCosts
 
 if TYPE_CHECKING:
     from akunu._core import Engine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["HeadWriter", "share_of_head"]
 
 LATEST: Final = 64
-"""Tokens of a text that tell which it has."""
+"""Latest tokens of a sequence that tell whether it has common ones."""
 HELD: Final = 0.7
 """How likely a draft holds, where that decides between drafts of all tokens and of common ones."""
 
@@ -33,10 +33,10 @@ def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
 
 
 class HeadWriter:
-    """Drafts of a head.
+    """Writes drafts by the model's own head.
 
-    Where the vocabulary is large, most of its time goes into the output matrix. It may draft of the common
-    tokens alone, the first ids, and does where the texts have few others.
+    Where the vocabulary is large, most of a draft's time goes into the output matrix. The head may choose
+    among the common tokens alone, which are the first ids, and does where the sequences have few others.
 
     Parameters
     ----------
@@ -56,15 +56,14 @@ class HeadWriter:
         """What the handler of a signal raised in the latest `write`."""
 
     def seconds(self, texts: int, step: float) -> float:
-        """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
+        """Return the expected time of a draft for each of so many sequences; `step` is the engine's time."""
         return self._seconds(texts, step, common=self._common)
 
     def _seconds(self, texts: int, step: float, *, common: bool) -> float:
-        costs = self._costs[common]
-        return costs.of(min(texts, KNOTS[-1])) if costs.known else self._shares[common] * step
+        return self._costs[common].expected(texts, self._shares[common] * step)
 
     def choose(self, texts: AnySequence[Sequence], step: float) -> None:
-        """Decide of which tokens the next drafts are, by what these texts have said."""
+        """Decide whether the next drafts are of common tokens, by the latest ones of these sequences."""
         if not self._tokens:
             return
         said = [token for text in texts for token in text.tokens[-LATEST:]]
@@ -73,27 +72,11 @@ class HeadWriter:
         self._common = (1 + HELD * share) * (step + whole) > (1 + HELD) * (step + common)
 
     def room(self, sequence: Sequence) -> int:
-        """Tokens that it can write for a text, at most."""
+        """Return the most tokens that it can draft for a sequence."""
         return WRITER_MOST
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
-        """Drafts for texts.
-
-        Parameters
-        ----------
-        wanted
-            Texts, and how many tokens of each.
-
-        Returns
-        -------
-        list of list of int
-            As many for each of them, or fewer: none of a text that was not in the last step.
-
-        Raises
-        ------
-        BaseException
-            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
-        """
+        """Write drafts, none for a sequence that was not in the last step."""
         began = time.perf_counter()
         slots = [(sequence.slot, n) for sequence, n in wanted if sequence.slot is not None]
         drafts, self.interrupt = self._engine.draft(slots, self._common)
@@ -104,7 +87,7 @@ class HeadWriter:
         return drafts
 
     def leave(self, sequence: Sequence) -> None:
-        """Nothing is kept of a text."""
+        """Keep nothing: the head has nothing of a sequence."""
 
     def close(self) -> None:
-        """Nothing belongs to it alone."""
+        """Free nothing: the engine is the model's."""

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from akunu.base.errors import AkunuError
-from akunu.scheduling.drafts import KNOTS, StepCosts
+from akunu.scheduling.drafts import StepCosts
 
 if TYPE_CHECKING:
     from akunu._core import Engine
@@ -44,7 +44,23 @@ class DraftWriter(Protocol):
         """Tokens that it can write for a text, at most."""
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
-        """Drafts for texts: so many tokens of each, or fewer."""
+        """Write drafts.
+
+        Parameters
+        ----------
+        wanted
+            Sequences, and how many tokens for each.
+
+        Returns
+        -------
+        list of list of int
+            As many tokens for each of them, or fewer.
+
+        Raises
+        ------
+        BaseException
+            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
+        """
 
     def leave(self, sequence: Sequence) -> None:
         """A text gives its slot back."""
@@ -105,30 +121,14 @@ class Writer:
 
     def seconds(self, texts: int, step: float) -> float:
         """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""
-        return self._costs.of(min(texts, KNOTS[-1])) if self._costs.known else self._share * step
+        return self._costs.expected(texts, self._share * step)
 
     def room(self, sequence: Sequence) -> int:
         """Tokens that it can write for a text, at most."""
         return 0 if sequence in self._refused else self._engine.context - sequence.known
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
-        """Drafts for texts.
-
-        Parameters
-        ----------
-        wanted
-            Texts, and how many tokens of each.
-
-        Returns
-        -------
-        list of list of int
-            As many for each of them, or fewer: none where it was too far behind, and has now come nearer.
-
-        Raises
-        ------
-        BaseException
-            What a signal's handler raised meanwhile (`interrupt`), or what failed in the engine.
-        """
+        """Write drafts, none for a sequence that it was too far behind, and has now come nearer to."""
         self.interrupt = None
         texts = [self._follow(sequence) for sequence, _ in wanted]
         most, budget = max(n for _, n in wanted), max(min(BEHIND_ROWS, self._engine.chunk), len(wanted))
