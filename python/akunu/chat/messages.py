@@ -9,7 +9,10 @@ from akunu.base.errors import InvalidArgumentError
 from akunu.chat.images import image_of
 from akunu.chat.limits import RenderLimits
 
-__all__ = ["Reader", "message_list", "texts_of"]
+__all__ = ["MessageContent", "Reader", "message_list", "texts_of"]
+
+MessageContent = str | list[dict[str, Any]]
+"""The content of a message: a text, or parts, of which some may be images."""
 
 _RESERVED: Final = frozenset(
     {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "unk_token"}

@@ -19,6 +19,7 @@ from akunu.cli.images import content_of, is_image, named_in, text_of
 if TYPE_CHECKING:
     from akunu.api.model import Model
     from akunu.api.results import Completion
+    from akunu.chat.messages import MessageContent
 
 __all__ = ["OVERFLOWS", "Conversation", "command_names"]
 
@@ -26,9 +27,6 @@ OVERFLOWS: Final = ("stop", "drop")
 """What happens when the context is full: say so, or forget the oldest turns."""
 
 _ROLES: Final = ("user", "assistant")
-
-Content = str | list[dict[str, Any]]
-"""Of a message."""
 
 
 class Conversation:
@@ -79,7 +77,7 @@ class Conversation:
         self.messages: list[dict[str, Any]] = earlier
         self._on_turn = on_turn
         self._images: list[str] = []
-        """Of the next message."""
+        """Paths of the images that the next message shows."""
 
     def take(self, line: str) -> bool:
         """Run a command or answer a message; False when the conversation is over.
@@ -105,7 +103,7 @@ class Conversation:
             self.answer(content_of(text, self._images))
         return True
 
-    def answer(self, content: Content) -> None:
+    def answer(self, content: MessageContent) -> None:
         """Answer a message; both become part of the conversation."""
         before = list(self.messages)
         self.messages.append({"role": "user", "content": content})
@@ -216,12 +214,12 @@ class Conversation:
         questions = [message["content"] for message in self.messages if message["role"] == "user"]
         return _shortened(text_of(questions[-1])) if questions else ""
 
-    def _take_back(self) -> Content:
+    def _take_back(self) -> MessageContent:
         """Remove the last turn; returns its question."""
         while self.messages:
             message = self.messages.pop()
             if message["role"] == "user":
-                content: Content = message["content"]
+                content: MessageContent = message["content"]
                 return content
         return ""
 

@@ -11,14 +11,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import click
+
 from akunu.base.errors import AkunuError
 from akunu.cli.console import decoding_text, os_error_text, read_bounded, stdin_text
 
-__all__ = ["STDIN", "has_stdin", "placed", "read_lines", "read_named", "read_text", "with_context"]
+__all__ = [
+    "STDIN", "has_stdin", "own_file", "placed", "read_lines", "read_named", "read_text", "with_context",
+]  # fmt: skip
 
 _NUMBER: Final = re.compile(r"(text|(texts|documents): number) (?P<n>\d+)")
 STDIN = "-"
 """The name of standard input."""
+
+
+def own_file(name: str) -> Path:
+    """Return the place of a file or folder in the user's configuration folder of Akunu."""
+    return Path(click.get_app_dir("akunu")) / name
 
 
 def read_text(path: Path) -> str:

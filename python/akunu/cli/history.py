@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final, TextIO
 from uuid import uuid4
 
@@ -15,6 +14,7 @@ import click
 
 from akunu.base.errors import AkunuError
 from akunu.cli.console import is_terminal
+from akunu.cli.files import own_file
 
 __all__ = ["History", "history_options"]
 
@@ -70,7 +70,7 @@ class History:
     """
 
     def __init__(self, *, continued: bool, wanted: bool) -> None:
-        self._path = Path(click.get_app_dir("akunu")) / "conversations.jsonl"
+        self._path = own_file("conversations.jsonl")
         self._wanted = wanted and is_terminal()
         self._id = uuid4().hex[:12]
         self.model: str | None = None

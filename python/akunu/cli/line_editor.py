@@ -13,13 +13,11 @@ import select
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-import click
-
 from akunu.cli.console import is_terminal, plain_terminal, text_input
+from akunu.cli.files import own_file
 
 __all__ = ["LineEditor"]
 
@@ -47,7 +45,7 @@ class LineEditor:
         self._file_commands = file_commands
         self._readline = _readline()
         self._brackets = False
-        path = Path(click.get_app_dir("akunu")) / "chat_history"
+        path = own_file("chat_history")
         # What is no file, such as a pipe, would keep readline waiting for another process.
         self._history = path if history and (path.is_file() or not path.exists()) else None
         if self._readline:

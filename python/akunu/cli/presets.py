@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from akunu.cli.files import own_file
 from akunu.cli.values import Full
 
 __all__ = ["preset_option"]
@@ -20,7 +21,7 @@ _COMMANDS: Final = ("run", "chat", "complete")
 
 
 def _folder() -> Path:
-    return Path(click.get_app_dir("akunu")) / "presets"
+    return own_file("presets")
 
 
 def _names() -> list[str]:

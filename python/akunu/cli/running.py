@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-import click
-
 from akunu.base.errors import AkunuError
+from akunu.cli.files import own_file
 
 __all__ = ["LOG_VARIABLE", "Running", "announced", "log_file", "running", "start_in_background", "still_runs"]
 
@@ -61,7 +60,7 @@ class Running:
 
 def _folder() -> Path:
     """Return the folder of the records, which nobody else may read."""
-    folder = Path(click.get_app_dir("akunu")) / "servers"
+    folder = own_file("servers")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 

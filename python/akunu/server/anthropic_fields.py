@@ -9,12 +9,13 @@ import msgspec
 from msgspec import Meta
 
 from akunu.api.options import MAX_PRIORITY
+from akunu.chat.messages import MessageContent
 from akunu.server.anthropic_tools import client_tool
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
-from akunu.server.images import Content, content_of, image_part, instead_of
+from akunu.server.images import content_of, image_part, instead_of
 
 __all__ = ["CountRequest", "MessagesRequest"]
 
@@ -244,14 +245,16 @@ def _check(block: Block, at: str, types: Sequence[str]) -> None:
 
 def _content(
     content: str | Sequence[Block] | None, at: str, role: str, warnings: list[str] | None = None
-) -> Content:
+) -> MessageContent:
     """A content. With `warnings`, a document in a tool's result has a text in its place."""
     if content is None or isinstance(content, str):
         return content or ""
     return _joined([(f"{at}[{n}]", block) for n, block in enumerate(content)], role, warnings)
 
 
-def _joined(blocks: Sequence[tuple[str, Block]], role: str, warnings: list[str] | None = None) -> Content:
+def _joined(
+    blocks: Sequence[tuple[str, Block]], role: str, warnings: list[str] | None = None
+) -> MessageContent:
     """The content of blocks, each with its place; texts that follow each other are a paragraph each."""
     found: list[str | dict[str, Any]] = []
     for at, block in blocks:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from akunu.base.errors import ImageError
+from akunu.chat.messages import MessageContent
 from akunu.server.errors import ApiError
 from akunu.server.fetching import fetch
 
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from akunu.api.model import Model
     from akunu.server.settings import Settings
 
-__all__ = ["Content", "content_of", "image_part", "instead_of", "settled"]
-
-Content = str | list[dict[str, Any]]
-"""Of a message: a text, or parts of which one is an image."""
+__all__ = ["content_of", "image_part", "instead_of", "settled"]
 
 _READERS: Final = ("user", "tool")
 """Roles whose messages may have images."""
@@ -43,7 +41,7 @@ def image_part(source: object, at: str) -> dict[str, Any]:
     return {"type": "image", "image": source, "at": at}
 
 
-def content_of(parts: Sequence[str | dict[str, Any]], role: str) -> Content:
+def content_of(parts: Sequence[str | dict[str, Any]], role: str) -> MessageContent:
     """The content of a message: one text where no part is an image.
 
     Raises

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
+from akunu.chat.messages import MessageContent
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
-from akunu.server.images import Content, content_of, image_part
+from akunu.server.images import content_of, image_part
 from akunu.server.openai_fields import ChatTool, function_fields
 
 __all__ = [
@@ -184,7 +185,7 @@ class Message(Fields):
     name: str | None = None
 
 
-def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> Content:
+def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> MessageContent:
     """What is said, with the images, in Base64, before it."""
     found = []
     for n, image in enumerate(images or ()):

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from akunu.chat.messages import MessageContent
 from akunu.server.client_tools import client_tools
 from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
-from akunu.server.images import Content, content_of, image_part, instead_of
+from akunu.server.images import content_of, image_part, instead_of
 from akunu.server.openai_fields import Function, allowed_tools, function_fields, part_text
 from akunu.server.sampling_fields import SamplingFields
 
@@ -308,7 +309,9 @@ def _assistant(messages: list[dict[str, Any]], after_calls: bool = True) -> dict
     return last
 
 
-def _content(content: str | Sequence[Part], at: str, role: str, warnings: list[str] | None = None) -> Content:
+def _content(
+    content: str | Sequence[Part], at: str, role: str, warnings: list[str] | None = None
+) -> MessageContent:
     """A content of someone's message. With `warnings`, a file in it has a text in its place."""
     if isinstance(content, str):
         return content
