@@ -404,7 +404,7 @@ class Memory(TypedDict):
     scratch: int
 
 class PagedExperts(TypedDict):
-    """Of experts that stay in their file: bytes of all of them and of those held, and counts since the load.
+    """Counts the experts that stay in their file: bytes of all and of those held, and uses since the load.
 
     `hits` and `misses` are experts that a layer used and found in memory, or not; `seconds` are those in
     which `read_bytes` were read and packed by a thread, on average.
@@ -471,7 +471,7 @@ class Engine:
     kv_dtype: str
     chunk: int
     max_rows: int
-    """Of a step, at most."""
+    """Most rows of a step."""
     whole_images: bool
     """Rows of an image see all of it in some layer: no step may end within one."""
     max_logits: int

@@ -192,7 +192,7 @@ def test_experts_may_have_a_type_of_their_own(place: Path, tmp_path: Path) -> No
 
 
 def test_each_expert_is_weighed_by_its_own_inputs(place: Path, tmp_path: Path) -> None:
-    """As `llama-imatrix` has them: an expert's means one behind the other."""
+    """`llama-imatrix` writes the means of one expert behind those of the other."""
     source, name = file_of("qwen3moe_256", place), "blk.1.ffn_down_exps.weight"
     rng = np.random.RandomState(3)
     means = rng.gamma(0.3, 1, (6, 256)).astype(np.float32)
@@ -253,7 +253,7 @@ def test_a_file_of_ollama_gets_other_types(paired: bool, kind: str, tmp_path: Pa
 
 
 def test_a_ramp_without_whole_bounds_is_rounded_with_a_warning(place: Path, tmp_path: Path) -> None:
-    """As published gpt-oss has it: GGUF cannot say it, and llama.cpp's converter leaves it out too."""
+    """Published gpt-oss has it; GGUF has no key for it, and llama.cpp's converter leaves it out too."""
 
     def exact(config: dict[str, object]) -> dict[str, object]:
         rope = config["rope_parameters"]

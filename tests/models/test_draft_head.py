@@ -185,7 +185,7 @@ def test_a_head_in_a_folder_drafts_what_the_equations_say(style: str, folder: Pa
 
 
 def test_a_head_that_goes_on_from_its_own_stream_does(folder: Path) -> None:
-    """As GLM's and DeepSeek's do."""
+    """GLM's and DeepSeek's heads do."""
     file = _core.GgufFile(str(qwen35.write_gguf(ROW, folder / "stream.gguf", drafts="in")))
     spec = resolve(file, context=CONTEXT, drafts=True)
     assert spec.config.drafter is not None

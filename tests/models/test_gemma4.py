@@ -165,7 +165,7 @@ def test_drafts_and_cache_hits_change_no_token(name: str, folder: Path) -> None:
 
 
 def test_gate_and_up_of_experts_may_be_one_tensor(tmp_path: Path) -> None:
-    """As llama.cpp's and Ollama's converters leave them."""
+    """The converters of llama.cpp and of Ollama leave them so."""
 
     def fused(arrays: families.Arrays) -> families.Arrays:
         out = dict(arrays)

@@ -32,7 +32,7 @@ RED, BLUE = png((220, 20, 20)), png((20, 30, 230))
 PACKED = base64.b64encode(RED).decode()
 URL = f"data:image/png;base64,{PACKED}"
 ROWS = 15
-"""Of such an image: 3 by 5."""
+"""Rows that such an image takes: 3 by 5."""
 
 
 @pytest.fixture(scope="module")

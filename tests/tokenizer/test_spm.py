@@ -59,7 +59,7 @@ def merge_lists(draw: st.DrawFn) -> list[str]:
 @given(merge_lists(), st.text("ab c\n", max_size=40), st.sampled_from(["gemma4", "llama"]))
 @settings(max_examples=200)
 def test_merging_by_a_list_equals_the_tokenizers_library(merges: list[str], text: str, model: str) -> None:
-    """Of Gemma 4's vocabulary, which Ollama calls `llama` with `pre` gemma4."""
+    """Gemma 4's vocabulary has one; Ollama calls it `llama` with `pre` gemma4."""
     pieces = list(dict.fromkeys([*"ab", SPACE, "\n", *(merge.replace(" ", "") for merge in merges)]))
     tokens = [*SPECIALS, *BYTES, *((piece, NORMAL, -1000.0) for piece in pieces)]
     ours = Tokenizer.from_metadata(

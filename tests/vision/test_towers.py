@@ -50,7 +50,7 @@ class Case:
         ]
 
     def inputs(self, images: SequenceOf[Encoded] | None = None) -> Inputs:
-        """Of the golden prompt, whose images these are."""
+        """Return the inputs of the golden prompt, whose images these are."""
         images = images or [self.tower.encode(patches) for patches in self.patches]
         starts = np.flatnonzero(np.diff(self.golden.ids == self.model.image_token, prepend=False))[::2]
         parts = [
@@ -76,7 +76,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def cut(inputs: Inputs, n: int) -> Inputs:
-    """Those of the first n tokens."""
+    """Return the inputs of the first n tokens."""
     rows = [
         Placed(part.start, part.image, part.first, min(part.count, n - part.start))
         for part in inputs.rows

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["PlacedRows", "Sight"]
 
 KEPT_BYTES: Final = 128 << 20
-"""Of images that are ready for the tower, so that the next turn of a conversation opens none again."""
+"""Bytes of images that are kept ready for the tower: the next turn of a conversation opens none again."""
 MOST_IMAGES: Final = 256
-"""Of one conversation."""
+"""Images that one conversation may have."""
 _TOKENS: Final = Limit(int, 1, 1 << 20)
 USUAL_TOKENS: Final = 1024
 """Most of an image where nothing else is asked for and the family has no number of its own: about a million

@@ -276,7 +276,7 @@ class Source:
         )
 
     def raw(self, name: str) -> Bytes:
-        """Those of a tensor, as they are."""
+        """Return the bytes of a tensor, as they are."""
         return self._files.tensor_bytes(name)
 
     def drop(self, refs: tuple[TensorRef, ...]) -> None:

@@ -151,7 +151,7 @@ GRANITE_EXPERTS: Final = (
 
 
 def experts_of_layer(router: str) -> tuple[TensorRule, ...]:
-    """The same where a checkpoint has them as parts of the layer, gate and up in one tensor."""
+    """Return the rules of experts that a checkpoint has as parts of the layer, gate and up in one tensor."""
     return (
         _matrix(_B + "ffn_gate_inp.weight", f"{_H}{router}.weight", "router", "n_experts", "dim"),
         *_apart(_GGUF_EXPERTS),
@@ -270,7 +270,7 @@ DELTA_NET_BY_KEY_HEAD: Final = (
     _ba(_B + "ssm_ba.weight", _BA),
     *_DELTA_REST,
 )
-"""That of Qwen 3 Next, whose projections are stored by key heads; in a GGUF file only those of the gates."""
+"""The delta net of Qwen 3 Next stores its projections by key heads; a GGUF file only those of the gates."""
 
 _Form = tuple[TensorRule, ...]
 

@@ -23,7 +23,7 @@ Config = Mapping[str, object]
 _ATTENDING: Final = ("full_attention", "attention")
 _RECURRENT: Final = ("linear_attention", "conv", "mamba")
 _LETTERS: Final = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
-"""Of Nemotron's pattern."""
+"""The kind of layer that each letter of Nemotron's pattern stands for."""
 
 
 def _integer(config: Config, key: str, default: int) -> int:

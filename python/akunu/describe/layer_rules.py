@@ -185,7 +185,7 @@ def delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
 
 
 def latent_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
-    """The same where attention is latent attention."""
+    """Return the kinds that `named_layers` names, with latent attention for attention."""
     return [f"latent_{name}" for name in named_layers(numbers, n_layers)]
 
 

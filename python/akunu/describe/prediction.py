@@ -19,16 +19,16 @@ PREDICTION: Final = "multi-token prediction"
 
 @dataclass(frozen=True)
 class PredictionLayer:
-    """That of a model.
+    """A layer that predicts a token more, as one model has it.
 
     Attributes
     ----------
     number
-        Its own: how many layers there are besides.
+        Its number as a layer: how many layers there are besides.
     like
         The layer that it resembles.
     kind
-        Of that layer, with the tensors that it has besides.
+        The kind of that layer, with the tensors that this one has besides.
     """
 
     number: int
@@ -43,7 +43,7 @@ class PredictionLayer:
 
     @property
     def prefix(self) -> str:
-        """Of the canonical names of its tensors."""
+        """The beginning of the canonical names of its tensors."""
         return f"layers.{self.number}."
 
     def head(self, makers: Mapping[MixerKind, Callable[[int], Mixer]]) -> DraftHead:
@@ -55,7 +55,7 @@ class PredictionLayer:
 def prediction_layer(
     arch: Architecture, kinds: Sequence[LayerKind], has: Callable[[TensorRule, int], bool]
 ) -> PredictionLayer | None:
-    """That of a model whose layers have these kinds, if its files have one.
+    """Return the layer of a model whose layers have these kinds, if its files have one.
 
     `has` says whether they have a rule's tensor in the layer of a number.
     """
@@ -71,7 +71,7 @@ def prediction_layer(
 def noticed(
     left_out: Mapping[str, str], layer: PredictionLayer | None, drafts: bool | None
 ) -> dict[str, str]:
-    """Of the patterns of what is left out, those that are warned of; what `drafts` is see `resolve`."""
+    """Return the patterns of what is left out with a warning; `drafts` is as in `resolve`."""
     wanted = layer is not None or drafts is False
     return {pattern: what for pattern, what in left_out.items() if not (wanted and what == PREDICTION)}
 

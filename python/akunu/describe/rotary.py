@@ -24,7 +24,7 @@ __all__ = [
 Frequencies = npt.NDArray[np.float64]
 
 UNROTATED: Final = 1e29
-"""From this divisor on, a pair is not rotated."""
+"""A pair with this divisor, or a greater one, is not rotated."""
 UNROTATED_DIVISOR: Final = 1e30
 """What files have for such a pair."""
 

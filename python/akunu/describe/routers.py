@@ -46,7 +46,7 @@ def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
 def gguf_router(
     arch: Architecture, numbers: Numbers, raw: Mapping[str, object], *, biased: bool = False
 ) -> ExpertRouter | None:
-    """That of a GGUF file, of whose keys `raw` has the values, without the architecture's prefix.
+    """Return the router of a GGUF file; `raw` has the values of its keys without the architecture's prefix.
 
     `biased`: the file has biases that choose.
     """

@@ -131,7 +131,7 @@ class TensorRule:
         return self.source.replace("{n}", str(layer))
 
     def hf_of(self, layer: int) -> str:
-        """The same in a checkpoint."""
+        """The name in a checkpoint, of the tensor of a layer."""
         return self.hf.replace("{n}", str(layer))
 
 

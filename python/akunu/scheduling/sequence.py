@@ -137,7 +137,7 @@ class Sequence:
     expert_misses: int = 0
     expert_bytes: int = 0
     expert_seconds: float = 0.0
-    """Of its steps, what `Engine.paged_experts` counts."""
+    """What `Engine.paged_experts` counted in this sequence's steps."""
 
     def arrive(self, number: int, arrival: int) -> None:
         """It belongs to round `number`, and is the `arrival`-th that came.

@@ -66,7 +66,7 @@ class Inputs:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of `Engine.begin`, besides `contents`."""
+        """Keyword arguments of `Engine.begin`, besides `contents`."""
         found: dict[str, Any] = {
             "inputs": [(part.start, part.image.rows, part.first, part.count) for part in self.rows]
         }

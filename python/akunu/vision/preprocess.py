@@ -128,7 +128,7 @@ class Run:
 
 
 Part = str | Run
-"""Of what stands for an image in a prompt: text, in which control tokens are read, or rows."""
+"""A part of what stands for an image in a prompt: text, in which control tokens are read, or rows."""
 
 
 @dataclass(frozen=True)

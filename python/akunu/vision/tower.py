@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["KEPT_BYTES", "Tower"]
 
 KEPT_BYTES: Final = 256 << 20
-"""Of encoded images that are kept, at most, unless one alone is larger."""
+"""Most bytes of encoded images that are kept, unless one alone is larger."""
 _SAMPLE: Final = 4096
 
 
