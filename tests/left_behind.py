@@ -167,8 +167,8 @@ def leaves_settings(request: pytest.FixtureRequest) -> Iterator[None]:
     """The same of a file's fixtures; what those of the session open is theirs."""
     settings, threads, files = Settings.now(), set(threading.enumerate()), open_files()
     yield
-    # pytest holds what the last test was given until its file has been torn down; where tests that are skipped
-    # follow, it has let go of that (None).
+    # pytest holds what the last test was given until its file has been torn down; where tests that are
+    # skipped follow, it has let go of that (None).
     last: Any = request.node.stash.get(LAST, None)
     if last is not None and last.funcargs is not None:
         last.funcargs.clear()
