@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from akunu.base.arguments import Limit
 from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentError, UnsupportedError
+from akunu.base.kept import Kept
 from akunu.chat.images import GivenImage, ShownImages, images_in
 from akunu.vision.inputs import Inputs, Placed, place
 from akunu.vision.pictures import open_picture, picture_bytes
@@ -61,8 +61,7 @@ class Sight:
         self._processor = processor_of(tower.spec)
         self._token = _placeholder(tokenizer, self._processor.marker, self._processor.token)
         self._context = context
-        self._ready: OrderedDict[_Key, list[Part]] = OrderedDict()
-        self._bytes = 0
+        self._ready: Kept[_Key, list[Part]] = Kept(KEPT_BYTES, _size)
         self._lock = threading.Lock()
         self._opening = threading.Semaphore(_AT_ONCE)
 
@@ -125,18 +124,13 @@ class Sight:
             key = _Key(blake2b(data, digest_size=20).digest(), tokens)
             with self._lock:
                 if (found := self._ready.get(key)) is not None:
-                    self._ready.move_to_end(key)
                     return found
             with self._opening:
                 made = self._processor(open_picture(data), tokens)
         except (ImageError, InvalidArgumentError) as error:
             raise error.renamed(lambda name: given.path if name == "image" else name) from error
         with self._lock:
-            if key not in self._ready:
-                self._ready[key] = made
-                self._bytes += _size(made)
-            while self._bytes > KEPT_BYTES and len(self._ready) > 1:
-                self._bytes -= _size(self._ready.popitem(last=False)[1])
+            self._ready.keep(key, made)
         return made
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from akunu import _core
 from akunu.base.errors import InvalidArgumentError, ModelFileError
+from akunu.base.kept import Kept
 from akunu.vision.inputs import Encoded
 from akunu.vision.positions import spread_positions
 
@@ -69,8 +69,7 @@ class Tower:
         self._core = _core.ImageEncoder(
             files.files, files.spec, device=device, threads=threads, progress=progress
         )
-        self._kept: OrderedDict[bytes, Encoded] = OrderedDict()
-        self._kept_bytes, self._most_bytes = 0, kept_bytes
+        self._kept: Kept[bytes, Encoded] = Kept(kept_bytes, lambda encoded: encoded.rows.nbytes)
         self._lock = threading.Lock()
 
     @property
@@ -81,7 +80,7 @@ class Tower:
     @property
     def kept(self) -> int:
         """Bytes of encoded images that are kept."""
-        return self._kept_bytes
+        return self._kept.bytes
 
     def encode(self, patches: _Patches) -> Encoded:
         """The rows of an image: those that are kept of an equal one, or new ones.
@@ -94,13 +93,9 @@ class Tower:
         key = blake2b(patches.key, digest_size=16, key=self._identity).digest()
         with self._lock:
             if (found := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
                 return found
             made = self._encode(patches, key)
-            self._kept[key] = made
-            self._kept_bytes += made.rows.nbytes
-            while self._kept_bytes > self._most_bytes and len(self._kept) > 1:
-                self._kept_bytes -= self._kept.popitem(last=False)[1].rows.nbytes
+            self._kept.keep(key, made)
             return made
 
     def _encode(self, patches: _Patches, key: bytes) -> Encoded:
@@ -143,7 +138,6 @@ class Tower:
         """Free its memory."""
         with self._lock:
             self._kept.clear()
-            self._kept_bytes = 0
             self._core.close()
 
 
