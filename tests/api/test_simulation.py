@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -75,6 +75,8 @@ class CountingEngine:
     chunk = CHUNK
     parallel = PARALLEL
     max_logits = 32
+    whole_images = False
+    paged_experts: ClassVar = {"bytes": 0}
 
     @property
     def pages(self) -> dict[str, Any]:
