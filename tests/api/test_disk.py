@@ -338,6 +338,19 @@ def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
     assert left == sorted(left, reverse=True) and 3 <= sum(left) <= 5
 
 
+def test_what_somebody_writes_is_not_deleted(tmp_path: Path) -> None:
+    """However slow it is: other pages were used since then, and take all the room there is."""
+    files = store(tmp_path, limit=LIMIT)
+    files.write(files.keys(Prefix(ids(0, 32)))[0], ids(0, 32), page(0))
+    writing = next(tmp_path.rglob("*.page")).with_name(".page.part")
+    writing.write_bytes(bytes(FILE))
+    long_ago = time.time_ns() - 10 * 10**9
+    os.utime(writing, ns=(long_ago, long_ago))
+    for i in range(1, 50):
+        files.write(files.keys(Prefix(ids(i, 32)))[0], ids(i, 32), page(i))
+    assert writing.exists() and len(written(tmp_path)) <= 21
+
+
 def test_processes_share_a_folder(tmp_path: Path) -> None:
     """Three of them write and read the same pages under a small limit; nobody sees half a page."""
     code = "import sys; from pathlib import Path; from api.pages import share; "

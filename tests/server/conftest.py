@@ -15,6 +15,7 @@ import uvicorn
 
 from akunu.server import ModelSpec, Settings, create_app
 from akunu.server.ahead import Ahead
+from akunu.server.beside import Beside
 from akunu.server.listening import listen
 from akunu.server.run import uvicorn_config
 from akunu.server.texts import Server
@@ -47,6 +48,13 @@ class Served:
         fields = {"model": "ember", "temperature": 0, **fields}
         fields.setdefault("messages", [{"role": "user", "content": text}])
         return self.post("/v1/chat/completions", **fields)
+
+
+@pytest.fixture
+def beside() -> Iterator[Beside]:
+    """The threads of a registry that has no server."""
+    with contextlib.closing(Beside()) as threads:
+        yield threads
 
 
 @contextlib.contextmanager

@@ -32,9 +32,9 @@ def test_a_load_that_has_begun_is_taken_once():
         assert served.ember.model is not ahead.loaded.result().model
 
 
-def test_what_is_wrong_with_it_is_said_by_the_server():
+def test_what_is_wrong_with_it_is_said_by_the_server(beside):
     spec = ModelSpec(name="none", path="no-such.gguf", preload=True)
-    registry = Registry([spec], 1, None, begun(spec))
+    registry = Registry([spec], 1, None, beside, begun(spec))
     with pytest.raises(AkunuError, match="none cannot be loaded: no model"):
         asyncio.run(registry.preload())
 

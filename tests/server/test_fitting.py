@@ -24,9 +24,9 @@ from akunu.server.models import Registry
 from .conftest import EMBER, serving
 
 
-def preload(*specs):
+def preload(beside, *specs):
     async def run() -> None:
-        registry = Registry(specs, 4, None)
+        registry = Registry(specs, 4, None, beside)
         try:
             await registry.preload()
         finally:
@@ -108,12 +108,12 @@ def test_a_context_is_chosen_for_texts_only(encoders):
         (["ember-speech", "again=ember-speech"], {"kv_dtype": "q8_0", "threads": 1}, "kv_dtype"),
     ],
 )
-def test_what_fits_no_model_is_refused(names, settings, named):
+def test_what_fits_no_model_is_refused(names, settings, named, beside):
     with pytest.raises(InvalidArgumentError, match=f"^{named}: it fits no model here: {names[0]}: "):
-        preload(*(from_name(name, **settings) for name in names))
+        preload(beside, *(from_name(name, **settings) for name in names))
 
 
-def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
+def test_what_a_file_says_of_a_model_is_its_own(tmp_path, beside):
     file = tmp_path / "models.toml"
     file.write_text(
         '[[model]]\nname = "a"\npath = "ember-speech"\ncontext = 64\n[[model]]\nname = "b"\npath = "ember"\n'
@@ -122,7 +122,7 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path):
     assert (own.context, own.shared) == (64, {"threads"})
     assert (other.context, other.shared) == (128, {"context", "threads"})
     with pytest.raises(AkunuError, match="context"):  # refused, as `akunu.load` does
-        preload(msgspec.structs.replace(own, preload=True))
+        preload(beside, msgspec.structs.replace(own, preload=True))
     file.write_text('[[model]]\nname = "a"\npath = "ember"\nshared = []\n')
     with pytest.raises(InvalidArgumentError, match="shared"):
         from_place(file)
@@ -183,14 +183,14 @@ def test_what_is_wrong_in_a_file_is_named_by_its_place(text, message, tmp_path):
     assert str(caught.value).startswith(f"{file}: model")
 
 
-def test_a_model_is_found_and_its_file_read_once(monkeypatch):
+def test_a_model_is_found_and_its_file_read_once(monkeypatch, beside):
     found, read = [], []
     find, open_file = finding.find_model, _core.GgufFile
     monkeypatch.setattr(
         finding, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
     )
     monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
-    preload(from_name("ember", context=512, threads=1))
+    preload(beside, from_name("ember", context=512, threads=1))
     assert len(found) == len(read) == 1
 
 

@@ -68,7 +68,7 @@ def test_a_server_that_ends_does_not_wait_for_a_download(download):
     assert not download.is_set()
 
 
-def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch):
+def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch, beside):
     calls, go_on = [], threading.Event()
 
     def find_model(spec):
@@ -79,7 +79,7 @@ def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch):
     monkeypatch.setattr(module, "find_model", find_model)
 
     async def scenario() -> None:
-        registry = Registry(SPECS, 4, None)
+        registry = Registry(SPECS, 4, None, beside)
 
         async def use() -> str:
             try:
@@ -114,7 +114,7 @@ class _Model:
         _Model.there -= 1
 
 
-def test_unloading_and_loading_never_overlap(monkeypatch):
+def test_unloading_and_loading_never_overlap(monkeypatch, beside):
     """A request that comes while a model is being unloaded waits for its end, and has it loaded again."""
 
     class Found:
@@ -133,7 +133,7 @@ def test_unloading_and_loading_never_overlap(monkeypatch):
         return LoadedModel(model, {}, 1)
 
     async def scenario() -> None:
-        registry = Registry(SPECS[:1], 4, None)
+        registry = Registry(SPECS[:1], 4, None, beside)
         entry = registry.find("slow")
         refused = 0
 

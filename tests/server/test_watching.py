@@ -106,8 +106,8 @@ class Counted:
         return self._values.get((name, frozenset(labels.items())), 0.0)
 
 
-def test_tokens_that_come_together_are_counted_one_by_one():
-    meters = Meters(Registry((), 1, None))
+def test_tokens_that_come_together_are_counted_one_by_one(beside):
+    meters = Meters(Registry((), 1, None, beside))
     meter = TextMeter(meters, "m", time.monotonic())
     for piece in (Piece("a", [1]), Piece("b"), Piece("cde", [2, 3, 4]), Piece("f", [5])):
         time.sleep(0.01)

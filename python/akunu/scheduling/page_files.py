@@ -208,6 +208,8 @@ class PageFiles:
                 for _, file_size, path in found:
                     if total <= allowed:
                         break
+                    if path.endswith(PART):  # somebody writes it
+                        continue
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(path)
                     total -= file_size

@@ -56,7 +56,7 @@ def create_app(
     """
     settings = settings or Settings()
     beside = Beside()
-    registry = Registry(models, settings.max_models, settings.max_memory, ahead, beside, settings.max_seconds)
+    registry = Registry(models, settings.max_models, settings.max_memory, beside, ahead, settings.max_seconds)
     stored = ResponseStore(settings.max_responses)
     server = Server(settings, registry, Meters(registry), stored, beside, time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]

@@ -142,10 +142,10 @@ class Registry:
         The models there are.
     max_models, max_memory
         How many may be loaded at a time, and the bytes of their files together.
+    beside
+        Where models are fetched, loaded and unloaded; its owner closes it.
     ahead
         The first that is to be loaded, which has begun already.
-    beside
-        Where models are fetched, loaded and unloaded.
     max_seconds
         Most time that a request waits for a model, downloads included.
     """
@@ -155,8 +155,8 @@ class Registry:
         specs: Iterable[ModelSpec],
         max_models: int,
         max_memory: int | None,
+        beside: Beside,
         ahead: Ahead | None = None,
-        beside: Beside | None = None,
         max_seconds: float = math.inf,
     ) -> None:
         self._entries: dict[str, Entry] = {}
@@ -167,7 +167,7 @@ class Registry:
         self._max_models = max_models
         self._max_memory = max_memory
         self._ahead = ahead
-        self._beside = beside or Beside()
+        self._beside = beside
         self._max_seconds = max_seconds
         self._room = asyncio.Lock()
         self._closed = False
