@@ -173,7 +173,8 @@ def test_texts_with_equal_tokens_and_other_images_share_no_page(case: Case) -> N
     assert begin(engine, ids, case.inputs([images[0], others[1]]), slot, reuse=True) <= second
     after(engine, slot, case.inputs([images[0], others[1]]), n)
     if n > 32:  # of more than a page: of one only the text that was last is found whole
-        assert begin(engine, ids, inputs, slot, reuse=True) == n - 1
+        # Where a model has a state, from the last place that has it.
+        assert begin(engine, ids, inputs, slot, reuse=True) in (n - 1, 32)
         assert after(engine, slot, inputs, n) == top
     engine.close()
 
@@ -252,11 +253,13 @@ def test_no_step_ends_within_an_image_whose_rows_see_all_of_it(case: Case) -> No
     part = inputs.rows[0]
     slot = opened(engine)
     begin(engine, case.golden.ids, inputs, slot)
-    assert engine.whole_images == (case.model.name == "gemma3")
+    assert engine.whole_images == (case.model.name in ("gemma3", "gemma4_whole", "gemma4_unified"))
     rows = part.start + 2
     assert engine.reserve(slot, rows)
     if engine.whole_images:
-        with pytest.raises(InvalidArgumentError, match="within an image at 2 to 11"):
+        with pytest.raises(
+            InvalidArgumentError, match=f"within an image at 2 to {part.start + part.count}, all"
+        ):
             engine.step([(slot, rows, False, 1, [])])
     sequence = Sequence(case.golden.ids, {}, inputs=inputs)
     end = part.start + part.count
@@ -314,7 +317,10 @@ def test_images_are_encoded_once_and_forgotten_by_age(case: Case) -> None:
 
 def test_another_tower_knows_the_same_image_by_another_key(case: Case, tmp_path: Path) -> None:
     def change(arrays: dict[str, seeing.Array]) -> dict[str, seeing.Array]:
-        last = ("merger.linear_fc2.weight", "mm_input_projection_weight", "proj.weight", "linear_2.weight")
+        last = (
+            "merger.linear_fc2.weight", "mm_input_projection_weight", "proj.weight", "linear_2.weight",
+            "merger.mlp.2.weight", "embedding_projection.weight",
+        )  # fmt: skip
         return arrays | {name: a * 2 for name, a in arrays.items() if name.endswith(last)}
 
     folder = seeing.write_folder(case.model, tmp_path / "other", change)
@@ -341,7 +347,7 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     assert files.name == path.name
     assert files.spec.turning == case.files.spec.turning
     assert files.spec.processor == {"image_mean": [0.5] * 3, "image_std": [0.25, 0.5, 0.5]}
-    own, other = (replace(each.spec.sizes, norm_eps=1.0) for each in (files, case.files))
+    own, other = (replace(each.spec.sizes, norm_eps=1.0, merge_eps=None) for each in (files, case.files))
     assert own == other
     assert files.spec.sizes.norm_eps == pytest.approx(case.files.spec.sizes.norm_eps)
     tower = Tower(files, device=DEVICE)
