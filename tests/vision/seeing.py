@@ -361,12 +361,19 @@ def text_metadata(model: Seeing) -> dict[str, object]:
     }
 
 
-def write_mmproj(model: Seeing, path: Path, name_of: Callable[[str], str] = str) -> Path:
-    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names."""
-    writer = gguf.GGUFWriter(str(path), "clip")
-    writer.add_string("clip.projector_type", model.projector)
+def write_mmproj(
+    model: Seeing, path: Path, name_of: Callable[[str], str] = str, *, inside: bool = False
+) -> Path:
+    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names.
+
+    `inside`: by the keys of a file that has the model as well.
+    """
+    writer = gguf.GGUFWriter(str(path), model.arch if inside else "clip")
+    if not inside:
+        writer.add_string("clip.projector_type", model.projector)
     writer.add_string("general.name", model.name)
-    for key, value in _clip_keys(model).items():
+    for name, value in _clip_keys(model).items():
+        key = name.replace("clip.vision.", f"{model.arch}.vision.") if inside else name
         if isinstance(value, list) and isinstance(value[0], bool | float):
             writer.add_array(key, value)
         elif isinstance(value, float):

@@ -334,6 +334,8 @@ def test_another_tower_knows_the_same_image_by_another_key(case: Case, tmp_path:
 class Text:
     """The opened file of a model of text, as far as it matters."""
 
+    files: _core.GgufFile | None = None
+
     def __init__(self, model: seeing.Seeing, **other: object) -> None:
         self.metadata = seeing.text_metadata(model) | other
 
@@ -364,6 +366,22 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     assert find_tower(Text(case.model, **{"general.architecture": "phi3"}), model) is None
     with pytest.raises(UnsupportedError, match="expected that of a tower for models of the arch"):
         find_tower(Text(case.model, **{"general.architecture": "phi3"}), model, path)
+
+
+@pytest.mark.parametrize("name", ["gemma4", "gemma4_whole"])
+def test_a_file_of_ollama_has_the_tower_of_gemma_4_inside(tmp_path: Path, name: str) -> None:
+    model = seeing.ALL[name]
+    path = seeing.write_mmproj(model, tmp_path / "model.gguf", inside=True)
+    text = Text(model)
+    text.files = _core.GgufFile(str(path))
+    files = find_tower(text, path)
+    assert files is not None
+    assert files.name == path.name
+    golden = seeing.golden(model)
+    tower = Tower(files, device=DEVICE)
+    rows = tower.encode(Patches(golden.pixels[0], (1, *model.grids[0]), b"")).rows.numpy()
+    assert np.abs(rows - golden.rows[0]).max() < 2e-3 * golden.rows[0].std()
+    tower.close()
 
 
 def test_a_model_and_a_tower_of_other_sizes_do_not_belong_together(case: Case) -> None:

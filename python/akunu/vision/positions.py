@@ -35,8 +35,8 @@ def spread_positions(
     side = round(len(table) ** 0.5)
     square = table.reshape(side, side, -1)
     if spread == "smooth":
-        found = np.einsum("hi,wj,ijd->hwd", _resizing(side, height), _resizing(side, width), square)
-        return found.reshape(height * width, -1).astype(np.float32)
+        resized = np.einsum("hi,wj,ijd->hwd", _resizing(side, height), _resizing(side, width), square)
+        return np.asarray(resized.reshape(height * width, -1), np.float32)
     if spread == "parts":
         rows_of_parts = square[_parts(side, height)][:, _parts(side, width)]
         return rows_of_parts.reshape(height * width, -1)
@@ -54,7 +54,7 @@ def _resizing(side: int, n: int) -> npt.NDArray[np.float64]:
     scale = side / n
     centre = (np.arange(n) + 0.5) * scale - 0.5
     shares = np.maximum(0, 1 - np.abs(np.arange(side) - centre[:, None]) / max(scale, 1))
-    return shares / shares.sum(axis=1, keepdims=True)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
 
 
 def _parts(side: int, n: int) -> npt.NDArray[np.int64]:

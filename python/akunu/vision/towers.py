@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -172,7 +172,7 @@ def _sections(text: Mapping[str, Any]) -> object:
 
 
 def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | None:
-    """The tower of the GGUF file of a model, in an `mmproj` file beside it, or in the one that is named."""
+    """The tower of a model's GGUF file: in it, in an `mmproj` file beside it, or in the one that is named."""
     from akunu import _core
 
     arch = files.metadata.get("general.architecture")
@@ -180,6 +180,13 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     if named is None:
         if not families:
             return None
+        inside = getattr(files, "files", None)
+        if isinstance(inside, _core.GgufFile):
+            known_names = {tensor.name for tensor in inside.tensors}
+            own = next((family for family in families if _is_among(family, known_names)), None)
+            if own is not None:
+                with errors_of(path):
+                    return _from_gguf(own, inside, files.metadata, path.name, f"{arch}.vision.")
         names = [entry.name for entry in path.parent.iterdir()]
         found = projector_of(names, path.name)
         if found is None:
@@ -206,9 +213,23 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     return tower
 
 
-def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, Any], name: str) -> TowerFiles:
+def _is_among(family: Family, names: Set[str]) -> bool:
+    """Whether the file of a model has this family's tower, by llama.cpp's names, as some of Ollama's have."""
+    return all(
+        rule.source.replace("{n}", "0") in names
+        for rule in family.rules
+        if rule.source and not rule.optional and "{k}" not in rule.parts[0][0]
+    )
+
+
+def _from_gguf(
+    family: Family, files: GgufFile, text: Mapping[str, Any], name: str, prefix: str = "clip.vision."
+) -> TowerFiles:
+    """The tower of a file whose keys have this prefix."""
     tensors = by_name(files.tensors)
-    given: dict[str, Any] = {key: files.get(f"clip.vision.{own}") for key, own in family.gguf_keys.items()}
+    given: dict[str, Any] = {key: files.get(prefix + own) for key, own in family.gguf_keys.items()}
+    if given.get("out") is None:
+        given["out"] = text.get(f"{text.get('general.architecture')}.embedding_length")
     for key, place in family.gguf_shapes.items():
         tensor, axis = place if isinstance(place, tuple) else (place, 0)
         if tensor not in tensors or len(tensors[tensor].shape) <= axis:
@@ -219,16 +240,16 @@ def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, Any], name: s
         given["patch_values"] = tuple(patches.shape)[1:]
     if files.get("clip.use_silu"):
         given["hidden_act"] = "silu"
-    deep = files.get("clip.vision.is_deepstack_layers")
+    deep = files.get(f"{prefix}is_deepstack_layers")
     given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
     processor = {
-        "image_mean": files.get("clip.vision.image_mean"),
-        "image_std": files.get("clip.vision.image_std"),
-        "min_pixels": files.get("clip.vision.image_min_pixels"),
-        "max_pixels": files.get("clip.vision.image_max_pixels"),
+        "image_mean": files.get(f"{prefix}image_mean"),
+        "image_std": files.get(f"{prefix}image_std"),
+        "min_pixels": files.get(f"{prefix}image_min_pixels"),
+        "max_pixels": files.get(f"{prefix}image_max_pixels"),
     }
     sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
-    sizes = family.sizes(Numbers(given, family.defaults, "clip.vision"), {})
+    sizes = family.sizes(Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
     up = tensors.get("v.blk.0.ffn_up.weight")
     if up is not None and tuple(up.shape) == (sizes.dim, sizes.ffn) and sizes.dim != sizes.ffn:
