@@ -438,3 +438,47 @@ def test_pixels_go_to_a_convolution_of_mlx_in_its_order(tmp_path: Path) -> None:
     rows = tower.encode(Patches(golden.pixels[0], (1, *model.grids[0]), b"")).rows.numpy()
     assert np.abs(rows - golden.rows[0]).max() < 2e-3 * golden.rows[0].std()
     tower.close()
+
+
+def test_windows_of_an_image_are_checked(tmp_path: Path) -> None:
+    model = seeing.ALL["qwen2_5_vl"]
+    folder = seeing.write_folder(model, tmp_path / "folder")
+    files = find_tower(open_model(folder), folder)
+    assert files is not None
+    core = _core.ImageEncoder(files.files, files.spec, device=DEVICE)
+    pixels, turns = np.zeros((24, 48), np.float32), np.zeros((24, 3), np.uint32)
+    for windows, message in (
+        ((), "patches of an image's windows are 0, expected 24"),
+        ((16, 4), "patches of an image's windows are 20, expected 24"),
+        ((10, 14), "patches of a window are 10, expected a multiple of 4"),
+        ((24, 0), "patches of a window are 0, expected a multiple of 4"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            core.encode(pixels, None, turns, windows)
+    # Windows as small as rows take more pages than the image would.
+    assert len(core.encode(pixels, None, turns, (4,) * 6)) == 6
+    core.close()
+
+
+def test_bounds_that_bound_nothing_are_left_out_and_wrong_ones_refused(tmp_path: Path) -> None:
+    model = seeing.ALL["gemma4"]
+
+    def bounded(value: float, of: str) -> Path:
+        return seeing.write_folder(
+            model,
+            tmp_path / f"{of}{value}",
+            lambda arrays: {
+                n: np.float32(value) * abs(a) if n.endswith(of) else a for n, a in arrays.items()
+            },
+        )
+
+    free = bounded(np.inf, "_max")
+    files = find_tower(open_model(free), free)
+    assert files is not None
+    assert not [name for name in files.spec.tensors if name.endswith("_max")]
+    assert [name for name in files.spec.tensors if name.endswith("_min")]
+    wrong = bounded(-9.0, "_max")
+    files = find_tower(open_model(wrong), wrong)
+    assert files is not None
+    with pytest.raises(ModelFileError, match=r"the bounds of 'layers\.0\.attn_q_input' are"):
+        Tower(files, device=DEVICE)
