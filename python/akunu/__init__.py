@@ -127,4 +127,4 @@ __getattr__ = lazy_names(__name__, _HOME, globals())
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

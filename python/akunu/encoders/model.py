@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import warnings
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +75,9 @@ class EmbeddingModel(Tokenizing):
     Methods may be called from any thread; a call waits for the one before it. Texts of a call run together,
     without padding.
 
+    `akunu.EmbeddingModel("minilm")` is `akunu.load("minilm", task="embed")`, with the same options; a
+    reranker needs `task="rerank"`.
+
     Examples
     --------
     >>> model = akunu.load("minilm")  # doctest: +SKIP
@@ -88,6 +92,11 @@ class EmbeddingModel(Tokenizing):
         "importance_matrix": "makes vectors, of which there are no importance matrices",
     }
 
+    _task = "embed"
+
+    @overload
+    def __init__(self, model: str | os.PathLike[str], /, **options: Any) -> None: ...
+    @overload
     def __init__(
         self,
         encoder: Encoder,
@@ -96,10 +105,19 @@ class EmbeddingModel(Tokenizing):
         metadata: Mapping[str, object],
         path: Path,
         modules: Modules,
+    ) -> None: ...
+    def __init__(  # type: ignore[misc]  # a name loads, and makes no call of this
+        self,
+        encoder: Any,
+        tokenizer: Any,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
+        modules: Modules,
     ) -> None:
         super().__init__(encoder, tokenizer, config, metadata, path)
         assert config.encoder is not None
-        self._encoder = encoder
+        self._encoder: Encoder = encoder
         self._settings: EncoderConfig = config.encoder
         self._modules = modules
         self._calls = threading.RLock()  # a handler within a call does not wait: the engine refuses it
