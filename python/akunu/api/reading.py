@@ -97,7 +97,7 @@ class Reading:
         )
 
     def _call_id(self, index: int) -> str:
-        """The same each time that the answer is read."""
+        """Return a call's id, the same one each time that the answer is read."""
         while len(self._call_ids) <= index:
             self._call_ids.append(self._family.call_id())
         return self._call_ids[index]

@@ -31,7 +31,7 @@ FORGET: Final = 0.8
 WRITER_TRUST: Final = 0.7
 """How likely a token that a smaller model writes holds, until it is known."""
 WRITER_FORGET: Final = 0.95
-"""As `FORGET`, of what a smaller model writes: it says more at a time."""
+"""`FORGET` for the drafts of a smaller model, which say more at a time."""
 WRITER_HOPE: Final = 0.002
 """How far trust in it comes back with every step in which it was not asked."""
 WRITER_MOST: Final = 8

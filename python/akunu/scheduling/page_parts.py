@@ -39,7 +39,7 @@ class PageParts:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """Those of this engine's pages."""
+        """Return the parts that this engine's pages have."""
         windows = tuple(window["positions"] for window in engine.pages["windows"])
         return cls(tuple(engine.part_bytes), windows)
 

@@ -46,7 +46,7 @@ class Turn:
     """Arguments of the chat (`ChatOptions`)."""
     n: int = 1
     upper_limits: tuple[str, ...] = ()
-    """Those of the options that a model keeps to by not thinking at all."""
+    """Options that a model keeps to by not thinking at all."""
     warnings: list[str] = field(default_factory=list)
     """What the client is told of; the model's own are there from the first step of an answer on."""
 

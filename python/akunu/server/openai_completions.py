@@ -257,7 +257,7 @@ class _Logprobs:
         self._offset += len(token)
 
     def fields(self) -> dict[str, Any]:
-        """As OpenAI writes them."""
+        """Return the columns as OpenAI writes them."""
         return {
             "tokens": self._tokens,
             "token_logprobs": self._values,

@@ -58,7 +58,7 @@ class Asked:
     holder: Holder = ANYONE
     """Whose key it brought."""
     bytes: int = 0
-    """Of its body, as far as it has arrived."""
+    """Size of its body, as far as it has arrived."""
     files: list[FormData] = field(default_factory=list)
     """Forms whose files are closed when it has been answered."""
     model: str = "-"
@@ -73,7 +73,7 @@ class Asked:
 
     @classmethod
     def of(cls, request: Request) -> Asked:
-        """That of a request."""
+        """Return what the gate has begun for a request."""
         asked: Asked = request.scope["akunu.asked"]
         return asked
 
