@@ -508,7 +508,7 @@ class EmbeddingModel(Tokenizing):
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
     def _ended(self, ids: list[int], second: int, first: int, after: tuple[int, ...]) -> _Rows:
-        """Rows that keep the tokens `after` a text when it is cut; where the front is cut, the `first` ones."""
+        """Rows that keep the tokens `after` a text when cut; where the front is cut, the `first` ones."""
         kept = len(after) if after and tuple(ids[-len(after) :]) == after else 0
         return _Rows(np.asarray(ids, np.uint32), second, kept, first if self._modules.cuts_front else None)
 
