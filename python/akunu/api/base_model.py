@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Self
@@ -13,7 +13,7 @@ from akunu.base.errors import AkunuError, UnsupportedError
 from akunu.base.memory import Memory
 from akunu.scheduling import ModelStats
 
-__all__ = ["BaseModel"]
+__all__ = ["BaseModel", "Loading"]
 
 _KINDS: Final[Mapping[str, str]] = {
     "text": "generate stream agenerate astream generate_batch chat stream_chat achat astream_chat session "
@@ -31,17 +31,17 @@ class _NoSuchMemberError(UnsupportedError, AttributeError):
     """A model of another kind has the member; `hasattr` says no."""
 
 
-class _Loading(ABCMeta):
+class Loading(ABCMeta):
     """A class of models that loads one when it is called with a name: as `akunu.load`, and of that kind."""
 
     _task: str | None
+    load: Callable[..., Any]
+    """`akunu.load`, which the code that loads puts here (`akunu.loading.classes`)."""
 
     def __call__(cls, *parts: Any, **options: Any) -> Any:
         if not (parts and isinstance(parts[0], str | os.PathLike)):
             return super().__call__(*parts, **options)
-        import akunu
-
-        model = akunu.load(*parts, **{"task": cls._task, **options})
+        model = Loading.load(*parts, **{"task": cls._task, **options})
         if not isinstance(model, cls):
             model.close()
             raise UnsupportedError(
@@ -51,7 +51,7 @@ class _Loading(ABCMeta):
         return model
 
 
-class BaseModel(ABC, metaclass=_Loading):
+class BaseModel(ABC, metaclass=Loading):
     """A loaded model. It is a context manager that frees the memory at its end.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
