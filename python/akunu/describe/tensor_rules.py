@@ -60,7 +60,7 @@ the root of each one's softplus."""
 
 
 Turned = Literal["never", "always", "maybe"]
-"""Of a tensor in a folder: "maybe" is told by its shape."""
+"""Whether a tensor of a folder is transposed: "maybe" is told by its shape."""
 
 
 class LayerNumbers(Protocol):
