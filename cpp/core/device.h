@@ -41,6 +41,7 @@ struct Weight {
     bool packed = false;               // in the device's own layout; otherwise as in the file
     Whole whole = Whole::kNone;
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
+    std::uint32_t linear = 0;  // its place in Loader::linears, + 1; 0: no adapter can change it
     explicit operator bool() const { return rows != 0; }
     std::uint64_t bytes() const { return count * rows * row_bytes(dtype, cols); }
 };

@@ -48,6 +48,8 @@ enum class Op : std::uint8_t {
     kInsertRows,
     kLatentKv,
     kHeadMatmul,
+    kLoraA,
+    kLoraB,
     kCount,
 };
 

@@ -79,7 +79,8 @@ def choose_drafts(
 def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
     """Texts beside one that may show what they say: how fast it is written tells what they had in common."""
     near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
-    return [texts[n] for n in near if writing[n].salt == writing[i].salt]
+    own = writing[i]
+    return [texts[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
 
 
 def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:
