@@ -7,16 +7,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from akunu._core import Engine
 from akunu.base.arguments import FLOAT32_MAX, Limit, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-
-if TYPE_CHECKING:
-    from akunu._core import Engine
-    from akunu.describe.config import ModelSpec
-    from akunu.scheduling import Scheduler
-    from akunu.scheduling.sequence import Adapter
+from akunu.describe.config import ModelSpec
+from akunu.scheduling import Scheduler
+from akunu.scheduling.sequence import Adapter
 
 __all__ = ["AdapterInfo", "Adapting"]
 

@@ -36,20 +36,19 @@ from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentErr
 from akunu.base.memory import Memory
 from akunu.base.progress import Progress, check_progress, reporter
 from akunu.chat import ChatTemplate
-from akunu.describe.config import ModelConfig
+from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.head_writer import HeadWriter
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
+from akunu.scheduling.sequence import Adapter
 from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
 
 if TYPE_CHECKING:
-    from akunu.describe.config import ModelSpec
-    from akunu.scheduling.sequence import Adapter
     from akunu.structured.compiler import Compiler
 
 __all__ = ["Model"]
