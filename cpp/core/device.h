@@ -51,6 +51,7 @@ struct Weight {
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
     // Of what is multiplied with it, and of the product.
     Bounds input_bounds = {}, output_bounds = {};
+    std::uint32_t linear = 0;  // its place in Loader::linears, + 1; 0: no adapter can change it
     explicit operator bool() const { return rows != 0; }
     bool bounded() const { return bool(input_bounds) || bool(output_bounds); }
     std::uint64_t bytes() const { return count * rows * row_bytes(dtype, cols); }

@@ -138,6 +138,9 @@ constexpr FieldInfo kLatentKvFields[] = {FIELD(LatentKvParams, rows),        FIE
 constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FIELD(HeadMatmulParams, heads),
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
+constexpr FieldInfo kLoraFields[] = {
+    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
+    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
 
 #undef FIELD
 
@@ -272,6 +275,10 @@ constexpr BufferInfo kExpertsDownBuffers[] = {
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
+constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t", W},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -534,6 +541,19 @@ Cost head_matmul_cost(const DispatchCmd& c) {
     return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
 }
 
+// As where all rows have one adapter, of the highest rank.
+Cost lora_a_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(4.0 * (p.k + p.max_rank), 2.0 * p.max_rank * p.k);
+    return read_weights(cost, 2.0 * p.max_rank * p.k);
+}
+
+Cost lora_b_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(8.0 * p.n + 4.0 * p.max_rank, 2.0 * p.max_rank * p.n);
+    return read_weights(cost, 2.0 * p.max_rank * p.n);
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -582,6 +602,8 @@ constexpr OpInfo kOps[] = {
     row<AffineParams>("affine", kAffineFields, kAffineBuffers, affine_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
+    row<LoraParams>("lora_a", kLoraFields, kLoraABuffers, lora_a_cost),
+    row<LoraParams>("lora_b", kLoraFields, kLoraBBuffers, lora_b_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -49,6 +49,8 @@ enum class Op : std::uint8_t {
     kAffine,
     kLatentKv,
     kHeadMatmul,
+    kLoraA,
+    kLoraB,
     kCount,
 };
 

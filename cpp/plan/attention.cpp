@@ -77,7 +77,7 @@ class AttentionBlock final : public Block {
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
         if (gate_) {
             e.activate("attn_gated", place_.layer, kActSigmoid, e.activations.f32("attn_gate"),
-                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_format(output_));
+                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_formats(output_));
         }
         e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
     }
@@ -111,6 +111,12 @@ class AttentionBlock final : public Block {
         return formats;
     }
 
+    // What adapters read besides.
+    std::uint32_t added_formats(const Emitter& e) const {
+        const Weight weights[] = {q_, k_, v_, gate_};
+        return e.adapter_formats(weights);
+    }
+
     // The rows of q, of k and of v, one behind the other in a buffer, whose end belongs to none.
     struct Projections {
         Binding q, k, v, all;
@@ -127,7 +133,7 @@ class AttentionBlock final : public Block {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        const bool fuses = e.fuses_norms() && norm_ && !feeds_next();
+        const bool fuses = e.fuses_norms() && norm_ && !feeds_next() && !added_formats(e);
         if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar && !gate_) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
@@ -139,7 +145,8 @@ class AttentionBlock final : public Block {
             fused(e, "attn_v", v_, nullptr, nullptr, p.v, bias(q + kv, kv));
             return;
         }
-        const std::uint32_t formats = feeds_next() ? e.activations.formats("input") : input_formats(e.device);
+        const std::uint32_t formats =
+            feeds_next() ? e.activations.formats("input") : input_formats(e.device) | added_formats(e);
         const Act input = e.block_input("attn_norm", place_.layer, norm_, formats);
         e.matmul("attn_q", place_.layer, input, q_, p.q, {.bias = bias(0, q)});
         if (gate_) e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"));
@@ -250,7 +257,8 @@ class AttentionBlock final : public Block {
                      .rows = rows(e),
                      .pages = cache(e).tables,
                      .sinks = sinks_,
-                     .ends = whole ? e.step.ends : Binding{}},
+                     .ends = whole ? e.step.ends : Binding{},
+                     .formats = gate_ ? 0 : e.adapter_formats({&output_, 1})},
                     {.rows = 0,
                      .step = 0,
                      .keys = 1,

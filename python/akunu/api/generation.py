@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from akunu.api.reading import Reading
     from akunu.describe.sampling import Sampling
     from akunu.scheduling import Scheduler, Written
+    from akunu.scheduling.sequence import Adapter
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
     from akunu.vision.inputs import Inputs
@@ -61,6 +62,8 @@ class Generation:
         The constraint of the output; None: there is none.
     inputs
         Makes what the prompt has besides tokens, when the text begins.
+    adapter
+        What is added to the model for it.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Generation:
         visible: frozenset[int] = frozenset(),
         constraint: Constraint | None = None,
         inputs: Callable[[], Inputs] | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
@@ -94,6 +98,7 @@ class Generation:
             request.speculative,
             constraint=constraint,
             salt=request.cache_salt,
+            adapter=adapter,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact

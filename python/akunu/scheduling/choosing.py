@@ -79,7 +79,8 @@ def choose_drafts(
 def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
     """Sequences beside one that may repeat each other: its speed tells what they had in common."""
     near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
-    return [texts[n] for n in near if writing[n].salt == writing[i].salt]
+    own = writing[i]
+    return [texts[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
 
 
 def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:

@@ -131,7 +131,7 @@ class Beginnings:
 
     @staticmethod
     def _keys(text: Prefix) -> list[tuple[int, int]]:
-        data, key, keys = text.ids.tobytes(), hash(text.salt), []
+        data, key, keys = text.ids.tobytes(), hash(text.owner), []
         others = b"" if text.contents is None else text.contents.tobytes()
         for end in range(PAGE, len(text.ids) + 1, PAGE):
             begin = end - PAGE

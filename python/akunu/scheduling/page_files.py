@@ -103,6 +103,10 @@ class PageFiles:
         begin = blake2b(blake2b(self._identity).digest(), digest_size=32, key=self._secret)
         if text.salt is not None:
             begin.update(b"salt" + text.salt.encode())
+        if text.adapter is not None:
+            begin = blake2b(
+                begin.digest() + b"adapter" + text.adapter.encode(), digest_size=32, key=self._secret
+            )
         key, keys = begin.digest(), list[str]()
         for end in range(PAGE, len(text.ids) + 1, PAGE):
             data = _tokens(text.ids, end)

@@ -299,7 +299,9 @@ class Planner:
             self._turns.begin(sequence)
             try:
                 prefix = sequence.prefix()
-                more = sequence.inputs.arguments if sequence.inputs is not None else {}
+                more = dict(sequence.inputs.arguments) if sequence.inputs is not None else {}
+                if sequence.adapter is not None:
+                    more |= {"adapter": sequence.adapter.number, "adapter_scale": sequence.adapter.scale}
                 cached = self._engine.begin(
                     prefix.ids, **sequence.settings, slot=slot, **prefix.arguments, **more
                 )

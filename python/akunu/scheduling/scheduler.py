@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -24,10 +24,10 @@ from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier, PageD
 from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.page_parts import PageParts
 from akunu.scheduling.planning import Part, Plan, Planner
-from akunu.scheduling.sequence import Sequence
+from akunu.scheduling.sequence import Adapter, Sequence
 
 if TYPE_CHECKING:
-    from akunu._core import Chunk, Engine, PagedExperts
+    from akunu._core import AdapterTensors, Chunk, Engine, PagedExperts
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
@@ -78,7 +78,8 @@ class Scheduler:
         self._stepping: list[Part] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
-        self._pinned: set[tuple[str | None, bytes]] = set()
+        self._pinned: set[tuple[tuple[str | None, str | None], bytes]] = set()
+        self._adapters = set[int]()  # numbers of those that the engine has
         self._stalled = 0
         self._closed = False
         self._frees = False  # the leader frees the engine when it has stopped
@@ -89,6 +90,8 @@ class Scheduler:
         """Line up for a slot."""
         with held, self._lock:
             self._check_open()
+            if sequence.adapter is not None and sequence.adapter.number not in self._adapters:
+                raise InvalidArgumentError("adapter: it was removed before the generation began")
             self._planner.arrive(sequence)
             self._engine_wanted()
 
@@ -178,7 +181,7 @@ class Scheduler:
 
         Pinned twice is pinned once.
         """
-        key = text.salt, text.ids.tobytes()
+        key = text.owner, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 if not engine.pin(text.ids, **text.arguments):
@@ -194,12 +197,37 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = text.salt, text.ids.tobytes()
+        key = text.owner, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
             engine.unpin(text.ids, **text.arguments)
+
+    def add_adapter(self, tensors: Mapping[str, AdapterTensors], digest: str) -> Adapter:
+        """Give the engine an adapter, between two steps."""
+        with self.exclusive() as engine:
+            number = engine.add_adapter(tensors)
+            self._adapters.add(number)
+        return Adapter(number, 1.0, digest)
+
+    def remove_adapter(self, adapter: Adapter) -> None:
+        """Take an adapter from the engine.
+
+        Raises
+        ------
+        BusyError
+            Sequences that run or wait have it.
+        """
+        with self.exclusive() as engine:
+            with self._lock:
+                sequences = [*self._planner.running, *self._planner.waiting]
+                users = sum(s.adapter is not None and s.adapter.number == adapter.number for s in sequences)
+                if not users:
+                    self._adapters.discard(adapter.number)
+            if users:
+                raise BusyError(f"adapter: {users} generations have it; wait for them, or end them first")
+            engine.remove_adapter(adapter.number)
 
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from akunu.structured.constraint import Constraint
     from akunu.vision.inputs import Inputs
 
-__all__ = ["Ran", "Sequence", "Written"]
+__all__ = ["Adapter", "Ran", "Sequence", "Written"]
 
 HEAD_START: Final = 64
 """Sequences that came before, which one with a priority higher by one goes ahead of."""
@@ -41,6 +41,30 @@ class Ran(NamedTuple):
     """`time.perf_counter()`."""
     context: int
     """Most tokens of a sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter that the engine has, as a sequence uses it.
+
+    Attributes
+    ----------
+    number
+        Of the engine's adapters.
+    scale
+        Multiplies what it adds.
+    digest
+        A hash of what it adds.
+    """
+
+    number: int
+    scale: float
+    digest: str
+
+    @property
+    def key(self) -> str:
+        """What the sequence's pages are known by."""
+        return f"{self.digest}*{self.scale!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +102,8 @@ class Sequence:
     with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
+    adapter: Adapter | None = None
+    """What is added to the model's products for it."""
     inputs: Inputs | None = None
     """What its prompt has besides tokens."""
     priority: int = 0
@@ -204,7 +230,8 @@ class Sequence:
         """Its first `n` known tokens, or all, and what else its pages are known by."""
         inside = n is not None and n <= len(self.prompt)
         ids = self.prompt if inside else self.ids()
-        return Prefix(ids[:n], self.salt, None if self.contents is None else self.contents[:n])
+        contents = None if self.contents is None else self.contents[:n]
+        return Prefix(ids[:n], self.salt, contents, self.adapter.key if self.adapter else None)
 
     def place(self, slot: int, cached: int) -> None:
         """It has a slot, whose cache holds the first `cached` tokens."""
