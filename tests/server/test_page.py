@@ -262,6 +262,35 @@ def test_a_key_is_asked_for_once(browser):
         context.close()
 
 
+def test_an_administrators_key_is_asked_for_once(browser):
+    """The engine is looked at each second: the key was asked for each time."""
+    admin = Keys([Holder("admin", key_digest("key-of-the-admin"))])
+    with serving(settings=Settings(keys=KEYS, admin_keys=admin)) as served:
+        context = browser.new_context()
+        page = context.new_page()
+        page.add_init_script(f"sessionStorage.setItem('akunu.key', '{KEY}')")
+        page.goto(served.url)
+        page.wait_for_selector("#model option", state="attached")
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.keyboard.press("Alt+e")
+        page.wait_for_selector("#key-dialog[open]:has-text('administrator')")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#engine button:has-text('Give a key')")
+        page.wait_for_timeout(2500)  # two of the looks that there were
+        assert not page.is_visible("#key-dialog")
+        assert sum(url.endswith("admin/engine") for url in requests) == 1
+        page.click("text=Give a key")
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key", "key-of-the-admin")
+        page.press("#key", "Enter")
+        page.wait_for_selector(".card")
+        page.keyboard.press("Alt+e")
+        ask(page, "Hello!")  # with the user's own key
+        assert page.evaluate("sessionStorage.getItem('akunu.key')") == KEY
+        context.close()
+
+
 def asked(page: Any, text: str) -> None:
     settle(page)
     ask(page, text)
