@@ -413,6 +413,33 @@ def test_the_page_says_what_ember_is_and_which_values_sampling_has(page):
     assert float(page.get_attribute("[name=top_p]", "placeholder")) <= 1
 
 
+def test_code_has_colours_and_stays_what_it_is(page):
+    code = """def f(x):  # a 'comment'
+    return "<b>" + str(12) if x else 'it\\'s'
+"""
+    script = """async ([language, code]) => {
+      const { markdown } = await import("/page/markdown.js");
+      const [made] = markdown("```" + language + "\\n" + code + "\\n```");
+      const parts = [...made.querySelectorAll("code span")].map((span) => [span.className, span.textContent]);
+      return [made.querySelector("code").textContent, parts];
+    }"""
+    text, parts = page.evaluate(script, ["python", code])
+    assert text == code
+    assert parts == [
+        ["code-keyword", "def"],
+        ["code-comment", "# a 'comment'"],
+        ["code-keyword", "return"],
+        ["code-string", '"<b>"'],
+        ["code-number", "12"],
+        ["code-keyword", "if"],
+        ["code-keyword", "else"],
+        ["code-string", "'it\\'s'"],
+    ]
+    assert page.evaluate(script, ["", code]) == [code, []]
+    for language, odd in (("c", "/*" * 20000), ("python", '"' * 40001), ("sql", "--'" * 10000)):
+        assert page.evaluate(script, [language, odd])[0] == odd
+
+
 def test_no_markdown_takes_long(page):
     """Work grows with the text, whatever its signs: it was its square."""
     texts = [
