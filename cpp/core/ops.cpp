@@ -35,6 +35,9 @@ constexpr FieldInfo kRopeTableFields[] = {
 constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
                                            FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
                                            FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
+constexpr FieldInfo kAffineFields[] = {FIELD(AffineParams, rows),      FIELD(AffineParams, dim),
+                                       FIELD(AffineParams, has_scale), FIELD(AffineParams, has_bias),
+                                       FIELD(AffineParams, low),       FIELD(AffineParams, high)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows),   FIELD(NormParams, dim),
                                      FIELD(NormParams, eps),    FIELD(NormParams, formats),
                                      FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
@@ -166,6 +169,7 @@ constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"
 constexpr BufferInfo kRopeTableBuffers[] = {
     constant("inv_freq"), {"table", W}, index("rows"), constant("axes", kOptional), index("positions", kOptional)};
 constexpr BufferInfo kInsertRowsBuffers[] = {{"hidden", RW}, {"encoded", R}, index("sources")};
+constexpr BufferInfo kAffineBuffers[] = {{"x", R}, constant("scale", kOptional), constant("bias", kOptional), {"y", W}};
 constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        constant("weight"),
                                        {"out_f32", W, kOptional},
@@ -317,6 +321,11 @@ Cost rope_table_cost(const DispatchCmd& c) {
 Cost insert_rows_cost(const DispatchCmd& c) {
     const auto p = c.params_as<InsertRowsParams>();
     return per_row((p.accumulate ? 12.0 : 8.0) * p.dim, p.accumulate ? p.dim : 0.0);
+}
+
+Cost affine_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AffineParams>();
+    return per_row(8.0 * p.dim, 4.0 * p.dim);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
@@ -570,6 +579,7 @@ constexpr OpInfo kOps[] = {
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
     row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
+    row<AffineParams>("affine", kAffineFields, kAffineBuffers, affine_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
 };

@@ -46,6 +46,7 @@ enum class Op : std::uint8_t {
     kExpertsGateUp,
     kExpertsDown,
     kInsertRows,
+    kAffine,
     kLatentKv,
     kHeadMatmul,
     kCount,

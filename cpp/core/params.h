@@ -110,6 +110,16 @@ struct InsertRowsParams {
     u32 accumulate;
 };
 
+// y = min(max(x·scale + bias, low), high), of each column; without a scale it is 1, without a bias 0.
+struct AffineParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 has_scale;
+    u32 has_bias;
+    float low;
+    float high;
+};
+
 struct NormParams {
     u32 rows;  // patched
     u32 dim;

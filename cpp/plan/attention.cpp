@@ -43,11 +43,12 @@ class AttentionBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("qkv", attention_.q_dim() + 2ull * own_kv_dim());
-        a.reserve("attn", attention_.q_dim(), kActF32 | device.matmul_input(output_.dtype));
+        a.reserve("attn", attention_.q_dim(), kActF32 | Emitter::input_format(device, output_));
         if (gate_) {
             a.reserve("attn_gate", attention_.q_dim());
-            a.reserve("attn_gated", attention_.q_dim(), device.matmul_input(output_.dtype));
+            a.reserve("attn_gated", attention_.q_dim(), Emitter::input_format(device, output_));
         }
+        Emitter::reserve_bounded(device, a, {&q_, &k_, &v_, &output_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials",
@@ -61,7 +62,7 @@ class AttentionBlock final : public Block {
                 .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
-        return gate_ ? std::uint32_t{kActF32} : device.matmul_input(output_.dtype);
+        return gate_ ? std::uint32_t{kActF32} : Emitter::input_format(device, output_);
     }
 
     void emit(Emitter& e, Phase phase) const override {
@@ -104,9 +105,9 @@ class AttentionBlock final : public Block {
     std::uint32_t own_kv_dim() const { return owns_kv() ? attention_.kv_dim() : 0; }
 
     std::uint32_t input_formats(const Device& device) const {
-        std::uint32_t formats = device.matmul_input(q_.dtype);
-        if (owns_kv()) formats |= device.matmul_input(k_.dtype) | device.matmul_input(v_.dtype);
-        if (gate_) formats |= device.matmul_input(gate_.dtype);
+        std::uint32_t formats = Emitter::input_format(device, q_);
+        if (owns_kv()) formats |= Emitter::input_format(device, k_) | Emitter::input_format(device, v_);
+        if (gate_) formats |= Emitter::input_format(device, gate_);
         return formats;
     }
 
@@ -182,6 +183,9 @@ class AttentionBlock final : public Block {
     // The keys and values that it reads.
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(attention_.kv_owner.value_or(place_.index)); }
 
+    // Where its rows are in that cache.
+    const Binding& rows(const Emitter& e) const { return cache(e).rows ? cache(e).rows : e.step.rows; }
+
     // Heads that are rotated, normed, or both, in place, and those that go into the cache then.
     struct Turn {
         Binding q, k, v;
@@ -221,7 +225,7 @@ class AttentionBlock final : public Block {
             .buffer(rope ? e.activations.f32(rope_table_name(*t.rope)) : Binding{})
             .buffer(t.n_kv_heads ? cache(e).kv : Binding{})
             .buffer(t.norms)
-            .buffer(e.step.rows)
+            .buffer(rows(e))
             .buffer(cache(e).tables)
             .kv(e.step.kv_dtype)
             .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
@@ -243,7 +247,7 @@ class AttentionBlock final : public Block {
         e.attention("attention", place_.layer, phase,
                     {.q = projections(e).q,
                      .kv = cache(e).kv,
-                     .rows = e.step.rows,
+                     .rows = rows(e),
                      .pages = cache(e).tables,
                      .sinks = sinks_,
                      .ends = whole ? e.step.ends : Binding{}},

@@ -228,7 +228,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
 
 bool Emitter::Gated::fuses() const {
     const bool same = gate.dtype == up.dtype && gate.packed == up.packed;
-    return same && !gate.scales && !up.scales && !gate_bias && !up_bias;
+    return same && !gate.bounded() && !up.bounded() && !gate.scales && !up.scales && !gate_bias && !up_bias;
 }
 
 void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
@@ -280,6 +280,7 @@ void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                      const MatmulOptions& o) {
+    if (w.bounded()) return bounded_matmul(name, layer, x, w, y, o);
     const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
     emit(Op::kMatmul, std::move(name), layer)
         .input(x, input_format(w))
@@ -298,6 +299,46 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
                              .softcap = o.softcap,
                              .activation = o.activation ? 1 + u32{*o.activation} : 0,
                              .format = o.format});
+}
+
+void Emitter::affine(std::string name, int layer, const Binding& x, const Vector& scale, const Vector& bias,
+                     const Binding& y, u32 dim, const Bounds& bounds) {
+    emit(Op::kAffine, std::move(name), layer)
+        .buffer(x)
+        .buffer(scale)
+        .buffer(bias)
+        .buffer(y)
+        .shape(std::to_string(dim))
+        .params(AffineParams{.rows = 0,
+                             .dim = dim,
+                             .has_scale = bool(scale),
+                             .has_bias = bool(bias),
+                             .low = bounds.low,
+                             .high = bounds.high});
+}
+
+void Emitter::reserve_bounded(const Device& device, Activations& activations,
+                              std::initializer_list<const Weight*> weights) {
+    for (const Weight* w : weights) {
+        if (w->bounded()) activations.reserve("bounded", w->cols, kActF32 | device.matmul_input(w->dtype));
+    }
+}
+
+void Emitter::bounded_matmul(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                             const MatmulOptions& o) {
+    if (o.accumulate || o.activation || o.format != kActF32 || o.y_stride || o.softcap != 0) {
+        throw InvalidArgumentError("the " + name + " of layer " + std::to_string(layer) +
+                                   " has bounds, which is supported where a norm or an activation follows alone");
+    }
+    const Act& input = activations.act("bounded");
+    const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
+    affine(name + "_input", layer, x.f32, {}, {}, input.f32, k, w.input_bounds);
+    Weight free = w;
+    free.input_bounds = free.output_bounds = {};
+    const std::uint32_t format = input_format(free);
+    if (format != kActF32) quantize(name + "_input", layer, input, k, format);
+    matmul(name, layer, input, free, y, o);
+    if (w.output_bounds) affine(name + "_output", layer, y, {}, {}, y, n, w.output_bounds);
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,

@@ -2,6 +2,7 @@
 // barriers.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,11 @@ struct PlanContext {
     const char* stream = "hidden";  // the activation that is the residual stream
 
     const Binding& hidden() const { return activations.f32(stream); }
-    std::uint32_t input_format(const Weight& w) const { return device.matmul_input(w.dtype); }
+    std::uint32_t input_format(const Weight& w) const { return input_format(device, w); }
+    // What is brought within bounds is read as f32.
+    static std::uint32_t input_format(const Device& device, const Weight& w) {
+        return w.bounded() ? std::uint32_t{kActF32} : device.matmul_input(w.dtype);
+    }
     // Whether kNormQkv and kNormGateUp do what a norm and matmuls do: they have RMS norms.
     bool fuses_norms() const { return device.traits().fused_norms && !config.layer_norm; }
 };
@@ -131,7 +136,10 @@ class Emitter : public PlanContext {
     // attn = softmax(scale·q·Kᵀ)·V, in `params.formats`.
     void attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
                    const AttentionParams& params);
-    // y = x·Wᵀ (+ bias) (+ y)
+    // y = min(max(x·scale + bias, low), high), of each column.
+    void affine(std::string name, int layer, const Binding& x, const Vector& scale, const Vector& bias,
+                const Binding& y, u32 dim, const Bounds& bounds);
+    // y = x·Wᵀ (+ bias) (+ y). With a weight that has bounds it is x·Wᵀ (+ bias) alone.
     struct MatmulOptions {
         Vector bias = {};
         bool accumulate = false;
@@ -146,6 +154,9 @@ class Emitter : public PlanContext {
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y) {
         matmul(std::move(name), layer, x, w, y, MatmulOptions{});
     }
+    // What such a product needs between its commands.
+    static void reserve_bounded(const Device& device, Activations& activations,
+                                std::initializer_list<const Weight*> weights);
     // Norms behind a block: of what it adds to the residual stream, and of the sum, which `scale` is a factor of.
     struct OutputNorms {
         Vector branch;
@@ -164,6 +175,9 @@ class Emitter : public PlanContext {
     DispatchTable take();
 
   private:
+    void bounded_matmul(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                        const MatmulOptions& options);
+
     DispatchTable table_;
     PatchSource rows_;
     std::uint32_t max_rows_;

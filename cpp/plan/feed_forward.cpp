@@ -29,11 +29,12 @@ class FeedForwardBlock final : public Block {
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
-        a.reserve("ffn", n_, device.matmul_input(down_.dtype));
+        a.reserve("ffn", n_, Emitter::input_format(device, down_));
         if (!weights_.gate || !weights_.fuses()) {
             if (weights_.gate) a.reserve("gate", n_);
             if (!activates_up(device)) a.reserve("up", n_);
         }
+        Emitter::reserve_bounded(device, a, {&weights_.gate, &weights_.up, &down_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
     }
 
@@ -43,10 +44,12 @@ class FeedForwardBlock final : public Block {
     }
 
   private:
-    bool activates_up(const Device& device) const { return !weights_.gate && device.traits().activated_matmuls; }
+    bool activates_up(const Device& device) const {
+        return !weights_.gate && !weights_.up.bounded() && device.traits().activated_matmuls;
+    }
     u32 input_formats(const Device& device) const {
         const Weight& gate = weights_.gate;
-        return device.matmul_input(weights_.up.dtype) | (gate ? device.matmul_input(gate.dtype) : 0);
+        return Emitter::input_format(device, weights_.up) | (gate ? Emitter::input_format(device, gate) : 0);
     }
 
     Act input(Emitter& e) const {

@@ -153,7 +153,20 @@ Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t
     if (whole) t.whole = Whole::kTexts;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
+    w.input_bounds = bounds(name + "_input");
+    w.output_bounds = bounds(name + "_output");
     return w;
+}
+
+Bounds Loader::bounds(const std::string& name) {
+    Bounds found;
+    if (has(name + "_min")) found.low = values(name + "_min", 1).front();
+    if (has(name + "_max")) found.high = values(name + "_max", 1).front();
+    if (!(found.low <= found.high)) {
+        throw ModelFileError("the bounds of '" + name + "' are " + std::to_string(found.low) + " and " +
+                             std::to_string(found.high) + ", expected the lower one first");
+    }
+    return found;
 }
 
 Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols) {

@@ -28,7 +28,8 @@ class Loader {
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape. `whole`: this one is `Whole::kTexts`.
+    // shape. `whole`: this one is `Whole::kTexts`. `<name>_input_min` and `_max`, and the same of `_output`, are its
+    // bounds, where there are some.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
     // The same in F32, whatever floats or blocks the file has.
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
@@ -87,6 +88,7 @@ class Loader {
 
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    Bounds bounds(const std::string& name);
     Weight prepared(HostTensor tensor);
     // `count` equal parts of the tensor's rows, each a matrix.
     Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);

@@ -151,11 +151,14 @@ class ImageEncoder:
         pixels: npt.NDArray[np.float32],
         added: npt.NDArray[np.float32] | None = None,
         positions: npt.NDArray[np.uint32] | None = None,
+        windows: Sequence[int] = (),
     ) -> EncodedRows:
         """The rows of an image.
 
         `pixels` are [patches, values], `added` [patches, dim] the vectors of their positions, where the model
         has such, and `positions` [patches, 3] by what they turn, where its rotary sets have axes.
+        `windows` are the numbers of patches of each window, which stand together, where blocks see windows
+        alone.
         """
     def plan(self, rows: int) -> list[CommandInfo]:
         """The dispatch table, with costs for an image of so many patches."""

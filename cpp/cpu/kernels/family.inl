@@ -125,6 +125,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return route;
         case Op::kInsertRows:
             return insert_rows;
+        case Op::kAffine:
+            return affine;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

@@ -110,7 +110,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     override_kv: dict[str, Any] | list[str] | None = None
 
     def checked(self) -> LoadOptions:
-        """The same with sizes as integers and folders as paths, as far as can be said without a model.
+        """Return the options with sizes as integers and folders as paths, as far as goes without a model.
 
         Raises
         ------

@@ -54,7 +54,7 @@ class Prefix:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of `Engine.begin`, `read_page`, `pin` and `unpin`, besides the ids; none where ids say all."""
+        """Arguments of `Engine.begin`, `read_page`, `pin` and `unpin` besides ids; none where ids say all."""
         found: dict[str, Any] = {}
         if self.salt is not None:
             found["root"] = self.root

@@ -41,7 +41,7 @@ MAX_STALLED: Final = 8
 
 
 class Scheduler:
-    """The texts of one engine.
+    """The sequences of one engine.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Scheduler:
     files
         Where pages are kept that outlive the memory, and the process.
     writer
-        Writes ahead of the engine.
+        Writes drafts for the engine.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Scheduler:
             self._engine_wanted()
 
     def next(self, sequence: Sequence) -> Chunk | Written | None:
-        """The next tokens of a text; None when it has ended or was cancelled. Waits, or leads.
+        """The next tokens of a sequence; None when it has ended or was cancelled. Waits, or leads.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Scheduler:
             )
 
     def cancel(self, sequence: Sequence) -> None:
-        """End a text as soon as possible, whether it runs or waits; what it has is kept."""
+        """End a sequence as soon as possible, whether it runs or waits; what it has is kept."""
         with held, self._lock:
             sequence.cancelled = True
             if self._in_step(sequence):
@@ -152,7 +152,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def end(self, sequence: Sequence, keep: int) -> None:
-        """Give a text's slot back; the cache keeps its first `keep` tokens. A second time does nothing."""
+        """Give back a sequence's slot; the cache keeps its first `keep` tokens. Twice is as once."""
         with held, self._lock:
             sequence.cancelled = True
             self._ending.append((sequence, keep))
@@ -163,7 +163,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def running(self) -> list[Sequence]:
-        """The texts that have slots."""
+        """The sequences that have slots."""
         with self._lock:
             return list(self._planner.running)
 
@@ -174,7 +174,7 @@ class Scheduler:
             return self._planner.stats()
 
     def pin(self, text: Prefix) -> bool:
-        """Keep the pages of a text, whole ones, in the cache until `unpin`; False where it lacks some.
+        """Keep the pages of a sequence, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
@@ -203,7 +203,7 @@ class Scheduler:
 
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
-        """The engine for one call, between two steps, with a slot and pages free for a text of so many.
+        """The engine for one call, between two steps, with a slot and pages free for a sequence of so many.
 
         A call that waits goes before the next step, and a step that is waited for before the next call.
         """
@@ -260,7 +260,7 @@ class Scheduler:
                 self._writer.close()
 
     def flush(self) -> None:
-        """Wait until the pages of texts that have ended are in their files."""
+        """Wait until the pages of sequences that have ended are in their files."""
         if self._disk is not None:
             self._disk.flush()
 
@@ -324,7 +324,7 @@ class Scheduler:
             self._free()
 
     def _release_ended(self) -> None:
-        """Take back the slots of texts that have ended.
+        """Take back the slots of sequences that have ended.
 
         One may end at any line of this class or the planner: where the garbage collector finds its stream. So
         an end is only noted, and what is noted meanwhile is done here too.
@@ -357,11 +357,11 @@ class Scheduler:
         except Exception as error:
             if self._writer is None or error is self._writer.interrupt:
                 raise
-            self._drafts = False  # no text depends on the smaller model
+            self._drafts = False  # no sequence depends on the smaller model
             with self._lock:
                 self._planner.stop_drafting()
             warnings.warn(
-                f"the draft model failed; texts go on without it: {error}", RuntimeWarning, stacklevel=1
+                f"the draft model failed; sequences go on without it: {error}", RuntimeWarning, stacklevel=1
             )
             plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
@@ -377,7 +377,7 @@ class Scheduler:
             with self._lock:
                 for part in parts:
                     part.sequence.error = error
-            if isinstance(error, Exception):  # of these texts; their readers raise it
+            if isinstance(error, Exception):  # of these sequences; their readers raise it
                 return True
             raise
         ended = time.perf_counter()
@@ -413,7 +413,7 @@ class Scheduler:
         )
 
     def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
-        """While the engine runs what comes before, tell it what forms allow next; some may allow nothing."""
+        """While the engine runs the body, tell it what constraints allow next; some may allow nothing."""
         for part in parts:
             try:
                 masks = part.sequence.masks(part.drafts, self._engine.vocab)
@@ -423,7 +423,7 @@ class Scheduler:
                 failed[part.sequence] = error
 
     def _fetch(self, sequences: list[Sequence], beside: bool) -> None:
-        """Look for pages that texts begin with, and read them from their files; others may have the lock."""
+        """Look for pages that sequences begin with, and read them from files; others may have the lock."""
         assert self._disk is not None
         until = time.perf_counter() + (BESIDE_SECONDS if beside else ASIDE_SECONDS)
         for sequence in sequences:

@@ -12,7 +12,7 @@ from .experts import experts_down, experts_gate_up, route
 from .latent import head_matmul, latent_attention
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
 from .recurrence import recur
-from .rows import column_squares, embed, gate_act, insert_rows, norm, norm_add, quantize, rope_table
+from .rows import affine, column_squares, embed, gate_act, insert_rows, norm, norm_add, quantize, rope_table
 from .speech import attention_weights, cross_attention, unfold
 from .ssm_scan import gated_norm, ssm_scan
 from .tokens import accept, argmax, logprobs, sample, sample_prepare
@@ -21,7 +21,8 @@ __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (
-    rope_table, insert_rows, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention, kv_copy,
+    rope_table, insert_rows, affine, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention,
+    kv_copy,
 )  # fmt: skip
 _RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)
 _EXPERTS = (route, experts_gate_up, experts_down)
