@@ -5,8 +5,8 @@
 
 A server with two keys is started. A neighbour asks short questions all the time, first alone and then beside
 each attack. The report has, for each attack, the 50th and 99th percentile of its answers' times, the ratio of
-the latter to that of the quiet before, the most memory and file descriptors of the server, what it logged, and
-the statuses that the attacker got.
+the latter to that of the quiet before, the most memory and file descriptors of the server, what it logged,
+and the statuses that the attacker got.
 """
 
 from __future__ import annotations
