@@ -18,8 +18,8 @@ static inline vf float_of(vi bits) {
 template <typename Dot>
 concept Startable = requires(Dot dot, vi sum) { dot.start(sum); };
 
-// Whether 1.5·2^23 times a scale is a float: a half times a small integer. Two blocks of 256 with a scale for 32 are
-// more code and more sums than a Zen 5 holds: one group is 1.2 to 1.35 times as fast.
+// Whether 1.5·2^23 times a scale is a float: a half times a small integer.
+// Where a block of 256 has a scale for 32, a Zen 5 is 1.2 to 1.35 times as fast with one group (Q4_K, Q5_K).
 template <typename F>
 constexpr bool kHasStartedPair =
     kPairTiles && (F::kBlock == 32 || F::kSub == 16) && F::kHalfScales && Startable<DotU<F::kMax, F::kSub / 4>>;
