@@ -48,6 +48,9 @@ enum class Op : std::uint8_t {
     kInsertRows,
     kLatentKv,
     kHeadMatmul,
+    kAddRows,
+    kMixStreams,
+    kSparsify,
     kCount,
 };
 

@@ -1,5 +1,6 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
-// Norms may stand behind it instead, and each product may have a bias. A parallel one reads what the attention before
+// Of the gate's products those far above their mean alone may be kept. Norms may stand behind it instead, and each
+// product may have a bias. A parallel one reads what the attention before
 // it has read.
 #include "core/error.h"
 #include "plan/block.h"
@@ -11,14 +12,18 @@ namespace {
 class FeedForwardBlock final : public Block {
   public:
     FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
-        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation), parallel_(feed_forward.parallel) {
+        : place_(place), config_(feed_forward), n_(feed_forward.dim), activation_(feed_forward.activation) {
         const u32 dim = place.config.dim;
-        if (!parallel_) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
-        if (parallel_ && !loader.has(place.name("attn_norm"))) {
+        if (!config_.parallel) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (config_.parallel && !loader.has(place.name("attn_norm"))) {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
         }
         if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
+        if (config_.deviations && !weights_.gate) {
+            throw InvalidArgumentError("tensor '" + place.name("ffn_gate") +
+                                       "' is missing, of whose products some are kept");
+        }
         weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
         weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
         weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
@@ -30,7 +35,7 @@ class FeedForwardBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("ffn", n_, device.matmul_input(down_.dtype));
-        if (!weights_.gate || !weights_.fuses()) {
+        if (!fuses()) {
             if (weights_.gate) a.reserve("gate", n_);
             if (!activates_up(device)) a.reserve("up", n_);
         }
@@ -43,6 +48,7 @@ class FeedForwardBlock final : public Block {
     }
 
   private:
+    bool fuses() const { return weights_.gate && weights_.fuses() && !config_.deviations; }
     bool activates_up(const Device& device) const { return !weights_.gate && device.traits().activated_matmuls; }
     u32 input_formats(const Device& device) const {
         const Weight& gate = weights_.gate;
@@ -50,7 +56,7 @@ class FeedForwardBlock final : public Block {
     }
 
     Act input(Emitter& e) const {
-        if (parallel_) return e.activations.act("input");
+        if (config_.parallel) return e.activations.act("input");
         return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
     }
 
@@ -73,7 +79,7 @@ class FeedForwardBlock final : public Block {
     void gate_up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_format(down_);
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && weights_.fuses()) {
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses()) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
                 .buffer(e.hidden())
                 .buffer(norm_.weight)
@@ -89,13 +95,13 @@ class FeedForwardBlock final : public Block {
             return;
         }
         const Act input = this->input(e);
-        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats);
+        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats, config_.deviations);
     }
 
     const BlockPlace place_;
+    const FeedForwardConfig config_;
     const u32 n_;
     const Activation activation_;
-    const bool parallel_;
     Norm norm_;
     Emitter::Gated weights_;
     Weight down_;

@@ -165,10 +165,14 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
-Weight Loader::first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n) {
+Weight Loader::part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                            std::uint64_t n) {
     HostTensor t = tensor(name, rows, cols);
-    const auto part = [&](std::span<const std::byte> plane) { return plane.first(plane.size() / rows * n); };
+    const auto part = [&](std::span<const std::byte> plane) {
+        return plane.subspan(plane.size() / rows * first, plane.size() / rows * n);
+    };
     t.rows = n;
+    if (t.factors.size() > 1) t.factors = t.factors.subspan(first / n, 1);
     t.bytes = part(t.bytes);
     t.scales = part(t.scales);
     t.biases = part(t.biases);

@@ -68,6 +68,9 @@ enum OpCode : u32 {
     kOpInsertRows,
     kOpLatentKv,
     kOpHeadMatmul,
+    kOpAddRows,
+    kOpMixStreams,
+    kOpSparsify,
     kOpDecodeAttention,
     kNumOps,
 };

@@ -10,7 +10,6 @@ __all__ = ["why_missing"]
 
 _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
         "norms behind its convolutions, and gates on heads": "lfm3",
         "Mamba layers of its kind": (
             "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba jamba plamo2 zamba2 bamba"
