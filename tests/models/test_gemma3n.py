@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import akunu
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.blocks import Attention, FeedForward, Laurel, LayerInput, MixStreams, Streams
@@ -166,6 +167,26 @@ def test_a_published_folder_has_towers_and_older_keys(tmp_path: Path) -> None:
         engine = open_folder(path)
     assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
     assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
+
+
+def test_two_streams_have_one_matrix_each_way(tmp_path: Path) -> None:
+    """It is a tensor of two axes in a folder, and one of three in a GGUF file."""
+
+    def two(arrays: families.Arrays) -> families.Arrays:
+        kept = {key: a for key, a in arrays.items() if ".1.weight" not in key and ".2.weight" not in key}
+        for key, array in kept.items():
+            if "modality_router" in key:
+                kept[key] = array[:2]
+            elif "_coefs" in key:
+                kept[key] = array[: 4 if "prediction" in key else 2, :2]
+        return kept
+
+    family, prompt = families.ALL["gemma3n"], tiny.golden("gemma3n").prompt
+    path = families.write_folder(family, tmp_path / "two", two, altup_num_inputs=2)
+    out = akunu.convert(path, tmp_path / "two.gguf", "f32", progress=False)
+    shapes = {tensor.name: tuple(tensor.shape) for tensor in _core.GgufFile(str(out)).tensors}
+    assert shapes["altup_proj.weight"] == (1, 96, 96)
+    assert nmse(open_gguf(out).logits(prompt), open_folder(path).logits(prompt)) < 1e-9
 
 
 def test_a_scale_of_what_was_corrected_may_be_switched_off(tmp_path: Path) -> None:
