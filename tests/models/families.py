@@ -363,6 +363,21 @@ _ROWS = (
             "attention.value_length_swa": 256, "rope.dimension_count": 512, "rope.dimension_count_swa": 256,
         },
     ),
+    Family(
+        "mellum", 80, "mellum", "Mellum",
+        {
+            **_SIZES, **_EXPERTS, "sliding_window": 12,
+            "layer_types": [f"{kind}_attention" for kind in ("sliding", "full", "sliding")],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            },
+        },
+        {
+            **_EXPERT_KEYS, "attention.sliding_window": 12, "rope.freq_base_swa": 1e4,
+            "attention.sliding_window_pattern": [True, False, True],
+        },
+    ),
     Family(  # E2B and E4B; its table of layer inputs lacks some tokens
         "gemma3n", 65, "gemma3n", "Gemma3n",
         {**_GEMMA3N, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 270},
@@ -701,7 +716,8 @@ def stacked(arrays: Mapping[str, Array]) -> Arrays:
 
 def gguf_tensors(family: Family) -> Arrays:
     """The tensors of llama.cpp's file."""
-    arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
+    known = {"mellum": "qwen3moe"}.get(family.arch, family.arch)  # gguf-py has no names of its own for it
+    arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == known)
     names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
     dense = not family.keys.get("expert_count")  # whose only feed-forward is that of all rows
     out: Arrays = {}

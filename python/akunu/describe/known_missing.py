@@ -19,7 +19,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
         "chunked attention": "llama4 llama4_text",
         "a router with groups, a choice bias or leading dense layers": ("bailingmoe2 deepseek dots1"),
-        "experts of its kind": ("cohere2moe cohere2_moe dbrx grok mellum olmoe phimoe"),
+        "experts of its kind": ("cohere2moe cohere2_moe dbrx grok olmoe phimoe"),
         "an encoder for the decoder to attend to": "t5 t5encoder",
         "a norm of the embedding without a weight": "muse-glimmer muse_glimmer muse_glimmer_text",
         "learned positions in a decoder": "gpt2 starcoder gpt_bigcode opt",
