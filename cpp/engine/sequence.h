@@ -35,7 +35,7 @@ struct Sequence {
     std::uint32_t state_at = 0;
     std::uint32_t sound = kNoSound;  // that it is decoded from
     AdapterChoice adapter = {0, 1};
-    bool ruled = false;              // it has SpeechRules
+    bool ruled = false;  // it has SpeechRules
     SamplerState sampler;
     bool plain = true;  // greedy, without anything that changes a logit
     // Of the step that runs: the rows of logits that are the text's.

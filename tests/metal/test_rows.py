@@ -101,11 +101,7 @@ class RowsLab:
 OPS = ("layer_norm", "embed_position", "pool", "gate_act")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
-CASES += [
-    c
-    for c in CHECKS
-    if c.builder in ("insert_rows", "affine", "add_rows", "mix_streams", "sparsify")
-]
+CASES += [c for c in CHECKS if c.builder in ("insert_rows", "affine", "add_rows", "mix_streams", "sparsify")]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
