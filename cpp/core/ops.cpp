@@ -136,6 +136,12 @@ constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FI
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
 
+constexpr FieldInfo kRelativeAttentionFields[] = {
+    FIELD(RelativeAttentionParams, rows),     FIELD(RelativeAttentionParams, n_heads),
+    FIELD(RelativeAttentionParams, head_dim), FIELD(RelativeAttentionParams, reach),
+    FIELD(RelativeAttentionParams, scale),    FIELD(RelativeAttentionParams, has_bias),
+    FIELD(RelativeAttentionParams, has_keys), FIELD(RelativeAttentionParams, has_queries)};
+
 #undef FIELD
 
 using enum BufferKind;
@@ -268,6 +274,16 @@ constexpr BufferInfo kExpertsDownBuffers[] = {
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
+
+constexpr BufferInfo kRelativeAttentionBuffers[] = {{"q", R},
+                                                    {"k", R},
+                                                    {"v", R},
+                                                    constant("columns"),
+                                                    constant("bias", kOptional),
+                                                    constant("distance_keys", kOptional),
+                                                    constant("distance_queries", kOptional),
+                                                    {"out", W},
+                                                    index("rows")};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -525,6 +541,15 @@ Cost head_matmul_cost(const DispatchCmd& c) {
     return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
 }
 
+Cost relative_attention_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<RelativeAttentionParams>();
+    const double dim = static_cast<double>(p.n_heads) * p.head_dim;
+    Cost cost = per_row(16.0 * dim, 0);
+    cost.bidirectional = true;
+    cost.flops_per_row_key = 2.0 * dim * (2 + p.has_keys + p.has_queries);
+    return cost;
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -572,6 +597,8 @@ constexpr OpInfo kOps[] = {
     row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
+    row<RelativeAttentionParams>("relative_attention", kRelativeAttentionFields, kRelativeAttentionBuffers,
+                                 relative_attention_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

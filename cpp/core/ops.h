@@ -48,6 +48,7 @@ enum class Op : std::uint8_t {
     kInsertRows,
     kLatentKv,
     kHeadMatmul,
+    kRelativeAttention,
     kCount,
 };
 

@@ -68,6 +68,7 @@ enum OpCode : u32 {
     kOpInsertRows,
     kOpLatentKv,
     kOpHeadMatmul,
+    kOpRelativeAttention,
     kOpDecodeAttention,
     kNumOps,
 };

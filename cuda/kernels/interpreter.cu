@@ -15,6 +15,7 @@
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
 #include "recurrence.cuh"
+#include "relative_attention.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
@@ -171,6 +172,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
+        OP(kOpRelativeAttention, relative_attention)
 #undef OP
         case kOpRopeKv:
         case kOpLatentKv:

@@ -76,6 +76,8 @@ class RowsLab:
             file, groups = "mamba", (int(p["groups"]), rows)
         elif op == "route":
             file, threads = "route", 32
+        elif op == "relative_attention":
+            file, threads, groups = "relative_attention", 32, (int(p["n_heads"]), rows)
         else:
             file = "activations" if op == "gate_act" else "rows"
             columns = {
@@ -94,7 +96,7 @@ class RowsLab:
         )
 
 
-OPS = ("layer_norm", "embed_position", "pool", "gate_act")
+OPS = ("layer_norm", "embed_position", "pool", "gate_act", "relative_attention")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
 CASES += [c for c in CHECKS if c.builder == "insert_rows"]
@@ -165,7 +167,9 @@ def test_gelu_over_its_whole_range() -> None:
     assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
 
 
-@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence", "delta_net", "mamba", "route"])
+@pytest.mark.parametrize(
+    "file", ["norm", "activations", "rows", "recurrence", "delta_net", "mamba", "route", "relative_attention"]
+)
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
 
