@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-import akunu
 from akunu.base.errors import ModelFileError, UnsupportedError
 
 from . import tiny
@@ -42,13 +41,6 @@ def test_what_is_not_so_is_refused(case: str, tmp_path: Path) -> None:
         del golden.weights["embeddings.position_embeddings.weight"]
     with pytest.raises(error, match=re.escape(message)):
         opened(tiny.write_folder(golden, tmp_path))
-
-
-@pytest.mark.parametrize("name", ["mpnet", "deberta"])
-def test_there_is_no_gguf_file_of_it(name: str, tmp_path: Path) -> None:
-    tiny.write_folder(tiny.golden(name), tmp_path / "folder")
-    with pytest.raises(UnsupportedError, match="cannot be a GGUF file"):
-        akunu.convert(tmp_path / "folder", tmp_path / "model.gguf", "q8_0", progress=False)
 
 
 @pytest.mark.parametrize("name", ["mpnet", "deberta"])

@@ -98,7 +98,7 @@ def _refuse_unknown(spec: ModelSpec) -> None:
     if row is not None and not row.in_gguf:
         raise UnsupportedError(
             f"a {spec.config.arch} model cannot be a GGUF file: llama.cpp and its converter do not know it; "
-            "load the folder as it is (load(quantize=…) makes its weights smaller)"
+            "convert to a folder (--type mlx-…), or load it as it is"
         )
 
 
