@@ -172,6 +172,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
+        OP(kOpAffine, affine)
         OP(kOpRelativeAttention, relative_attention)
 #undef OP
         case kOpRopeKv:
