@@ -58,6 +58,9 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kAffine, kOpAffine},
     {Op::kLatentKv, kOpLatentKv},
     {Op::kHeadMatmul, kOpHeadMatmul},
+    {Op::kAddRows, kOpAddRows},
+    {Op::kMixStreams, kOpMixStreams},
+    {Op::kSparsify, kOpSparsify},
     {Op::kRelativeAttention, kOpRelativeAttention},
 };
 

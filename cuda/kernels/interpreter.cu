@@ -21,6 +21,7 @@
 #include "sampler.cuh"
 #include "speech.cuh"
 #include "ssm_scan.cuh"
+#include "streams.cuh"
 
 namespace akunu::cuda {
 
@@ -173,6 +174,9 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)
+        OP(kOpAddRows, add_rows)
+        OP(kOpMixStreams, mix_streams)
+        OP(kOpSparsify, sparsify)
         OP(kOpRelativeAttention, relative_attention)
 #undef OP
         case kOpRopeKv:
