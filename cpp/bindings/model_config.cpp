@@ -306,6 +306,24 @@ LatentAttentionConfig to_latent_attention(const Fields& f, const ModelConfig& mo
     return c;
 }
 
+RelativeAttentionConfig to_relative_attention(const Fields& f) {
+    RelativeAttentionConfig c{.n_heads = f.integer("n_heads"),
+                              .head_dim = f.integer("head_dim"),
+                              .scale = f.number("scale"),
+                              .distances = f.integer("distances"),
+                              .columns = f.integers("columns"),
+                              .by_query = f.flag("by_query"),
+                              .by_key = f.flag("by_key")};
+    for (const auto& [name, n] : {std::pair("n_heads", c.n_heads), std::pair("head_dim", c.head_dim)}) {
+        f.check(n > 0, name, n, "at least 1");
+    }
+    f.check(c.columns.size() % 2 == 1, "columns", c.columns.size(), "an odd number of them");
+    for (const std::uint32_t column : c.columns) {
+        f.check(column < c.distances, "columns", column, "less than the distances, " + std::to_string(c.distances));
+    }
+    return c;
+}
+
 ShortConvolutionConfig to_short_convolution(const Fields& f) {
     const ShortConvolutionConfig c{f.integer("taps")};
     f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
@@ -372,13 +390,15 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
     if (kind == "latent_attention") return to_latent_attention(f, model);
+    if (kind == "relative_attention") return to_relative_attention(f);
     if (kind == "short_convolution") return to_short_convolution(f);
     if (kind == "mamba2") return to_mamba2(f);
     if (kind == "merge") return to_merge(f, model);
     throw InvalidArgumentError(
         f.path() + "kind is '" + kind +
         "', expected one of attention, cross_attention, feed_forward, experts, layer_input, "
-        "laurel, mix_streams, recurrence, delta_net, latent_attention, short_convolution, mamba2, merge");
+        "laurel, mix_streams, recurrence, delta_net, latent_attention, relative_attention, short_convolution, "
+        "mamba2, merge");
 }
 
 BlockConfig to_block(const Fields& f, const ModelConfig& model) {

@@ -75,6 +75,19 @@ struct LatentAttentionConfig {
     std::uint32_t key_dim() const { return latent + rope_dim; }      // of what is kept
 };
 
+// Attention of an encoder that looks at how far keys are: see plan/relative_attention.cpp.
+struct RelativeAttentionConfig {
+    std::uint32_t n_heads = 0, head_dim = 0;
+    float scale = 0;
+    std::uint32_t distances = 0;  // rows of its tables
+    std::vector<std::uint32_t>
+        columns;            // the row of each distance, from -reach to reach; what is farther has the ends'
+    bool by_query = false;  // to a score comes the product of the query and the distance's key
+    bool by_key = false;    // ... of the key and the distance's query
+
+    std::uint32_t q_dim() const { return n_heads * head_dim; }
+};
+
 // A feed-forward, gated where it has a gate's weight.
 struct FeedForwardConfig {
     std::uint32_t dim = 0;
@@ -172,9 +185,10 @@ struct MergeConfig {
     float gain = 1;          // of the mean, before that norm
 };
 
-using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 LayerInputConfig, LaurelConfig, MixStreamsConfig, RecurrenceConfig, DeltaNetConfig,
-                                 LatentAttentionConfig, ShortConvolutionConfig, Mamba2Config, MergeConfig>;
+using MixerConfig =
+    std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig, LayerInputConfig,
+                 LaurelConfig, MixStreamsConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
+                 ShortConvolutionConfig, Mamba2Config, MergeConfig, RelativeAttentionConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.

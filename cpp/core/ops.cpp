@@ -151,6 +151,12 @@ constexpr FieldInfo kMixStreamsFields[] = {FIELD(MixStreamsParams, rows),    FIE
 constexpr FieldInfo kSparsifyFields[] = {FIELD(SparsifyParams, rows), FIELD(SparsifyParams, n),
                                          FIELD(SparsifyParams, deviations)};
 
+constexpr FieldInfo kRelativeAttentionFields[] = {
+    FIELD(RelativeAttentionParams, rows),     FIELD(RelativeAttentionParams, n_heads),
+    FIELD(RelativeAttentionParams, head_dim), FIELD(RelativeAttentionParams, reach),
+    FIELD(RelativeAttentionParams, scale),    FIELD(RelativeAttentionParams, has_bias),
+    FIELD(RelativeAttentionParams, has_keys), FIELD(RelativeAttentionParams, has_queries)};
+
 #undef FIELD
 
 using enum BufferKind;
@@ -292,6 +298,16 @@ constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, {"y"
 constexpr BufferInfo kMixStreamsBuffers[] = {
     {"streams", RW}, {"hidden", RW}, {"gates", R}, constant("weights"), constant("scales", kOptional)};
 constexpr BufferInfo kSparsifyBuffers[] = {{"x", RW}};
+
+constexpr BufferInfo kRelativeAttentionBuffers[] = {{"q", R},
+                                                    {"k", R},
+                                                    {"v", R},
+                                                    constant("columns"),
+                                                    constant("bias", kOptional),
+                                                    constant("distance_keys", kOptional),
+                                                    constant("distance_queries", kOptional),
+                                                    {"out", W},
+                                                    index("rows")};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -584,6 +600,15 @@ Cost sparsify_cost(const DispatchCmd& c) {
     return per_row(8.0 * p.n, 6.0 * p.n);
 }
 
+Cost relative_attention_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<RelativeAttentionParams>();
+    const double dim = static_cast<double>(p.n_heads) * p.head_dim;
+    Cost cost = per_row(16.0 * dim, 0);
+    cost.bidirectional = true;
+    cost.flops_per_row_key = 2.0 * dim * (2 + p.has_keys + p.has_queries);
+    return cost;
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -637,6 +662,8 @@ constexpr OpInfo kOps[] = {
     row<AddRowsParams>("add_rows", kAddRowsFields, kAddRowsBuffers, add_rows_cost),
     row<MixStreamsParams>("mix_streams", kMixStreamsFields, kMixStreamsBuffers, mix_streams_cost),
     row<SparsifyParams>("sparsify", kSparsifyFields, kSparsifyBuffers, sparsify_cost),
+    row<RelativeAttentionParams>("relative_attention", kRelativeAttentionFields, kRelativeAttentionBuffers,
+                                 relative_attention_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -54,6 +54,7 @@ enum class Op : std::uint8_t {
     kAddRows,
     kMixStreams,
     kSparsify,
+    kRelativeAttention,
     kCount,
 };
 

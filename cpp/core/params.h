@@ -273,6 +273,21 @@ struct AttentionParams {
 // Elements of a value.
 inline u32 value_dim(u32 head_dim, u32 latent) { return latent ? latent : head_dim; }
 
+// Attention of a row to all rows of its text, which are in this step, by how far they are from it. Of a query at
+// position i and a key at j, with c = columns[clamp(j - i, -reach, reach) + reach], the score is
+//   scale·(q·k + q·distance_keys[c] + k·distance_queries[c]) + bias[c][head]
+// (the second and third term: DeBERTa, 2020; the last: T5, 2019). Rows of the tables are as long as those of q.
+struct RelativeAttentionParams {
+    u32 rows;  // patched
+    u32 n_heads;
+    u32 head_dim;
+    u32 reach;
+    float scale;
+    u32 has_bias;
+    u32 has_keys;
+    u32 has_queries;
+};
+
 // What multi-head latent attention keeps of each row (DeepSeek-V2, 2024): c / rms(c) · norm, of `latent` elements, and
 // behind it a key of `rope_dim`, rotated; `kv` rows are both. The last `rope_dim` elements of each query of `nope_dim`
 // + rope_dim are rotated too, and, with a temperature, all of them become larger as RopeTableParams says.

@@ -34,6 +34,10 @@ class Block {
     virtual void reserve_sound(const Device&, Activations&) const {}
     // The formats of `states` that it reads; 0 where it needs nothing.
     virtual std::uint32_t sound_formats(const Device&) const { return 0; }
+    // What it makes once, when the model is loaded, of the model's embeddings of distances, which are in `distances`.
+    virtual void emit_distances(Emitter&, const Act& /*distances*/) const {}
+    // The formats of `distances` that it reads; 0 where it needs none.
+    virtual std::uint32_t distance_formats(const Device&) const { return 0; }
     // Where keys and values are of this type.
     virtual Kept keeps(const Device&, DType) const { return {}; }
     // The formats in which what its attention makes is read; 0 where it has none.
@@ -71,5 +75,6 @@ std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const Mamba2Config& mamba);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const MergeConfig& merge);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LatentAttentionConfig& attention);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RelativeAttentionConfig& attention);
 
 }  // namespace akunu

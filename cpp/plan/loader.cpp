@@ -366,11 +366,11 @@ Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::
     return prepared({DType::F32, rows, cols, std::as_bytes(values)});
 }
 
-Vector Loader::computed(std::span<const float> values) {
-    owned_.emplace_back(device_, std::max<std::uint64_t>(values.size_bytes(), 64), MemoryKind::kDevice);
-    owned_bytes_ += values.size_bytes();
+Vector Loader::uploaded(std::span<const std::byte> bytes) {
+    owned_.emplace_back(device_, std::max<std::uint64_t>(bytes.size(), 64), MemoryKind::kDevice);
+    owned_bytes_ += bytes.size();
     const Vector v = owned_.back().at();
-    device_.upload(v, std::as_bytes(values));
+    device_.upload(v, bytes);
     return v;
 }
 

@@ -82,7 +82,8 @@ class Loader {
     // A vector's values, for the host.
     std::vector<float> values(const std::string& name, std::uint64_t n);
     // Values that are in no file.
-    Vector computed(std::span<const float> values);
+    Vector computed(std::span<const float> values) { return uploaded(std::as_bytes(values)); }
+    Vector computed(std::span<const std::uint32_t> values) { return uploaded(std::as_bytes(values)); }
     // The same as a matmul's weight.
     Weight computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
 
@@ -101,6 +102,7 @@ class Loader {
     Bounds bounds(const std::string& name);
     Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole);
     Weight prepared(HostTensor tensor);
+    Vector uploaded(std::span<const std::byte> bytes);
     // `count` equal parts of the tensor's rows, each a matrix.
     Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);
     // Owns what the device made of the tensor, where that is not the tensor itself.

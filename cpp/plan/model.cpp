@@ -16,6 +16,10 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         positions_ = loader.vector("positions", std::uint64_t{config.positions} * config.dim);
     }
     if (config.kinds) kinds_ = loader.vector("kinds", std::uint64_t{config.kinds} * config.dim);
+    if (const std::uint32_t n = distances()) {
+        distances_ = loader.vector("distance_embedding", std::uint64_t{n} * config.dim);
+        distance_norm_ = loader.optional_norm("distance_norm", config.dim);
+    }
     if (config.encoder) {
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
         pooling_ = std::make_unique<PoolingHead>(config, loader);
@@ -70,7 +74,10 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
-    for (const auto& block : blocks_) block->reserve(device, a, context);
+    for (const auto& block : blocks_) {
+        block->reserve(device, a, context);
+        if (const std::uint32_t formats = block->distance_formats(device)) a.reserve("input", config_.dim, formats);
+    }
     if (drafter_) drafter_->reserve(device, a, context);
 }
 
@@ -93,6 +100,31 @@ DType Model::kv_of_one_step(const Device& device) const {
     std::uint32_t formats = 0;
     for (const auto& block : blocks_) formats |= block->attention_formats(device);
     return formats == kActF16 ? DType::F16 : DType::F32;
+}
+
+std::uint32_t Model::distances() const {
+    for (const BlockConfig& block : config_.blocks) {
+        const auto* attention = std::get_if<RelativeAttentionConfig>(&block.mixer);
+        if (attention && (attention->by_query || attention->by_key)) return attention->distances;
+    }
+    return 0;
+}
+
+DispatchTable Model::prepare_distances(const PlanContext& context) const {
+    Emitter e(context, "distances", distances(), PatchSource::kRows);
+    std::uint32_t formats = 0;
+    for (const auto& block : blocks_) formats |= block->distance_formats(context.device);
+    Act input = e.activations.act("input");
+    if (distance_norm_) {
+        e.norm("distance_norm", -1, distances_, distance_norm_, input, formats);
+    } else {
+        input.f32 = distances_;
+        if (const std::uint32_t compact = formats & ~kActF32) {
+            e.quantize("distance_embedding", -1, input, config_.dim, compact);
+        }
+    }
+    for (const auto& block : blocks_) block->emit_distances(e, input);
+    return e.take();
 }
 
 void Model::reserve_sound(const Device& device, Activations& a) const {

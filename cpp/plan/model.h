@@ -63,6 +63,10 @@ class Model {
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.
     std::uint32_t width() const { return pooling_->width(); }
+    // Of encoders whose blocks make something of embeddings of distances, when the model is loaded: how many those are,
+    // the rows of this table; 0 where there are none.
+    std::uint32_t distances() const;
+    DispatchTable prepare_distances(const PlanContext& context) const;
     // Of decoders with cross-attention: what it reads of a sound. The activations are those of the encoder, in whose
     // `hidden` the states are, with room for what reserve_sound names.
     void reserve_sound(const Device& device, Activations& activations) const;
@@ -85,7 +89,8 @@ class Model {
     Weight input_table_, input_projection_;  // of layer inputs
     Vector input_norm_;
     Norm embedding_norm_, output_norm_;
-    Vector positions_, kinds_;
+    Vector positions_, kinds_, distances_;
+    Norm distance_norm_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
     std::unique_ptr<Streams> streams_;      // where there are several
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound

@@ -61,6 +61,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kAddRows, kOpAddRows},
     {Op::kMixStreams, kOpMixStreams},
     {Op::kSparsify, kOpSparsify},
+    {Op::kRelativeAttention, kOpRelativeAttention},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
@@ -182,6 +183,8 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     } else if (c.op == Op::kLatentKv) {
         const auto p = c.params_as<LatentKvParams>();
         check_most(c, "elements of a key", p.latent + p.rope_dim, kMaxLatentKey);
+    } else if (c.op == Op::kRelativeAttention) {
+        check_most(c, "elements of a head", c.params_as<RelativeAttentionParams>().head_dim, kMaxHeadDim);
     } else if (c.op == Op::kShortConv) {
         check_most(c, "taps", c.params_as<ShortConvParams>().taps, 8);
     } else if (c.op == Op::kDeltaRule) {

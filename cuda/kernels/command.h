@@ -72,6 +72,7 @@ enum OpCode : u32 {
     kOpAddRows,
     kOpMixStreams,
     kOpSparsify,
+    kOpRelativeAttention,
     kOpDecodeAttention,
     kNumOps,
 };

@@ -15,6 +15,7 @@
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
 #include "recurrence.cuh"
+#include "relative_attention.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
@@ -176,6 +177,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpAddRows, add_rows)
         OP(kOpMixStreams, mix_streams)
         OP(kOpSparsify, sparsify)
+        OP(kOpRelativeAttention, relative_attention)
 #undef OP
         case kOpRopeKv:
         case kOpLatentKv:

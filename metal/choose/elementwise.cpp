@@ -4,6 +4,7 @@
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/include/delta_sizes.h"
+#include "metal/include/relative_sizes.h"
 
 namespace akunu::metal {
 
@@ -109,6 +110,16 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             Pass pass;
             pass.function = "route";
             pass.x.rows_per = 1;
+            pass.threads.x = kSimdWidth;
+            return KernelChoice{.passes = {pass}};
+        }
+        case Op::kRelativeAttention: {
+            const auto p = cmd.params_as<RelativeAttentionParams>();
+            if (p.head_dim > kMostRelativeHead) return std::nullopt;
+            Pass pass;
+            pass.function = "relative_attention";
+            pass.x.base = p.n_heads;
+            pass.y.rows_per = 1;
             pass.threads.x = kSimdWidth;
             return KernelChoice{.passes = {pass}};
         }

@@ -342,6 +342,17 @@ def _encoder() -> Iterator[Case]:
     for pooling in ("mean", "cls", "last"):
         yield case("pool", lengths=(1,), dim=33, pooling=pooling)
         yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
+    for terms in ((), ("bias",), ("keys",), ("queries",), ("keys", "queries"), ("bias", "keys", "queries")):
+        yield case(
+            "relative_attention", lengths=(5, 1, 37), heads=3, head_dim=20, reach=9, distances=7, terms=terms
+        )
+    yield case(
+        "relative_attention", lengths=(1, 300), heads=2, head_dim=64, reach=40, distances=32, terms=("bias",)
+    )
+    terms = ("keys", "queries")
+    yield case(
+        "relative_attention", lengths=(270,), heads=1, head_dim=72, reach=300, distances=64, terms=terms
+    )
     for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid", "relu2"):
         yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))

@@ -78,6 +78,8 @@ class RowsLab:
             file, threads = "route", 32
         elif op in ("add_rows", "sparsify"):
             file, threads = "streams", min(512, -(-int(p["dim" if op == "add_rows" else "n"]) // 128) * 32)
+        elif op == "relative_attention":
+            file, threads, groups = "relative_attention", 32, (int(p["n_heads"]), rows)
         else:
             file = {"gate_act": "activations", "mix_streams": "streams"}.get(op, "rows")
             columns = {
@@ -98,7 +100,7 @@ class RowsLab:
         )
 
 
-OPS = ("layer_norm", "embed_position", "pool", "gate_act")
+OPS = ("layer_norm", "embed_position", "pool", "gate_act", "relative_attention")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
 CASES += [c for c in CHECKS if c.builder in ("insert_rows", "affine", "add_rows", "mix_streams", "sparsify")]
@@ -174,7 +176,18 @@ def test_gelu_over_its_whole_range() -> None:
 
 
 @pytest.mark.parametrize(
-    "file", ["norm", "activations", "rows", "recurrence", "delta_net", "mamba", "route", "streams"]
+    "file",
+    [
+        "norm",
+        "activations",
+        "rows",
+        "recurrence",
+        "delta_net",
+        "mamba",
+        "route",
+        "streams",
+        "relative_attention",
+    ],
 )
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []

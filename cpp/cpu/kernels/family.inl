@@ -36,6 +36,7 @@
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/attention_latent.inl"
+#include "cpu/kernels/attention_relative.inl"
 #include "cpu/kernels/sampling_scans.inl"
 #include "cpu/kernels/sampling_cuts.inl"
 #include "cpu/kernels/sampling.inl"
@@ -139,6 +140,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return mix_streams;
         case Op::kSparsify:
             return sparsify;
+        case Op::kRelativeAttention:
+            return find_relative_attention(cmd);
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

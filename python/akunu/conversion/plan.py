@@ -20,6 +20,7 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import LatentAttention
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import ROPE_TENSORS
+from akunu.describe.encoder_rows import ENCODERS
 from akunu.describe.file_tensors import matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
 from akunu.describe.quantized import take_factors
@@ -65,6 +66,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     if isinstance(model, ModelFolder):
         refuse_latents(spec)
         refuse_mamba(spec)
+        _refuse_unknown(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
@@ -91,6 +93,16 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
+
+
+def _refuse_unknown(spec: ModelSpec) -> None:
+    """Raise for an encoder that GGUF has no name for."""
+    row = ENCODERS.get(spec.config.arch)
+    if row is not None and not row.in_gguf:
+        raise UnsupportedError(
+            f"a {spec.config.arch} model cannot be a GGUF file: llama.cpp and its converter do not know it; "
+            "convert to a folder (--type mlx-…), or load it as it is"
+        )
 
 
 def refuse_latents(spec: ModelSpec) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "MixStreams",
     "Mixer",
     "Recurrence",
+    "RelativeAttention",
     "RopeSet",
     "ShortConvolution",
     "Streams",
@@ -330,6 +331,35 @@ class LatentAttention:
 
 
 @dataclass(frozen=True)
+class RelativeAttention:
+    """Attention of an encoder to all of a text, by how far a key is from a query.
+
+    With d the distance's row in tables, a score is scale * (q·k + q·K[d] + k·Q[d]) + b[d, head]; K and Q are
+    keys and queries that are made of the model's `distance_embedding`, b is the tensor `distance_bias`.
+
+    Attributes
+    ----------
+    distances
+        Rows of these tables.
+    columns
+        The row of each distance of a key from a query, an odd number of them, of which the middle one is 0;
+        farther ones have those of the ends.
+    by_query, by_key
+        Whether there is a K, and a Q. They are made by tensors `distance_k` and `distance_q`, where there
+        are some, else as the block's own keys and queries are.
+    """
+
+    n_heads: int
+    head_dim: int
+    scale: float
+    distances: int
+    columns: tuple[int, ...]
+    by_query: bool = False
+    by_key: bool = False
+    kind: Literal["relative_attention"] = "relative_attention"
+
+
+@dataclass(frozen=True)
 class Mamba2:
     """Mamba-2.
 
@@ -402,6 +432,7 @@ Mixer: TypeAlias = (
     | Recurrence
     | DeltaNet
     | LatentAttention
+    | RelativeAttention
     | Mamba2
     | ShortConvolution
     | Merge

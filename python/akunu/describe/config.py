@@ -33,6 +33,7 @@ from akunu.describe.blocks import (
     LayerInputs,
     Mixer,
     MixStreams,
+    RelativeAttention,
     RopeSet,
     Streams,
     layer_blocks,
@@ -52,6 +53,7 @@ from akunu.describe.config_numbers import (
     decoder_sizes,
     shown,
 )
+from akunu.describe.distances import Distances
 from akunu.describe.expert_rules import stored_rules
 from akunu.describe.gguf_rotary import GgufSource, gguf_rotary
 from akunu.describe.known_missing import why_missing
@@ -332,6 +334,7 @@ def model_config(
     norms_whole_rows: bool = False,
     layer_input_rows: int = 0,
     prediction: PredictionLayer | None = None,
+    distances: Distances | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -390,6 +393,18 @@ def model_config(
             temperature_length=length,
         )
 
+    def relative_attention(n: int) -> RelativeAttention:
+        assert distances is not None
+        return RelativeAttention(
+            n_heads=sizes.n_heads[n],
+            head_dim=sizes.layer_head_dim(n),
+            scale=attn_scale,
+            distances=distances.count,
+            columns=distances.columns,
+            by_query=distances.by_query,
+            by_key=distances.by_key,
+        )
+
     def feed_forward(n: int) -> FeedForward:
         cut = deviations[n] if deviations else -math.inf
         return FeedForward(
@@ -421,6 +436,7 @@ def model_config(
         "feed_forward": feed_forward,
         "experts": experts,
         "latent_attention": latent_attention,
+        "relative_attention": relative_attention,
         "layer_input": lambda n: LayerInput(n, activation),
         "laurel": lambda _: Laurel(sizes.laurel_rank),
         "predict_streams": lambda _: MixStreams(correct=False),

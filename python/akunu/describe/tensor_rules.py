@@ -48,6 +48,7 @@ MixerKind = Literal[
     "recurrence",
     "delta_net",
     "latent_attention",
+    "relative_attention",
     "mamba2",
     "short_convolution",
 ]

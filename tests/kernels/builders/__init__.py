@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .attention import attention, kv_copy, rope_kv
 from .common import Traits
 from .delta_rule import delta_rule, short_conv
-from .encoder import embed_position, layer_norm, pool
+from .encoder import embed_position, layer_norm, pool, relative_attention
 from .experts import experts_down, experts_gate_up, route
 from .latent import head_matmul, latent_attention
 from .lora import lora
@@ -31,7 +31,7 @@ _RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)
 _EXPERTS = (route, experts_gate_up, experts_down)
 _LATENT = (latent_attention, head_matmul)
 _ADAPTERS = (lora,)
-_ENCODER = (embed_position, layer_norm, pool)
+_ENCODER = (embed_position, layer_norm, pool, relative_attention)
 _SPEECH = (unfold, cross_attention, attention_weights)
 _TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
 
