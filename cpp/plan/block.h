@@ -35,7 +35,7 @@ class Block {
     // The formats of `states` that it reads; 0 where it needs nothing.
     virtual std::uint32_t sound_formats(const Device&) const { return 0; }
     // Where keys and values are of this type.
-    virtual Kept keeps(const Device&, DType) const { return {}; }
+    virtual Kept keeps(const Device&, const KvTypes&) const { return {}; }
     // The formats in which what its attention makes is read; 0 where it has none.
     virtual std::uint32_t attention_formats(const Device&) const { return 0; }
 };
