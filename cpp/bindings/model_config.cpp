@@ -141,6 +141,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.softcap = f.number("softcap", 0);
     a.bidirectional = f.flag("bidirectional");
     a.whole_images = f.flag("whole_images");
+    a.image_windows = f.flag("image_windows");
     a.norms_whole_rows = f.flag("norms_whole_rows");
     a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_values = f.flag("norm_values");
@@ -337,7 +338,10 @@ MergeConfig to_merge(const Fields& f, const ModelConfig& model) {
                         .mean = f.flag("mean"),
                         .dim = f.integer("dim", 0),
                         .activation = f.one_of(kActivations, "activation"),
-                        .part = f.integer("part", 0)};
+                        .part = f.integer("part", 0),
+                        .normed = f.flag("normed"),
+                        .norm_eps = f.number("norm_eps", model.norm_eps),
+                        .gain = f.number("gain", 1)};
     f.check(m.part < model.image->parts, "part", m.part, "less than " + std::to_string(model.image->parts));
     return m;
 }

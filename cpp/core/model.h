@@ -36,6 +36,7 @@ struct AttentionConfig {
     float scale = 0, softcap = 0;
     bool bidirectional = false;     // a row sees what comes after it, too
     bool whole_images = false;      // a row of an image sees all rows of it
+    bool image_windows = false;     // a row sees those of its window of the image alone, see ImagePatches
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
     bool norms_after_rope = false;  // they are of rotated heads
     bool norm_values = false;       // heads of v are normed, too, without a weight
@@ -153,6 +154,9 @@ struct MergeConfig {
     std::uint32_t dim = 0;      // between two products; 0: there is one
     Activation activation = kActGelu;
     std::uint32_t part = 0;  // of the row: which of ImageConfig::parts it makes
+    bool normed = false;     // what is multiplied is normed (RMS) before, without a weight
+    float norm_eps = 1e-6f;  // of that norm
+    float gain = 1;          // of the mean, before that norm
 };
 
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,

@@ -35,6 +35,9 @@ constexpr FieldInfo kRopeTableFields[] = {
 constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
                                            FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
                                            FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
+constexpr FieldInfo kAffineFields[] = {FIELD(AffineParams, rows),      FIELD(AffineParams, dim),
+                                       FIELD(AffineParams, has_scale), FIELD(AffineParams, has_bias),
+                                       FIELD(AffineParams, low),       FIELD(AffineParams, high)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows),   FIELD(NormParams, dim),
                                      FIELD(NormParams, eps),    FIELD(NormParams, formats),
                                      FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
@@ -135,6 +138,9 @@ constexpr FieldInfo kLatentKvFields[] = {FIELD(LatentKvParams, rows),        FIE
 constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FIELD(HeadMatmulParams, heads),
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
+constexpr FieldInfo kLoraFields[] = {
+    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
+    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
 
 #undef FIELD
 
@@ -166,6 +172,7 @@ constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"
 constexpr BufferInfo kRopeTableBuffers[] = {
     constant("inv_freq"), {"table", W}, index("rows"), constant("axes", kOptional), index("positions", kOptional)};
 constexpr BufferInfo kInsertRowsBuffers[] = {{"hidden", RW}, {"encoded", R}, index("sources")};
+constexpr BufferInfo kAffineBuffers[] = {{"x", R}, constant("scale", kOptional), constant("bias", kOptional), {"y", W}};
 constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        constant("weight"),
                                        {"out_f32", W, kOptional},
@@ -268,6 +275,10 @@ constexpr BufferInfo kExpertsDownBuffers[] = {
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
+constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t", W},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -317,6 +328,11 @@ Cost rope_table_cost(const DispatchCmd& c) {
 Cost insert_rows_cost(const DispatchCmd& c) {
     const auto p = c.params_as<InsertRowsParams>();
     return per_row((p.accumulate ? 12.0 : 8.0) * p.dim, p.accumulate ? p.dim : 0.0);
+}
+
+Cost affine_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AffineParams>();
+    return per_row(8.0 * p.dim, 4.0 * p.dim);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
@@ -525,6 +541,19 @@ Cost head_matmul_cost(const DispatchCmd& c) {
     return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
 }
 
+// As where all rows have one adapter, of the highest rank.
+Cost lora_a_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(4.0 * (p.k + p.max_rank), 2.0 * p.max_rank * p.k);
+    return read_weights(cost, 2.0 * p.max_rank * p.k);
+}
+
+Cost lora_b_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(8.0 * p.n + 4.0 * p.max_rank, 2.0 * p.max_rank * p.n);
+    return read_weights(cost, 2.0 * p.max_rank * p.n);
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -570,8 +599,11 @@ constexpr OpInfo kOps[] = {
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
     row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
+    row<AffineParams>("affine", kAffineFields, kAffineBuffers, affine_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
+    row<LoraParams>("lora_a", kLoraFields, kLoraABuffers, lora_a_cost),
+    row<LoraParams>("lora_b", kLoraFields, kLoraBBuffers, lora_b_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -46,8 +46,11 @@ enum class Op : std::uint8_t {
     kExpertsGateUp,
     kExpertsDown,
     kInsertRows,
+    kAffine,
     kLatentKv,
     kHeadMatmul,
+    kLoraA,
+    kLoraB,
     kCount,
 };
 

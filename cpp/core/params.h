@@ -110,6 +110,16 @@ struct InsertRowsParams {
     u32 accumulate;
 };
 
+// y = min(max(x·scale + bias, low), high), of each column; without a scale it is 1, without a bias 0.
+struct AffineParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 has_scale;
+    u32 has_bias;
+    float low;
+    float high;
+};
+
 struct NormParams {
     u32 rows;  // patched
     u32 dim;
@@ -258,6 +268,34 @@ struct HeadMatmulParams {
     u32 x_stride;
     u32 copied;
 };
+
+// A linear layer's part of adapters: y += scale·B·(A·x). Adapters lie in slots of equal sizes, and each slot has a part
+// of every such layer: an AdapterHead, halves A [max_rank, k], and halves B, which is turned, [max_rank, n]. A row's
+// adapter is that of its sequence.
+struct LoraParams {
+    u32 rows;  // patched
+    u32 n;     // of B: elements of a row of y
+    u32 k;     // of A: elements of a row of x
+    u32 max_rank;
+    u32 slot_words;  // 4-byte words from an adapter's part to the next one's
+    u32 y_stride;    // floats between two rows of y
+    u32 gather;      // 1: rows are those that `logit_rows` names
+};
+
+// Which adapter a sequence has, and how much of it.
+struct AdapterChoice {
+    u32 number;  // of its slot, + 1; 0: none
+    float scale;
+};
+
+struct AdapterHead {
+    u32 rank;     // 0: this adapter leaves the layer as it is
+    float scale;  // of the products of what A and B hold
+};
+constexpr u32 kAdapterHeadBytes = 64;
+
+constexpr u32 lora_a_bytes(u32 max_rank, u32 k) { return (max_rank * k * 2 + 63) / 64 * 64; }
+constexpr u32 lora_b_bytes(u32 max_rank, u32 n) { return (max_rank * n * 2 + 63) / 64 * 64; }
 
 // The weights that some heads give to the keys: out[i][row][key], of the i-th of those heads.
 struct AttentionWeightsParams {

@@ -92,17 +92,19 @@ void Engine::allocate(const EngineOptions& options) {
 
 // ---- programs ---------------------------------------------------------------------------------
 
-const Program& Engine::body(Phase phase) {
+const Program& Engine::body(Phase phase, bool adapted) {
     if (phase == Phase::kBatch && device_->traits().max_batch_rows <= 1) phase = Phase::kPrefill;
     if (phase == Phase::kEncoded) allocate_encoded();
-    auto& p = bodies_[phase];
-    if (!p) p = device_->compile(model_->body(plan(), phase));
+    auto& p = (adapted ? adapted_bodies_ : bodies_)[phase];
+    if (!p) p = device_->compile(model_->body(adapted ? adapted_plan() : plan(), phase));
     return *p;
 }
 
-const Program& Engine::tail(const TailKey& key) {
-    auto& p = tails_[key];
-    if (!p) p = device_->compile(model_->tail(plan(), key));
+const Program& Engine::tail(const TailKey& key, bool adapted) {
+    const std::uint32_t output = model_->output_linear();
+    adapted = adapted && output != 0 && adapters_->plan().parts.at(output - 1).max_rank != 0;
+    auto& p = (adapted ? adapted_tails_ : tails_)[key];
+    if (!p) p = device_->compile(model_->tail(adapted ? adapted_plan() : plan(), key));
     return *p;
 }
 
@@ -183,6 +185,10 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.contents = from.contents;
     to.inputs = from.inputs;
     to.next_position = from.next_position;
+    if (from.adapter.number) {
+        to.adapter = from.adapter;
+        choices_.host<AdapterChoice>()[fresh] = from.adapter;
+    }
     std::copy_n(history(slot), from.known, history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
@@ -215,7 +221,7 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
 }
 
 std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse,
-                            TextInputs inputs) {
+                            TextInputs inputs, AdapterChoice adapter) {
     Sequence& s = opened(slot);
     const auto ids = text.ids;
     check_ids(ids);
@@ -224,11 +230,16 @@ std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const Sample
                                    std::to_string(ids.size()));
     }
     check_inputs(text, inputs);
+    if (adapter.number && !(adapters_ && adapters_->has(adapter.number - 1))) {
+        throw InvalidArgumentError("there is no adapter of number " + std::to_string(adapter.number - 1));
+    }
     if (!inputs.rows.empty()) body(Phase::kEncoded);
     std::vector<std::uint64_t> contents(text.contents.begin(), text.contents.end());
     const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
     drop_pages(slot);
     s.root = text.root;
+    s.adapter = adapter;
+    if (choices_) choices_.host<AdapterChoice>()[slot] = adapter;
     s.contents = std::move(contents);
     s.inputs = std::move(inputs);
     s.next_position = next_position(s.inputs);
@@ -421,8 +432,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
     StepSegments segments;
-    segments.add(&body(phase_for(args.rows, encoded)));
-    if (args.logits) segments.add(&tail(key));
+    const bool adapted =
+        std::ranges::any_of(parts, [&](const Part& part) { return sequences_[part.slot].adapter.number != 0; });
+    segments.add(&body(phase_for(args.rows, encoded), adapted));
+    if (args.logits) segments.add(&tail(key, adapted));
     segments.add(keeping(phase_for(args.rows)));
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;

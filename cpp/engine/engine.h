@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/sampling.h"
+#include "engine/adapters.h"
 #include "engine/input_squares.h"
 #include "engine/loaded_model.h"
 #include "engine/pages.h"
@@ -155,9 +156,10 @@ class Engine : public LoadedModel {
 
     // Gives a slot a text to go on from, and settings. With `reuse`, pages of any earlier text that begins like it are
     // used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
-    // `inputs`: what an encoder made of the text's contents, and rotary positions.
+    // `inputs`: what an encoder made of the text's contents, and rotary positions. `adapter`: the number of one, + 1,
+    // which the text's root must stand for.
     std::uint32_t begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse,
-                        TextInputs inputs = {});
+                        TextInputs inputs = {}, AdapterChoice adapter = {0, 1});
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be drawn after it.
@@ -202,6 +204,14 @@ class Engine : public LoadedModel {
     // after each of its drafts; those of what the step does not draw, for a checkpoint's sake, are left out. Throws
     // InvalidArgumentError when a mask has no bit.
     void set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks);
+
+    // What adapters may change; one without a name they may not.
+    const std::vector<Linear>& linears() const { return model_->linears(); }
+    // Adds an adapter and returns its number. Texts that have none are computed as before. UnsupportedError where the
+    // device has no kernels for adapters.
+    std::uint32_t add_adapter(std::span<const AdapterTensors> tensors);
+    // Throws where a text has it, or where there is none of this number.
+    void remove_adapter(std::uint32_t number);
 
     // Whether the model has a head that drafts.
     bool drafts() const { return config_.drafter.has_value(); }
@@ -301,8 +311,17 @@ class Engine : public LoadedModel {
     void hold_sound(std::uint32_t sound);
     void release_sound(std::uint32_t sound);
     bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
-    const Program& body(Phase phase);
-    const Program& tail(const TailKey& key);
+    const Program& body(Phase phase, bool adapted = false);
+    const Program& tail(const TailKey& key, bool adapted = false);
+    PlanContext adapted_plan() const {
+        PlanContext context = plan();
+        context.adapters = &adapters_->plan();
+        return context;
+    }
+    void forget_adapted();
+    void count_adapters();
+    // What tables with adapters have besides those without.
+    void allocate_activations_again();
     // Of the head that drafts; null where there is none.
     const Program* keeping(Phase phase);
     const Program& draft_body(Phase phase, bool first);
@@ -369,6 +388,12 @@ class Engine : public LoadedModel {
 
     std::map<Phase, std::unique_ptr<Program>> bodies_;
     std::map<TailKey, std::unique_ptr<Program>> tails_;
+    // The same for steps in which some text has an adapter.
+    std::map<Phase, std::unique_ptr<Program>> adapted_bodies_;
+    std::map<TailKey, std::unique_ptr<Program>> adapted_tails_;
+    std::unique_ptr<AdapterSlots> adapters_;
+    std::uint64_t adapter_bytes_ = 0;
+    Binding choices_;
     // What layers that keep equally many positions have: a part of each page, in a cache and page tables of their own.
     // The first group keeps all; of each of the others pages have the record that `records` says.
     struct PageGroup {

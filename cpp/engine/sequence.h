@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/params.h"
 #include "core/sampling.h"
 #include "engine/encoded_rows.h"
 
@@ -33,6 +34,7 @@ struct Sequence {
     // that changes it has not succeeded.
     std::uint32_t state_at = 0;
     std::uint32_t sound = kNoSound;  // that it is decoded from
+    AdapterChoice adapter = {0, 1};
     bool ruled = false;              // it has SpeechRules
     SamplerState sampler;
     bool plain = true;  // greedy, without anything that changes a logit

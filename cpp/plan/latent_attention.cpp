@@ -67,13 +67,13 @@ class LatentAttentionBlock final : public Block {
 
     void emit(Emitter& e, Phase phase) const override {
         const int layer = place_.layer;
-        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device));
+        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device) | added_formats(e));
         const Binding& q = e.activations.f32("latent_q");
         if (q_a_) {
             const Act& a = e.activations.act("latent_q_a");
             e.matmul("latent_q_a", layer, input, q_a_, a.f32, {.bias = q_a_bias_});
             e.rms_norm("latent_q_norm", layer, a.f32, q_norm_, a,
-                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_format(q_)});
+                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_formats(q_)});
             e.matmul("latent_q", layer, a, q_, q);
         } else {
             e.matmul("latent_q", layer, input, q_, q);
@@ -94,6 +94,10 @@ class LatentAttentionBlock final : public Block {
   private:
     std::uint32_t input_formats(const Device& device) const {
         return device.matmul_input(q_a_ ? q_a_.dtype : q_.dtype) | device.matmul_input(kv_a_.dtype);
+    }
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {q_a_ ? q_a_ : q_, kv_a_};
+        return e.adapter_formats(weights);
     }
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
 

@@ -31,7 +31,7 @@ class LayerInputBlock final : public Block {
         const std::uint64_t stride = std::uint64_t{inputs_.count} * inputs_.dim, skip = config_.index * inputs_.dim;
         const Act& out = e.activations.act("layer_input");
         e.activate("layer_input_act", place_.layer, config_.activation, gate,
-                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_format(output_),
+                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_formats(output_),
                    {.up_stride = static_cast<u32>(stride)});
         e.add_to_residual("layer_input_output", place_.layer, out, output_, {}, norms_);
     }

@@ -57,7 +57,7 @@ Weight Loader::kept(const Weight& w, const HostTensor& t) {
 
 Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    if (t.dtype == DType::F32 || !t.scales.empty()) return matmul(name, rows, cols);
+    if (t.dtype == DType::F32 || !t.scales.empty()) return matrix(name, rows, cols, false);
     std::vector<float> values(rows * cols);
     dequantize_row(t.dtype, t.bytes.data(), values.data(), values.size());
     if (!t.factors.empty()) {
@@ -148,11 +148,31 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
     return {key, value};
 }
 
-Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
+Weight Loader::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
     HostTensor t = tensor(name, rows, cols);
     if (whole) t.whole = Whole::kTexts;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
+    w.input_bounds = bounds(name + "_input");
+    w.output_bounds = bounds(name + "_output");
+    return w;
+}
+
+Bounds Loader::bounds(const std::string& name) {
+    Bounds found;
+    if (has(name + "_min")) found.low = values(name + "_min", 1).front();
+    if (has(name + "_max")) found.high = values(name + "_max", 1).front();
+    if (!(found.low <= found.high)) {
+        throw ModelFileError("the bounds of '" + name + "' are " + std::to_string(found.low) + " and " +
+                             std::to_string(found.high) + ", expected the lower one first");
+    }
+    return found;
+}
+
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
+    Weight w = matrix(name, rows, cols, whole);
+    linears_.push_back({name, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols)});
+    w.linear = static_cast<std::uint32_t>(linears_.size());
     return w;
 }
 
@@ -218,7 +238,7 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
         throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
                                "', expected floats: a convolution's weights are not quantised");
     }
-    if (!taps_last) return matmul(name, out, in * taps);
+    if (!taps_last) return matrix(name, out, in * taps, false);
     std::vector<std::byte> moved(t.bytes.size());
     const std::size_t size = type.block_bytes;
     for (std::uint64_t o = 0; o < out; ++o) {

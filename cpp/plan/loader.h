@@ -19,6 +19,12 @@ namespace akunu {
 // weights, as a Report is; throws to abandon.
 using Progress = std::function<void(std::uint64_t, std::uint64_t, std::string_view)>;
 
+// A matrix that rows are multiplied with, which an adapter may change.
+struct Linear {
+    std::string name;
+    std::uint32_t rows = 0, cols = 0;
+};
+
 class Loader {
   public:
     // `whole`: all weights are `Whole::kTexts`.
@@ -28,7 +34,8 @@ class Loader {
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape. `whole`: this one is `Whole::kTexts`.
+    // shape. `whole`: this one is `Whole::kTexts`. `<name>_input_min` and `_max`, and the same of `_output`, are its
+    // bounds, where there are some.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
     // The same in F32, whatever floats or blocks the file has.
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
@@ -78,6 +85,9 @@ class Loader {
     // The same as a matmul's weight.
     Weight computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
 
+    // What `matmul` has loaded so far.
+    const std::vector<Linear>& linears() const { return linears_; }
+
     // All has been loaded.
     void finish() const;
 
@@ -87,6 +97,8 @@ class Loader {
 
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    Bounds bounds(const std::string& name);
+    Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole);
     Weight prepared(HostTensor tensor);
     // `count` equal parts of the tensor's rows, each a matrix.
     Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);
@@ -101,6 +113,7 @@ class Loader {
     const std::uint64_t total_;
     std::uint64_t done_ = 0, owned_bytes_ = 0, mapped_bytes_ = 0;
     std::vector<DeviceBuffer> owned_;
+    std::vector<Linear> linears_;
 };
 
 // The part of a joined vector that begins `skip` floats in and has n floats.

@@ -45,6 +45,11 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
     }
+    linears_ = loader.linears();
+    if (output_.linear && config.final_softcap != 0) {  // to what goes through a function nothing is added
+        linears_.at(output_.linear - 1).name.clear();
+        output_.linear = 0;
+    }
     if (config.drafter) {
         drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
     }
@@ -226,8 +231,8 @@ void Model::insert_rows(Emitter& e, std::uint32_t part) const {
 DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const {
     Emitter e(context, "tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
     const Act& input = e.activations.act("input");
-    e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_format(output_), true);
-    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap});
+    e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_formats(output_), true);
+    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap, .gathered = true});
     draw(e, key);
     return e.take();
 }

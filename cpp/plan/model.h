@@ -53,6 +53,10 @@ class Model {
     // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
     DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
+    // What adapters may change, in the order of their weights' `linear`; one without a name they may not.
+    const std::vector<Linear>& linears() const { return linears_; }
+    // The output matrix's, + 1; 0 where it is none of them.
+    std::uint32_t output_linear() const { return output_.linear; }
     std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
     // Of encoders: a vector of each text, of up to `texts`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
@@ -86,6 +90,7 @@ class Model {
     std::unique_ptr<Drafter> drafter_;
     std::unique_ptr<ImageStem> patches_;  // of encoders of images
     std::vector<std::unique_ptr<Block>> blocks_;
+    std::vector<Linear> linears_;
     std::vector<DeviceBuffer> inv_freq_;
     std::vector<DeviceBuffer> axes_;  // of those sets that have some
 };

@@ -30,7 +30,7 @@ class ShortConvolutionBlock final : public Block {
 
     void emit(Emitter& e, Phase /*phase*/) const override {
         const u32 dim = place_.config.dim;
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_format(input_));
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_formats(input_));
         const Binding& parts = e.activations.f32("conv_input");
         const Act& out = e.activations.act("conv");
         e.matmul("conv_input", place_.layer, input, input_, parts);

@@ -14,6 +14,7 @@ struct PagedCache {
     Binding kv;      // from the block's part of the first page on
     Binding tables;  // [slots, max_pages] u32: page tables
     std::uint32_t max_pages = 0, page_words = 0;
+    Binding rows = {};  // Row of each row, where it has another one than in the step
 };
 
 struct StepBuffers {

@@ -55,6 +55,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
     {Op::kInsertRows, kOpInsertRows},
+    {Op::kAffine, kOpAffine},
     {Op::kLatentKv, kOpLatentKv},
     {Op::kHeadMatmul, kOpHeadMatmul},
 };

@@ -66,6 +66,7 @@ enum OpCode : u32 {
     kOpExpertsGateUp,
     kOpExpertsDown,
     kOpInsertRows,
+    kOpAffine,
     kOpLatentKv,
     kOpHeadMatmul,
     kOpDecodeAttention,

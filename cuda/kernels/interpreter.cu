@@ -171,6 +171,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
+        OP(kOpAffine, affine)
 #undef OP
         case kOpRopeKv:
         case kOpLatentKv:

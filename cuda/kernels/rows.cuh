@@ -76,6 +76,21 @@ AKUNU_DEVICE_CALL void insert_rows(Block b) {
     }
 }
 
+// y = min(max(x·scale + bias, low), high)
+AKUNU_DEVICE_CALL void affine(Block b) {
+    const auto& p = b.params<AffineParams>();
+    const float *x = b.buffer<float>(0), *scale = b.buffer<float>(1), *bias = b.buffer<float>(2);
+    float* y = b.buffer<float>(3);
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
+        for (u32 i = thread_id(); i < p.dim; i += kThreads) {
+            float value = x[u64(r) * p.dim + i];
+            if (p.has_scale) value *= scale[i];
+            if (p.has_bias) value += bias[i];
+            y[u64(r) * p.dim + i] = fminf(fmaxf(value, p.low), p.high);
+        }
+    }
+}
+
 AKUNU_DEVICE_CALL void rope_table(Block b) {
     const auto& p = b.params<RopeTableParams>();
     const float* inv_freq = b.buffer<float>(0);

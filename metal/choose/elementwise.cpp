@@ -65,6 +65,8 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("embed_position", cmd.params_as<EmbedPositionParams>().dim);
         case Op::kInsertRows:
             return by_element("insert_rows", cmd.params_as<InsertRowsParams>().dim);
+        case Op::kAffine:
+            return by_element("affine", cmd.params_as<AffineParams>().dim);
         case Op::kUnfold: {
             const auto p = cmd.params_as<UnfoldParams>();
             return by_element("unfold", p.taps * p.channels);

@@ -123,7 +123,7 @@ def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError("the device is out of memory")
 
     monkeypatch.setattr(smaller, "step", fail)
-    with pytest.warns(RuntimeWarning, match="the draft model failed; texts go on without it: the device"):
+    with pytest.warns(RuntimeWarning, match="the draft model failed; sequences go on without it: the device"):
         while (chunk := scheduler.next(sequence)) is not None:
             got += chunk.ids
     scheduler.end(sequence, sequence.known - 1)

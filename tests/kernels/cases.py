@@ -37,6 +37,9 @@ def _elementwise() -> Iterator[Case]:
     yield case("insert_rows", rows=7, dim=100, encoded=5)
     yield case("insert_rows", rows=9, dim=96, encoded=9, parts=4)
     yield case("insert_rows", rows=65, dim=260, encoded=70, parts=3, part=2, accumulate=True)
+    yield case("affine", rows=3, dim=33, bounds=(-0.5, 0.75))
+    yield case("affine", rows=1, dim=130, scale=True)
+    yield case("affine", rows=66, dim=260, scale=True, bias=True, bounds=(-1.0, float("inf")))
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("norm", rows=rows, dim=dim, formats=formats)
@@ -330,6 +333,15 @@ def _latent() -> Iterator[Case]:
     for dtype in ("f16", "f32"):
         yield case("head_matmul", dtype=dtype, rows=17, heads=4, n=130, k=23, copied=5)
     yield case("head_matmul", dtype="q8_0", rows=600, heads=2, n=512, k=192, copied=64)
+
+
+def _lora() -> Iterator[Case]:
+    for rank in (1, 2, 3, 4, 5, 16, 31, 256):
+        yield case("lora", ranks=(rank,), rows=(0,), n=70, k=37)
+        yield case("lora", ranks=(rank, 2), rows=(0, -1, 1, 1, 0), n=300, k=64)
+    yield case("lora", ranks=(7, 0, 3), rows=(1, 2, 0, -1) * 10, n=513, k=129, stride=600)
+    yield case("lora", ranks=(9, 4), rows=(1, 0, -1, 0), n=33, k=48, gather=(3, 2, 0))
+    yield case("lora", ranks=(16,), rows=(-1,) * 3, n=8, k=8)
 
 
 def _encoder() -> Iterator[Case]:
@@ -692,6 +704,8 @@ MAMBA_CHECKS: list[Case] = [*_ssm_scan(), *_gated_norm()]
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of latent attention.
 LATENT_CHECKS: list[Case] = [*_latent()]
+
+LORA_CHECKS: list[Case] = [*_lora()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: Attention with sinks.

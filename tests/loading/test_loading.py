@@ -334,3 +334,16 @@ def test_a_file_with_a_tower_for_pictures_runs_as_text_and_says_so(tmp_path):
     with model:
         assert model.generate("Once upon", temperature=0, max_tokens=5).ids == expected
     assert len(told) == 1
+
+
+def test_a_class_that_is_called_with_a_name_loads_a_model_of_its_kind():
+    with akunu.WhisperModel("ember-speech", progress=False) as hearing:
+        assert type(hearing) is akunu.WhisperModel and hearing.name == "ember-speech"
+    with akunu.Model("ember", context=256, progress=False) as model:
+        assert model.context == 256
+    with pytest.raises(UnsupportedError):
+        akunu.WhisperModel("ember", progress=False)
+    with pytest.raises(UnsupportedError, match="found a model of the kind WhisperModel, expected Model"):
+        akunu.Model("ember-speech", progress=False)
+    with pytest.raises(TypeError):
+        akunu.EmbeddingModel()

@@ -81,6 +81,7 @@ class RowsLab:
             columns = {
                 "embed_position": lambda: p["dim"],
                 "insert_rows": lambda: p["dim"],
+                "affine": lambda: p["dim"],
                 "pool": lambda: p["dim"],
                 "unfold": lambda: p["taps"] * p["channels"],
                 "gate_act": lambda: -(-int(p["n"]) // 4),
@@ -97,7 +98,7 @@ class RowsLab:
 OPS = ("layer_norm", "embed_position", "pool", "gate_act")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
-CASES += [c for c in CHECKS if c.builder == "insert_rows"]
+CASES += [c for c in CHECKS if c.builder in ("insert_rows", "affine")]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]

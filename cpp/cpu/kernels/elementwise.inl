@@ -203,6 +203,23 @@ static void insert_rows(const DispatchCmd& cmd, const std::byte* params, const W
     }
 }
 
+static void affine(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<AffineParams>(params);
+    const auto *x = cmd.buffers[0].as<float>(), *scale = cmd.buffers[1].as<float>(), *bias = cmd.buffers[2].as<float>();
+    auto* y = cmd.buffers[3].as<float>();
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            for (std::uint64_t i = 0; i < p.dim; ++i) {
+                float value = x[r * p.dim + i];
+                if (p.has_scale) value *= scale[i];
+                if (p.has_bias) value += bias[i];
+                y[r * p.dim + i] = std::min(std::max(value, p.low), p.high);
+            }
+        }
+    }
+}
+
 static inline void rotate(float* x, const float* table, u32 rope_dim, u32 style) {
     const std::size_t half = rope_dim / 2;
     std::size_t i = 0;

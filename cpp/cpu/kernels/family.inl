@@ -29,6 +29,7 @@
 #include "cpu/kernels/delta_rule.inl"
 #include "cpu/kernels/ssm_scan.inl"
 #include "cpu/kernels/route.inl"
+#include "cpu/kernels/lora.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
@@ -109,6 +110,12 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return route;
         case Op::kInsertRows:
             return insert_rows;
+        case Op::kAffine:
+            return affine;
+        case Op::kLoraA:
+            return lora_a;
+        case Op::kLoraB:
+            return lora_b;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

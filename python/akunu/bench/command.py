@@ -410,7 +410,7 @@ def _with_threads(params: BenchParams) -> BenchParams:
 
 
 def _with_rows(case: Case) -> Case:
-    """The same for the rows of a prefill, which are the device's."""
+    """Fill in the rows of a prefill, which are the device's."""
     from akunu.loading.engines import find_device
 
     return case if case.n_ubatch else replace(case, n_ubatch=find_device(case.device)["prompt_rows"])

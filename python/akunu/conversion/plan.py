@@ -34,7 +34,7 @@ from akunu.tokenizer import Tokenizer
 __all__ = ["Plan", "plan_gguf", "rotated_heads"]
 
 _QUANTIZATION_VERSION = 2
-"""Of the layouts of blocks; GGUF's readers refuse others."""
+"""Version of the layouts of blocks; GGUF's readers refuse others."""
 
 _SPLIT = "split."
 

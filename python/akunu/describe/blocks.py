@@ -92,6 +92,8 @@ class Attention:
         A query also sees the keys after it.
     whole_images
         A query of a row of an image also sees the keys of all rows of it.
+    image_windows
+        In a tower: a query sees the keys of its window of the image alone.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
     norms_after_rope
@@ -114,6 +116,7 @@ class Attention:
     softcap: float = 0.0
     bidirectional: bool = False
     whole_images: bool = False
+    image_windows: bool = False
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
     norm_values: bool = False
@@ -340,12 +343,21 @@ class Merge:
         The patches' mean is multiplied, else they stand side by side.
     part
         Which of the vectors of a row it makes: 0 is the embedding.
+    normed
+        What is multiplied is normed (RMS) before, without a weight.
+    norm_eps
+        Epsilon of that norm; None: the tower's.
+    gain
+        Factor on the mean, before its standard (`standard_scale`, `standard_bias`) and that norm.
     """
 
     activation: Activation
     dim: int = 0
     mean: bool = False
     part: int = 0
+    normed: bool = False
+    norm_eps: float | None = None
+    gain: float = 1.0
     kind: Literal["merge"] = "merge"
 
 

@@ -48,7 +48,8 @@ class TensorRef:
 
     Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
     are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
-    many rows. Where it is `turned`, the last two axes of its matrices are exchanged.
+    many rows. Where it is `turned`, the last two axes of its matrices are exchanged. Of each `swapped` rows
+    the second quarter and the third are exchanged; 0: of none.
     """
 
     source: str
@@ -65,6 +66,7 @@ class TensorRef:
     group: tuple[int, int] | None = None
     more: tuple[str, ...] = ()
     turned: bool = False
+    swapped: int = 0
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ def _place(
             group=group,
             more=tuple(sources[1:]),
             turned=turned,
+            swapped=sizes[rule.swapped] if rule.swapped else 0,
         )
         first += n_rows
     return refs

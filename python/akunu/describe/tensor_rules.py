@@ -60,7 +60,7 @@ the root of each one's softplus."""
 
 
 Turned = Literal["never", "always", "maybe"]
-"""Of a tensor in a folder: "maybe" is told by its shape."""
+"""Whether a tensor of a folder is transposed: "maybe" is told by its shape."""
 
 
 class LayerNumbers(Protocol):
@@ -102,6 +102,8 @@ class TensorRule:
         Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
     depthwise
         Taps of a convolution of each channel by itself, which in a folder are [channels, 1, taps].
+    swapped
+        Symbol of so many rows: of each such run, the second quarter and the third are exchanged.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -117,6 +119,7 @@ class TensorRule:
     folder_only: bool = False
     turned: Turned = "never"
     depthwise: bool = False
+    swapped: str | None = None
 
     def is_in(self, sizes: Mapping[str, int]) -> bool:
         """Whether a layer of these sizes may have the tensor: of a size of 0 there is none.

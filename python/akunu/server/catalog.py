@@ -44,7 +44,7 @@ class ModelSpec(_Listed, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """A model that may be asked for."""
 
     shared: frozenset[str] = frozenset()
-    """Those of its settings that were given for all models: it takes what fits it (`server.fitting`)."""
+    """Settings that were given for all models: it takes what fits it (`server.fitting`)."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

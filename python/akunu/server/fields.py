@@ -201,7 +201,7 @@ def refuse_others(fields: Fields, at: str = "", ignored: list[str] | None = None
 
 
 def _is_one_of(value: object, values: Iterable[object]) -> bool:
-    """As JSON: 0 is not false there."""
+    """Compare two values as JSON does: 0 is not false there."""
     return any(type(each) is type(value) and each == value for each in values)
 
 

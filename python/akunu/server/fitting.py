@@ -57,7 +57,7 @@ _STEP: Final = 1024
 _SHARE: Final = 4
 """A conversation that fills the context has this part of the memory at most."""
 _BYTES: Final = {"f16": 2.0, "f32": 4.0, "q8_0": 1.125, "q4_0": 0.5625}
-"""Of a value in the KV cache."""
+"""Bytes of a value in the KV cache."""
 
 
 def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[str, Any]:

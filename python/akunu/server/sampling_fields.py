@@ -41,7 +41,7 @@ class SamplingFields(ForeignFields, kw_only=True):
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
 
     def sampling(self) -> dict[str, Any]:
-        """Those that were given, as arguments of a generation."""
+        """Return the fields that were given, as arguments of a generation."""
         names = SamplingFields.__annotations__
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
         breakers = found.get("dry_sequence_breakers")

@@ -143,6 +143,36 @@ def insert_rows(
         p.expect("hidden", expected, EXACT_NMSE)
 
 
+def affine(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    scale: bool = False,
+    bias: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> None:
+    x, factor, added = normal(rng, rows, dim), normal(rng, dim), normal(rng, dim)
+    p.run(
+        "affine",
+        p.input("x", x),
+        p.input("scale", factor) if scale else None,
+        p.input("bias", added) if bias else None,
+        p.output("y", rows, dim),
+        rows=rows,
+        dim=dim,
+        has_scale=scale,
+        has_bias=bias,
+        low=bounds[0],
+        high=bounds[1],
+    )
+    p.bytes = rows * dim * 8
+    if p.checking:
+        y = x * factor if scale else x
+        p.expect("y", np.clip(y + added if bias else y, *bounds), EXACT_NMSE)
+
+
 def norm(
     p: Problem,
     dev: Traits,

@@ -35,7 +35,7 @@ _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECAS
 _FILE_NAME = re.compile(r"[./\\]")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+-gguf(:\S+)?", re.IGNORECASE)
 _OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*:[\w.-]+")
-"""As programs with a registry of their own call models: llama3.2, mistral:7b."""
+"""Names as programs with a registry of their own give models: llama3.2, mistral:7b."""
 
 
 _COMMON = (

@@ -88,7 +88,7 @@ _FILE = PathName(exists=True)
     "--api-key-file",
     type=_FILE,
     metavar="FILE",
-    help="Only who sends one of the keys in this file is answered. One key a line, or sha256:HEX, its hash; "
+    help="Require an API key from this file. One key a line, or sha256:HEX, its hash; "
     "after it, if you like, a name, priority=N, and shared: one prefix cache for all keys that say so.",
 )
 @click.option(
