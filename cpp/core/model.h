@@ -81,6 +81,19 @@ struct FeedForwardConfig {
     Activation activation = kActSilu;
     // It reads what the attention block before it has read, instead of what that has made of the residual stream.
     bool parallel = false;
+    // Of the gate's products, before their activation: see SparsifyParams. None: all are kept.
+    std::optional<float> deviations = {};
+};
+
+// What a learned augmented residual (Laurel) adds to the stream, see plan/laurel.cpp.
+struct LaurelConfig {
+    std::uint32_t rank = 0;
+};
+
+// Of a model with several residual streams: a layer's prediction of them, or what corrects them by what the layer has
+// made of the active one, see plan/mix_streams.cpp.
+struct MixStreamsConfig {
+    bool correct = false;
 };
 
 // What a router makes of its logits, see RouteParams.
@@ -160,8 +173,8 @@ struct MergeConfig {
 };
 
 using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 LayerInputConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
-                                 ShortConvolutionConfig, Mamba2Config, MergeConfig>;
+                                 LayerInputConfig, LaurelConfig, MixStreamsConfig, RecurrenceConfig, DeltaNetConfig,
+                                 LatentAttentionConfig, ShortConvolutionConfig, Mamba2Config, MergeConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.
@@ -176,7 +189,12 @@ struct BlockConfig {
 //   (√dim·table[token][i] + norm(W_i·h / √(elements of h))) / √2
 struct LayerInputsConfig {
     std::uint32_t dim = 0, count = 0;
-    std::uint32_t vocab_size = 0;  // tokens that the table has; others have the last one's
+    std::uint32_t vocab_size = 0;  // tokens that the table has; others have the first one's
+};
+
+// Several residual streams, one of which layers read and write, see plan/streams.h.
+struct StreamsConfig {
+    std::uint32_t count = 0, active = 0;
 };
 
 // A layer that a text's vector goes through: y = act(W·x + b), then a norm where the model has one.
@@ -228,6 +246,7 @@ struct ModelConfig {
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<LayerInputsConfig> layer_inputs;
+    std::optional<StreamsConfig> streams;
     std::optional<EncoderConfig> encoder;  // it makes vectors of texts
     std::optional<AudioConfig> audio;      // it hears
     std::optional<ImageConfig> image;      // it sees; with none of these, it samples tokens

@@ -141,6 +141,15 @@ constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FI
 constexpr FieldInfo kLoraFields[] = {
     FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
     FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
+constexpr FieldInfo kAddRowsFields[] = {FIELD(AddRowsParams, rows),       FIELD(AddRowsParams, dim),
+                                        FIELD(AddRowsParams, accumulate), FIELD(AddRowsParams, matched),
+                                        FIELD(AddRowsParams, scale),      FIELD(AddRowsParams, floor)};
+constexpr FieldInfo kMixStreamsFields[] = {FIELD(MixStreamsParams, rows),    FIELD(MixStreamsParams, dim),
+                                           FIELD(MixStreamsParams, streams), FIELD(MixStreamsParams, stride),
+                                           FIELD(MixStreamsParams, active),  FIELD(MixStreamsParams, correct),
+                                           FIELD(MixStreamsParams, scaled)};
+constexpr FieldInfo kSparsifyFields[] = {FIELD(SparsifyParams, rows), FIELD(SparsifyParams, n),
+                                         FIELD(SparsifyParams, deviations)};
 
 #undef FIELD
 
@@ -279,6 +288,10 @@ constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
 constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, {"y", RW}};
+constexpr BufferInfo kMixStreamsBuffers[] = {
+    {"streams", RW}, {"hidden", RW}, {"gates", R}, constant("weights"), constant("scales", kOptional)};
+constexpr BufferInfo kSparsifyBuffers[] = {{"x", RW}};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -554,6 +567,23 @@ Cost lora_b_cost(const DispatchCmd& c) {
     return read_weights(cost, 2.0 * p.max_rank * p.n);
 }
 
+Cost add_rows_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AddRowsParams>();
+    return per_row((8.0 + (p.matched ? 4.0 : 0.0) + (p.accumulate ? 4.0 : 0.0)) * p.dim,
+                   (p.matched ? 6.0 : 2.0) * p.dim);
+}
+
+Cost mix_streams_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<MixStreamsParams>();
+    const double streams = p.streams;
+    return per_row(8.0 * (streams + 1) * p.dim, 2.0 * streams * (p.correct ? 1.0 : streams) * p.dim);
+}
+
+Cost sparsify_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<SparsifyParams>();
+    return per_row(8.0 * p.n, 6.0 * p.n);
+}
+
 template <typename P>
 constexpr OpInfo row(std::string_view name, std::span<const FieldInfo> fields, std::span<const BufferInfo> buffers,
                      Cost (*cost)(const DispatchCmd&)) {
@@ -604,6 +634,9 @@ constexpr OpInfo kOps[] = {
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
     row<LoraParams>("lora_a", kLoraFields, kLoraABuffers, lora_a_cost),
     row<LoraParams>("lora_b", kLoraFields, kLoraBBuffers, lora_b_cost),
+    row<AddRowsParams>("add_rows", kAddRowsFields, kAddRowsBuffers, add_rows_cost),
+    row<MixStreamsParams>("mix_streams", kMixStreamsFields, kMixStreamsBuffers, mix_streams_cost),
+    row<SparsifyParams>("sparsify", kSparsifyFields, kSparsifyBuffers, sparsify_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

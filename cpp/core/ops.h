@@ -51,6 +51,9 @@ enum class Op : std::uint8_t {
     kHeadMatmul,
     kLoraA,
     kLoraB,
+    kAddRows,
+    kMixStreams,
+    kSparsify,
     kCount,
 };
 

@@ -57,7 +57,7 @@ struct EmbedParams {
     u32 rows;  // patched
     u32 step;  // patched
     u32 dim;
-    u32 vocab;
+    u32 vocab;           // of the table; other tokens have its first row
     u32 history_stride;  // tokens of a slot's history
     float scale;
     u32 accumulate;  // 1: the rows are added to what is there
@@ -127,6 +127,39 @@ struct NormParams {
     u32 formats;
     u32 gather;       // 1: row i of the output is row rows[i] of the input
     float sum_scale;  // of kNormAdd: a factor of the sum
+};
+
+// y (+)= scale·x, or, where they are `matched`, scale·x·√(mean(like²) / max(mean(x²), floor)).
+struct AddRowsParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 accumulate;
+    u32 matched;
+    float scale;
+    float floor;
+};
+
+// A row's streams S_0, S_1, ... of a residual stream that has several (Baykal et al., "Alternating Updates for
+// Efficient Transformers", 2023), each of `dim` elements and `stride` floats behind the one before it, are mixed by t =
+// tanh(gates): S_j += Σ_i S_i·Σ_k weights[j][i][k]·t_k; hidden = S_active.
+// Where they `correct` what a layer has made of the active one, with d = hidden - S_active it is
+// S_j += d·(1 + Σ_k weights[j][k]·t_k); hidden = S_active, times `scales` where the model has them.
+struct MixStreamsParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 streams;  // 1..kMostStreams
+    u32 stride;
+    u32 active;
+    u32 correct;
+    u32 scaled;  // there are `scales`
+};
+enum StreamLimit : u32 { kMostStreams = 8 };
+
+// x = max(0, x - (mean + deviations·standard deviation)), of each row.
+struct SparsifyParams {
+    u32 rows;  // patched
+    u32 n;
+    float deviations;
 };
 
 // out = rms_norm(x·silu(gate))·weight, the norm over each group of `dim` elements; weight has all groups'.

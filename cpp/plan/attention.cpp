@@ -100,8 +100,9 @@ class AttentionBlock final : public Block {
     bool feeds_next() const {
         const auto& blocks = place_.config.blocks;
         if (place_.index + 1 >= blocks.size()) return false;
-        const auto* next = std::get_if<FeedForwardConfig>(&blocks[place_.index + 1].mixer);
-        return next && next->parallel;
+        const MixerConfig& mixer = blocks[place_.index + 1].mixer;
+        const auto* next = std::get_if<FeedForwardConfig>(&mixer);
+        return std::holds_alternative<LaurelConfig>(mixer) || (next && next->parallel);
     }
     std::uint32_t own_kv_dim() const { return owns_kv() ? attention_.kv_dim() : 0; }
 

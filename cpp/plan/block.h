@@ -63,6 +63,8 @@ std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ExpertsConfig& experts);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LayerInputConfig& input);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LaurelConfig& laurel);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const MixStreamsConfig& mix);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ShortConvolutionConfig& convolution);

@@ -236,10 +236,10 @@ bool Emitter::Gated::fuses() const {
 }
 
 void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
-                    const Act& out, std::uint32_t formats) {
+                    const Act& out, std::uint32_t formats, std::optional<float> deviations) {
     const Weight &gate = weights.gate, &up = weights.up;
     const u32 n = static_cast<u32>(gate.rows), k = static_cast<u32>(gate.cols);
-    if (weights.fuses() && !adapts(gate) && !adapts(up)) {
+    if (weights.fuses() && !deviations && !adapts(gate) && !adapts(up)) {
         emit(Op::kGateUp, name + "_gate_up", layer)
             .input(x, input_format(gate))
             .weight(gate)
@@ -251,6 +251,12 @@ void Emitter::gated(const std::string& name, int layer, Activation activation, c
     }
     const Binding &g = activations.f32("gate"), &u = activations.f32("up");
     matmul(name + "_gate", layer, x, gate, g, {.bias = weights.gate_bias});
+    if (deviations) {
+        emit(Op::kSparsify, name + "_sparsify", layer)
+            .buffer(g)
+            .shape(std::to_string(n))
+            .params(SparsifyParams{.rows = 0, .n = n, .deviations = *deviations});
+    }
     matmul(name + "_up", layer, x, up, u, {.bias = weights.up_bias});
     activate(name + "_act", layer, activation, g, u, n, out, formats);
 }
@@ -420,6 +426,20 @@ void Emitter::add_normed(std::string name, int layer, const Binding& x, const Ve
                            .formats = kActF32,
                            .gather = 0,
                            .sum_scale = scale});
+}
+
+void Emitter::add_rows(std::string name, int layer, const Binding& x, const Binding& y, const AddRowsOptions& o) {
+    emit(Op::kAddRows, std::move(name), layer)
+        .buffer(x)
+        .buffer(o.like)
+        .buffer(y)
+        .shape(std::to_string(config.dim))
+        .params(AddRowsParams{.rows = 0,
+                              .dim = config.dim,
+                              .accumulate = o.accumulate,
+                              .matched = bool(o.like),
+                              .scale = o.scale,
+                              .floor = o.floor});
 }
 
 DispatchTable Emitter::take() {

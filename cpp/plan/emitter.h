@@ -128,8 +128,9 @@ class Emitter : public PlanContext {
         // Whether it is one command; else the products are in the activations "gate" and "up".
         bool fuses() const;
     };
+    // With `deviations` of the first product, which are kept of SparsifyParams.
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
-               const Act& out, std::uint32_t formats);
+               const Act& out, std::uint32_t formats, std::optional<float> deviations = {});
     // out = scale·table[id] of each row's token, which `ids` has; added to what is there where `accumulate`.
     struct EmbedOptions {
         u32 dim = 0, vocab = 0;
@@ -181,6 +182,15 @@ class Emitter : public PlanContext {
     // y = (y + norm(x))·scale, of rows of the residual stream's size.
     void add_normed(std::string name, int layer, const Binding& x, const Vector& weight, const Binding& y,
                     float scale = 1);
+    // y (+)= scale·x, of rows of the residual stream's size, or scale·x·rms(like) / rms(x), of an rms² of at least
+    // `floor`.
+    struct AddRowsOptions {
+        Binding like = {};
+        bool accumulate = false;
+        float scale = 1;
+        float floor = 0;
+    };
+    void add_rows(std::string name, int layer, const Binding& x, const Binding& y, const AddRowsOptions& options);
     // Adds a block's output projection to the residual stream.
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                          const OutputNorms& norms);

@@ -1,5 +1,6 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
-// Norms may stand behind it instead, and each product may have a bias. A parallel one reads what the attention before
+// Of the gate's products those far above their mean alone may be kept. Norms may stand behind it instead, and each
+// product may have a bias. A parallel one reads what the attention before
 // it has read.
 #include "core/error.h"
 #include "plan/block.h"
@@ -11,14 +12,18 @@ namespace {
 class FeedForwardBlock final : public Block {
   public:
     FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
-        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation), parallel_(feed_forward.parallel) {
+        : place_(place), config_(feed_forward), n_(feed_forward.dim), activation_(feed_forward.activation) {
         const u32 dim = place.config.dim;
-        if (!parallel_) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
-        if (parallel_ && !loader.has(place.name("attn_norm"))) {
+        if (!config_.parallel) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (config_.parallel && !loader.has(place.name("attn_norm"))) {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
         }
         if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
+        if (config_.deviations && !weights_.gate) {
+            throw InvalidArgumentError("tensor '" + place.name("ffn_gate") +
+                                       "' is missing, of whose products some are kept");
+        }
         weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
         weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
         weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
@@ -30,7 +35,7 @@ class FeedForwardBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("ffn", n_, Emitter::input_format(device, down_));
-        if (!weights_.gate || !weights_.fuses() || a.wide()) {
+        if (!fuses() || a.wide()) {
             if (weights_.gate) a.reserve("gate", n_);
             if (!activates_up(device) || a.wide()) a.reserve("up", n_);
         }
@@ -44,6 +49,7 @@ class FeedForwardBlock final : public Block {
     }
 
   private:
+    bool fuses() const { return weights_.gate && weights_.fuses() && !config_.deviations; }
     bool activates_up(const Device& device) const {
         return !weights_.gate && !weights_.up.bounded() && device.traits().activated_matmuls;
     }
@@ -58,7 +64,7 @@ class FeedForwardBlock final : public Block {
     }
 
     Act input(Emitter& e) const {
-        if (parallel_) return e.activations.act("input");
+        if (config_.parallel) return e.activations.act("input");
         return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
     }
 
@@ -81,7 +87,7 @@ class FeedForwardBlock final : public Block {
     void gate_up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_formats(down_);
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && weights_.fuses() && !added_formats(e)) {
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses() && !added_formats(e)) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
                 .buffer(e.hidden())
                 .buffer(norm_.weight)
@@ -97,13 +103,13 @@ class FeedForwardBlock final : public Block {
             return;
         }
         const Act input = this->input(e);
-        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats);
+        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats, config_.deviations);
     }
 
     const BlockPlace place_;
+    const FeedForwardConfig config_;
     const u32 n_;
     const Activation activation_;
-    const bool parallel_;
     Norm norm_;
     Emitter::Gated weights_;
     Weight down_;

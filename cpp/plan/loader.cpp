@@ -115,35 +115,64 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
     const std::uint64_t rows = key_rows + value_rows;
     const HostTensor t = tensor(name, count * rows, cols);
     const DTypeInfo& type = dtype_info(t.dtype);
-    if (type.planar() || !t.factors.empty()) {
-        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
-                               "', whose keys cannot be turned; use a model whose weights of keys and of values of "
-                               "heads are tensors of their own, or are floats");
-    }
-    // Blocks lie along the rows, so that what is turned has another type: floats keep theirs.
-    const DType turned = type.block_elems == 1 ? t.dtype : DType::F16;
-    const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(t.dtype, cols);
+    // Blocks lie along the rows, so that what is turned has another type: floats keep theirs. What has planes, or a
+    // factor besides, becomes F16 as a whole.
+    const bool floats = type.block_elems == 1 && !type.planar(), rewritten = type.planar() || !t.factors.empty();
+    const DType turned = floats ? t.dtype : DType::F16, kept = rewritten ? DType::F16 : t.dtype;
+    const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(kept, cols);
     std::vector<std::byte> keys(count * cols * key_rows * size), values(count * value_rows * stride);
     std::vector<float> row(cols);
+    std::vector<std::byte> joined(row_bytes(t.dtype, cols));
+    const auto halve = [](float value, std::byte* to) {
+        const std::uint16_t half = float_to_half(value);
+        std::memcpy(to, &half, sizeof half);
+    };
+    // The bytes of a row, whose values are in `row` unless they are floats.
+    const auto read = [&](std::uint64_t r) -> const std::byte* {
+        const std::byte* from = t.bytes.data() + r * joined.size();
+        if (type.planar()) {
+            from = joined.data();
+            std::byte* to = joined.data();
+            const std::uint64_t blocks = cols / type.block_elems;
+            for (std::uint64_t b = r * blocks; b < (r + 1) * blocks; ++b) {
+                const auto append = [&](std::span<const std::byte> plane, std::uint64_t n) {
+                    to = std::ranges::copy(plane.subspan(b * n, n), to).out;
+                };
+                append(t.bytes, type.planes.codes);
+                append(t.scales, type.planes.scales);
+                append(t.biases, type.planes.biases);
+            }
+        }
+        if (!floats) dequantize_row(t.dtype, from, row.data(), cols);
+        if (!t.factors.empty()) {
+            for (float& value : row) value *= t.factors.front();
+        }
+        return from;
+    };
     for (std::uint64_t h = 0; h < count; ++h) {
         for (std::uint64_t r = 0; r < key_rows; ++r) {
-            const std::byte* const from = t.bytes.data() + (h * rows + r) * stride;
-            if (type.block_elems != 1) dequantize_row(t.dtype, from, row.data(), cols);
+            const std::byte* const from = read(h * rows + r);
             for (std::uint64_t c = 0; c < cols; ++c) {
                 std::byte* const to = keys.data() + ((h * cols + c) * key_rows + r) * size;
-                if (type.block_elems == 1) {
+                if (floats) {
                     std::memcpy(to, from + c * size, size);
                 } else {
-                    const std::uint16_t half = float_to_half(row[c]);
-                    std::memcpy(to, &half, sizeof half);
+                    halve(row[c], to);
                 }
             }
         }
-        std::memcpy(values.data() + h * value_rows * stride, t.bytes.data() + (h * rows + key_rows) * stride,
-                    value_rows * stride);
+        for (std::uint64_t r = 0; r < value_rows; ++r) {
+            const std::byte* const from = read(h * rows + key_rows + r);
+            std::byte* const to = values.data() + (h * value_rows + r) * stride;
+            if (rewritten) {
+                for (std::uint64_t c = 0; c < cols; ++c) halve(row[c], to + c * sizeof(std::uint16_t));
+            } else {
+                std::memcpy(to, from, stride);
+            }
+        }
     }
     const Weight key = parted({turned, count * cols, key_rows, keys}, count);
-    const Weight value = parted({t.dtype, count * value_rows, cols, values}, count);
+    const Weight value = parted({kept, count * value_rows, cols, values}, count);
     source_.done(name);
     return {key, value};
 }
@@ -185,10 +214,14 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
-Weight Loader::first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n) {
+Weight Loader::part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                            std::uint64_t n) {
     HostTensor t = tensor(name, rows, cols);
-    const auto part = [&](std::span<const std::byte> plane) { return plane.first(plane.size() / rows * n); };
+    const auto part = [&](std::span<const std::byte> plane) {
+        return plane.subspan(plane.size() / rows * first, plane.size() / rows * n);
+    };
     t.rows = n;
+    if (t.factors.size() > 1) t.factors = t.factors.subspan(first / n, 1);
     t.bytes = part(t.bytes);
     t.scales = part(t.scales);
     t.biases = part(t.biases);

@@ -49,8 +49,9 @@ class Loader {
                                               std::uint64_t value_rows, std::uint64_t cols);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
-    // The same of its first n rows.
-    Weight first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n);
+    // Of a weight [rows, cols], the rows [first, first + n).
+    Weight part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                        std::uint64_t n);
     // Of a weight [rows, cols], the columns [first, first + n).
     Weight columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
                    std::uint64_t n);

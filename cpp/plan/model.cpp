@@ -38,6 +38,7 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         for (float& weight : norm) weight *= std::numbers::sqrt2_v<float> / 2;
         input_norm_ = loader.computed(norm);
     }
+    if (config.streams) streams_ = std::make_unique<Streams>(config, loader);
     // A scale of the logits is one of what the output's matrix reads.
     output_norm_ = config.encoder || config.image ? loader.optional_norm("output_norm", config.dim)
                                                   : loader.norm("output_norm", config.dim, config.logit_scale);
@@ -65,6 +66,7 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
         a.reserve("layer_inputs", std::uint64_t{in->count} * in->dim);
     }
     if (patches_) patches_->reserve(device, a);
+    if (streams_) streams_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
@@ -140,6 +142,7 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
     embed(e);
     if (phase == Phase::kEncoded) insert_rows(e, 0);
     layer_inputs(e);
+    if (streams_) streams_->begin(e);
     rope_tables(e);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
         blocks_[i]->emit(e, phase);
@@ -148,6 +151,7 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
         const auto part = static_cast<std::uint32_t>(layer + 1);
         if (phase == Phase::kEncoded && ends && part < config_.encoded_parts) insert_rows(e, part);
     }
+    if (streams_) streams_->end(e);
     const Act hidden{e.activations.f32("hidden"), {}};
     if (!output_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
     return e.take();

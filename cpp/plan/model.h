@@ -14,6 +14,7 @@
 #include "plan/drafter.h"
 #include "plan/image_stem.h"
 #include "plan/pooling.h"
+#include "plan/streams.h"
 
 namespace akunu {
 
@@ -86,6 +87,7 @@ class Model {
     Norm embedding_norm_, output_norm_;
     Vector positions_, kinds_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
+    std::unique_ptr<Streams> streams_;      // where there are several
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
     std::unique_ptr<Drafter> drafter_;
     std::unique_ptr<ImageStem> patches_;  // of encoders of images

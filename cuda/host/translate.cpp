@@ -58,6 +58,9 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kAffine, kOpAffine},
     {Op::kLatentKv, kOpLatentKv},
     {Op::kHeadMatmul, kOpHeadMatmul},
+    {Op::kAddRows, kOpAddRows},
+    {Op::kMixStreams, kOpMixStreams},
+    {Op::kSparsify, kOpSparsify},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);

@@ -69,6 +69,9 @@ enum OpCode : u32 {
     kOpAffine,
     kOpLatentKv,
     kOpHeadMatmul,
+    kOpAddRows,
+    kOpMixStreams,
+    kOpSparsify,
     kOpDecodeAttention,
     kNumOps,
 };

@@ -20,6 +20,7 @@
 #include "sampler.cuh"
 #include "speech.cuh"
 #include "ssm_scan.cuh"
+#include "streams.cuh"
 
 namespace akunu::cuda {
 
@@ -172,6 +173,9 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)
+        OP(kOpAddRows, add_rows)
+        OP(kOpMixStreams, mix_streams)
+        OP(kOpSparsify, sparsify)
 #undef OP
         case kOpRopeKv:
         case kOpLatentKv:

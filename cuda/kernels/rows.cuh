@@ -17,7 +17,8 @@ AKUNU_DEVICE_CALL void embed(Block b) {
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, group = u % parts * kThreads + thread_id();
         const Row row = rows[r];
-        const u32 id = smaller(history[u64(row.slot) * p.history_stride + row.position + p.step], p.vocab - 1);
+        const u32 token = history[u64(row.slot) * p.history_stride + row.position + p.step];
+        const u32 id = token < p.vocab ? token : 0;
         if (group >= groups) continue;
         Group g;
         F::load(w, id, group, g);
@@ -110,11 +111,15 @@ AKUNU_DEVICE_CALL void rope_table(Block b) {
     }
 }
 
-// 1 / sqrt(mean of squares + eps), of a row or of its distance from `mean`.
-AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float mean = 0.0f) {
+// The mean of the squares of a row, or of its distances from `mean`.
+AKUNU_DEVICE float mean_square(Block b, const float* x, u32 dim, float mean = 0.0f) {
     float sum = 0.0f;
     for (u32 i = thread_id(); i < dim; i += kThreads) sum += (x[i] - mean) * (x[i] - mean);
-    return 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(dim) + eps);
+    return reduce_block(b, sum, Add()) / float(dim);
+}
+
+AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float mean = 0.0f) {
+    return 1.0f / sqrtf(mean_square(b, x, dim, mean) + eps);
 }
 
 // A part of a row, which a thread has all at once.

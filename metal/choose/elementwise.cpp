@@ -67,6 +67,12 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("insert_rows", cmd.params_as<InsertRowsParams>().dim);
         case Op::kAffine:
             return by_element("affine", cmd.params_as<AffineParams>().dim);
+        case Op::kAddRows:
+            return norm_kernel("add_rows", cmd.params_as<AddRowsParams>().dim);
+        case Op::kSparsify:
+            return norm_kernel("sparsify", cmd.params_as<SparsifyParams>().n);
+        case Op::kMixStreams:
+            return by_element("mix_streams", cmd.params_as<MixStreamsParams>().dim);
         case Op::kUnfold: {
             const auto p = cmd.params_as<UnfoldParams>();
             return by_element("unfold", p.taps * p.channels);

@@ -67,6 +67,23 @@ def _elementwise() -> Iterator[Case]:
         yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
 
 
+def _streams() -> Iterator[Case]:
+    for rows, dim in [(1, 64), (3, 100), (9, 2304)]:
+        yield case("add_rows", rows=rows, dim=dim)
+        yield case("add_rows", rows=rows, dim=dim, scale=0.25, accumulate=True)
+        yield case("add_rows", rows=rows, dim=dim, scale=0.25, matched=True)
+        yield case("add_rows", rows=rows, dim=dim, matched=True, accumulate=True, floor=1e-5)
+        yield case("sparsify", rows=rows, n=dim)
+        yield case("sparsify", rows=rows, n=dim, deviations=-0.5, mean=50.0)
+    yield case("add_rows", rows=2, dim=96, matched=True, floor=1e-5, sigma=1e-5)  # the floor counts
+    for correct in (False, True):
+        yield case("mix_streams", rows=1, dim=64, streams=4, correct=correct)
+        yield case("mix_streams", rows=1, dim=33, streams=1, correct=correct)
+        yield case("mix_streams", rows=5, dim=300, streams=4, correct=correct, room=3)
+        yield case("mix_streams", rows=3, dim=1030, streams=8, active=5, correct=correct, scaled=correct)
+    yield case("mix_streams", rows=4, dim=96, streams=3, active=2, correct=True, scaled=True, room=1)
+
+
 def _matmul() -> Iterator[Case]:
     for dtype in weight_dtypes():
         block = dtype_row(dtype)["block_elems"]
@@ -682,6 +699,7 @@ def _quantised_outputs() -> Iterator[Case]:
 CHECKS: list[Case] = [
     *_embed(),
     *_elementwise(),
+    *_streams(),
     *_matmul(),
     *_rope_kv(),
     *_attention(),

@@ -5,7 +5,7 @@ namespace akunu::cpu::AKUNU_ISA {
 // What an element's work is worth, as Worker::claim counts it.
 constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
 
-static inline float rms_scale(const float* x, std::size_t dim, float eps) {
+static inline float mean_square(const float* x, std::size_t dim) {
     vf sum[4] = {zero(), zero(), zero(), zero()};
     std::size_t i = 0;
     for (; i + 4 * L <= dim; i += 4 * L) {
@@ -16,7 +16,11 @@ static inline float rms_scale(const float* x, std::size_t dim, float eps) {
     }
     float total = reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
     for (; i < dim; ++i) total += x[i] * x[i];
-    return 1.0f / std::sqrt(total / static_cast<float>(dim) + eps);
+    return total / static_cast<float>(dim);
+}
+
+static inline float rms_scale(const float* x, std::size_t dim, float eps) {
+    return 1.0f / std::sqrt(mean_square(x, dim) + eps);
 }
 
 // out = x·scale·weight

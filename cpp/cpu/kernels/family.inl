@@ -23,6 +23,7 @@
 #include "cpu/kernels/embed.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
+#include "cpu/kernels/streams.inl"
 #include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/short_conv.inl"
 #include "cpu/kernels/chunked_states.inl"
@@ -116,6 +117,12 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return lora_a;
         case Op::kLoraB:
             return lora_b;
+        case Op::kAddRows:
+            return add_rows;
+        case Op::kMixStreams:
+            return mix_streams;
+        case Op::kSparsify:
+            return sparsify;
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

@@ -132,6 +132,11 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     fields = {
         "shared_kv_layers": sum(a.kv_owner is not None for a in config.mixers(Attention)),
         "layer_input_dim": config.layer_inputs.dim if config.layer_inputs else 0,
+        "streams": config.streams.count if config.streams else 0,
+        "active_stream": config.streams.active if config.streams else 0,
+        "deviations": [
+            -math.inf if f.deviations is None else f.deviations for f in config.mixers(FeedForward)
+        ],
     }
     return found | {CONFIG_KEYS[field].suffixes[0]: fields[field] for field in arch.fields}
 

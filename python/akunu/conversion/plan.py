@@ -81,6 +81,9 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     if isinstance(model, ModelFolder):
         for context in (None, 1):
             wanted = model.spec(context).config
+            if (inputs := wanted.layer_inputs) is not None:  # see `_for_all_tokens`
+                rows = max(inputs.vocab_size, wanted.vocab_size)
+                wanted = replace(wanted, layer_inputs=replace(inputs, vocab_size=rows))
             what = f"a GGUF file of a {wanted.arch} model"
             refuse_difference(
                 wanted, gguf_spec(plan, context).config, model.path, what, but=rounded_ramp(model.config)
@@ -158,11 +161,24 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
                 f"tensor {planned.sources[0].source}: llama.cpp knows no such tensor of a {config.arch} "
                 "model; convert to a folder (--type mlx-…)"
             )
+        planned = _for_all_tokens(rule, planned, config.vocab_size)
         name, shape = rule.source.replace("{n}", str(layer)), planned.shape
         if rule.parts[0][1] == "one" and rule.cols is not None:  # llama.cpp's matrices of one row are vectors
             shape = shape[1:]
         tensors.append(replace(planned, name=name, shape=shape))
     return metadata, tensors
+
+
+def _for_all_tokens(rule: TensorRule, planned: PlannedTensor, vocab_size: int) -> PlannedTensor:
+    """The tensor with a row for each token, where it is a table of layer inputs that lacks some.
+
+    These have its first row. llama.cpp wants as many rows as there are tokens.
+    """
+    rows = planned.shape[0]
+    if rule.parts[0][0] != "layer_input_table" or rows >= vocab_size:
+        return planned
+    order = np.concatenate([np.arange(rows), np.zeros(vocab_size - rows, np.intp)])
+    return replace(planned, shape=(vocab_size, *planned.shape[1:]), order=order)
 
 
 def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

@@ -25,14 +25,17 @@ __all__ = [
     "Experts",
     "FeedForward",
     "LatentAttention",
+    "Laurel",
     "LayerInput",
     "LayerInputs",
     "Mamba2",
     "Merge",
+    "MixStreams",
     "Mixer",
     "Recurrence",
     "RopeSet",
     "ShortConvolution",
+    "Streams",
     "layer_blocks",
 ]
 
@@ -145,12 +148,15 @@ class CrossAttention:
 class FeedForward:
     """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`.
 
-    A `parallel` one reads what the attention block before it has read, and has no norm of its own.
+    A `parallel` one reads what the attention block before it has read, and has no norm of its own. With
+    `deviations`, of a row's products with the gate what exceeds their mean by so many standard deviations is
+    kept, less that limit; the others become 0.
     """
 
     dim: int
     activation: Activation
     parallel: bool = False
+    deviations: float | None = None
     kind: Literal["feed_forward"] = "feed_forward"
 
 
@@ -216,7 +222,7 @@ class Experts:
 class LayerInputs:
     """Embeddings of a token besides the first one: `count` parts of `dim` elements, each for a layer.
 
-    `vocab_size` is the number of tokens that their table has; further ones have what the last one has.
+    `vocab_size` is the number of tokens that their table has; further ones have what the first one has.
     """
 
     dim: int
@@ -231,6 +237,30 @@ class LayerInput:
     index: int
     activation: Activation
     kind: Literal["layer_input"] = "layer_input"
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The `count` residual streams of AltUp, of which layers read and write the one with number `active`."""
+
+    count: int
+    active: int = 0
+
+
+@dataclass(frozen=True)
+class MixStreams:
+    """A layer's prediction of all residual streams, or their correction by what it made of the active one."""
+
+    correct: bool
+    kind: Literal["mix_streams"] = "mix_streams"
+
+
+@dataclass(frozen=True)
+class Laurel:
+    """A learned augmented residual of `rank` elements, of what the attention block before it has read."""
+
+    rank: int
+    kind: Literal["laurel"] = "laurel"
 
 
 @dataclass(frozen=True)
@@ -367,6 +397,8 @@ Mixer: TypeAlias = (
     | FeedForward
     | Experts
     | LayerInput
+    | MixStreams
+    | Laurel
     | Recurrence
     | DeltaNet
     | LatentAttention

@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -27,10 +28,13 @@ from akunu.describe.blocks import (
     Experts,
     FeedForward,
     LatentAttention,
+    Laurel,
     LayerInput,
     LayerInputs,
     Mixer,
+    MixStreams,
     RopeSet,
+    Streams,
     layer_blocks,
 )
 from akunu.describe.config_keys import (
@@ -149,6 +153,8 @@ class ModelConfig:
         Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
+    streams
+        Residual streams, where there are several; None: there is one.
     layer_inputs
         Embeddings of a token for layers, besides the first one; None: there are none.
     positions, kinds
@@ -179,6 +185,7 @@ class ModelConfig:
     branch_norm_eps: float | None = None
     layer_norm: bool = False
     layer_inputs: LayerInputs | None = None
+    streams: Streams | None = None
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
@@ -342,6 +349,7 @@ def model_config(
         RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
     ]
     n_sets = len(sets)
+    deviations = _deviations(decoder, numbers)
     weight, length = temperature
     if length and sizes.latent is None:  # those of queries
         sets += [
@@ -383,7 +391,13 @@ def model_config(
         )
 
     def feed_forward(n: int) -> FeedForward:
-        return FeedForward(sizes.ffn_dim[n], activation, decoder is not None and decoder.parallel)
+        cut = deviations[n] if deviations else -math.inf
+        return FeedForward(
+            sizes.ffn_dim[n],
+            activation,
+            decoder is not None and decoder.parallel,
+            cut if math.isfinite(cut) else None,
+        )
 
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
@@ -408,6 +422,9 @@ def model_config(
         "experts": experts,
         "latent_attention": latent_attention,
         "layer_input": lambda n: LayerInput(n, activation),
+        "laurel": lambda _: Laurel(sizes.laurel_rank),
+        "predict_streams": lambda _: MixStreams(correct=False),
+        "correct_streams": lambda _: MixStreams(correct=True),
     }
     inputs = sizes.layer_input_dim
     if recurrent is not None and recurrent.kind is not None:
@@ -426,10 +443,21 @@ def model_config(
         logit_scale=_logit_scale(decoder, numbers),
         layer_norm=decoder is not None and decoder.layer_norm,
         layer_inputs=LayerInputs(inputs, sizes.n_layers, layer_input_rows) if inputs else None,
+        streams=Streams(sizes.streams, numbers.integer("active_stream")) if sizes.streams else None,
         rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
         drafter=None if prediction is None else prediction.head(makers),
     )
+
+
+def _deviations(decoder: Architecture | None, numbers: Numbers) -> tuple[float, ...]:
+    """Of each layer's gate what is cut off, -inf: nothing; empty where there is no such thing."""
+    if decoder is None or not decoder.sparse_layers:
+        return ()
+    if numbers.get(numbers.key("deviations")) is None:  # llama.cpp does not read it
+        first = min(decoder.sparse_layers, numbers.n_layers)
+        return (NormalDist().inv_cdf(0.95),) * first + (-math.inf,) * (numbers.n_layers - first)
+    return numbers.layer_reals("deviations", default=-math.inf)
 
 
 def _scale(decoder: Architecture | None, numbers: Numbers, field: str) -> float:
@@ -487,7 +515,11 @@ def resolve(
     tensors, factors = take_factors(by_name(gguf.tensors))
 
     sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
-    sizes = dataclasses.replace(sizes, windowed=meta.windowed_layers()[: sizes.n_layers])
+    sizes = dataclasses.replace(
+        sizes,
+        windowed=meta.windowed_layers()[: sizes.n_layers],
+        laurel_rank=rows_of_table(tensors, ["blk.0.laurel_l.weight"]),  # there is no key for it
+    )
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     for field, keys in (("value_dim", head_dim), ("local_value_dim", sizes.local_head_dim)):
         value_dim = meta.integer(field, default=keys)
@@ -575,7 +607,7 @@ def resolve(
 
 
 def rows_of_table(tensors: Mapping[str, TensorInfo], names: Iterable[str]) -> int:
-    """How many tokens the table of layer inputs has, which is the first of these tensors."""
+    """How many rows the first of these tensors has, such as the table of layer inputs; 0: there is none."""
     table = next((tensors[name] for name in names if name in tensors), None)
     return rows_of(table) if table is not None else 0
 

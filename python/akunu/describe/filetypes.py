@@ -113,9 +113,15 @@ EXACT: Final = (
     "shortconv.conv",
     "ffn_gate_inp",
     "ffn_gate_inp_shexp",
+    "altup_router",
+    "altup_predict_coef",
+    "altup_correct_coef",
 )
 """Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows, or
 they choose experts."""
+
+_HALVES: Final = ("per_layer_model_proj", "altup_proj", "altup_unembd_proj", "laurel_l", "laurel_r")
+"""Matrices that llama.cpp does not quantise."""
 
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
@@ -173,6 +179,8 @@ def tensor_dtype(
     dtype = "f32" if tensor in EXACT else SYNTHETIC_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
+    if tensor in _HALVES:
+        return "f16"
     mixed = _mixed_for_experts(file_type, tensor, n_experts) or _mixed(
         file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted
     )

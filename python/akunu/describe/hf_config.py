@@ -604,6 +604,12 @@ class HfRotary:
             raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        beside = parameters.get("rope_type", parameters.get("type", "default"))
+        if self._nested and beside != "default":
+            raise ModelFileError(
+                f"config.json: {self.where}.rope_type: found {shown(beside)} beside parameters for each type "
+                "of layer; remove what the model was not trained with"
+            )
         self._check_scaling(config.get("rope_scaling"))
         self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta") or plain_local
 

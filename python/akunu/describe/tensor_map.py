@@ -163,7 +163,7 @@ def _place(
     rows = [sizes[symbol] for _, symbol in rule.parts]
     n_cols = sizes[rule.cols] if rule.cols is not None else 0
     count = sizes[rule.count] if rule.count is not None else 1
-    stacked = rule.count is not None and len(sources) == 1 and not rule.flat
+    stacked = rule.count is not None and "{e}" not in rule.source and not rule.flat
     height = sum(rows) * (count if rule.flat else 1)
     turned = False
     shape = (*((count,) if stacked else ()), height, *((n_cols,) if n_cols else ()))

@@ -42,6 +42,9 @@ MixerKind = Literal[
     "feed_forward",
     "experts",
     "layer_input",
+    "laurel",
+    "predict_streams",
+    "correct_streams",
     "recurrence",
     "delta_net",
     "latent_attention",
@@ -297,6 +300,9 @@ class Architecture:
         The tensors outside of layers that a model has whose layers have inputs of their own.
     fields
         Those of `CONFIG_KEYS` whose keys are refused in files of other architectures.
+    sparse_layers
+        So many first layers cut off what is below some deviations of a gate's products, where a GGUF file
+        does not say which do.
     shared_by_count
         The expert that all rows share is as large as so many of the others, whatever size a file gives it:
         llama.cpp's converter writes another number there.
@@ -332,6 +338,7 @@ class Architecture:
     norm_values: bool = False
     layer_inputs: tuple[TensorRule, ...] = ()
     fields: tuple[str, ...] = ()
+    sparse_layers: int = 0
     shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""
