@@ -246,7 +246,7 @@ void bind_engine_class(py::module_& m) {
                          std::uint64_t memory, bool check_weights, const py::object& synthetic,
                          const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
-                 const DType kv = to_kv_dtype(kv_dtype);
+                 const KvTypes kv = to_kv_types(kv_dtype);
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), synthetic, is_planned(device), check_weights);
@@ -271,7 +271,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
         .def_property_readonly("memory_left", [](PyEngine& e) { return e.get().device().memory_left(); })
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
-        .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
+        .def_property_readonly("kv_dtype", [](PyEngine& e) { return kv_name(e.get().kv_types()); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
         .def_property_readonly("max_rows", [](PyEngine& e) { return e.get().max_rows(); })
         .def_property_readonly("whole_images", [](PyEngine& e) { return e.get().config().whole_image_rows != 0; })

@@ -126,11 +126,11 @@ class Device {
     virtual std::uint32_t matmul_input(DType weight) const = 0;
     // Bytes of an activation of `rows` x `dim` in `format`.
     virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const = 0;
-    // Bytes of one layer's keys and values of kPagePositions positions, and of the decode attention's partial results.
-    virtual std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const = 0;
+    // Bytes of one layer's keys, or values, of kPagePositions positions, and of the decode attention's partial results.
+    virtual std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const = 0;
     virtual std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const = 0;
-    virtual bool supports_kv(DType dtype) const = 0;
+    virtual bool supports_kv(const KvTypes& types) const = 0;
     // Bytes that the device has for weights and caches together.
     virtual std::uint64_t memory() const = 0;
     // What is left of a memory of its own; nothing where the device shares the host's.

@@ -436,7 +436,7 @@ Cost gate_act_cost(const DispatchCmd& c) {
 Cost rope_kv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RopeKvParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim, kv = static_cast<double>(p.n_kv_heads) * p.head_dim;
-    return per_row(8.0 * q + (8.0 + 2 * kv_element(c.kv)) * kv, 6.0 * (q + kv));
+    return per_row(8.0 * q + (8.0 + kv_element(c.kv.k) + kv_element(c.kv.v)) * kv, 6.0 * (q + kv));
 }
 
 // The partial results of a split are the device's to add.
@@ -445,7 +445,7 @@ Cost attention_cost(const DispatchCmd& c) {
     const double q = static_cast<double>(p.n_heads) * p.head_dim,
                  out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
     Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 4.0 * (q + out), 0);
-    const double kv = (p.latent ? 1 : 2) * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    const double kv = (kv_element(c.kv.k) + (p.latent ? 0 : kv_element(c.kv.v))) * p.n_kv_heads * p.head_dim;
     if (p.fixed_keys) {
         cost.bytes += kv * p.fixed_keys;
         cost.flops_per_row += 2.0 * (q + out) * p.fixed_keys;
@@ -470,7 +470,7 @@ Cost attention_weights_cost(const DispatchCmd& c) {
     const auto p = c.params_as<AttentionWeightsParams>();
     const double heads = p.chosen, keys = p.fixed_keys;
     Cost cost = per_row(4.0 * heads * (p.head_dim + keys), 2.0 * heads * keys * p.head_dim);
-    cost.bytes = kv_element(c.kv) * heads * keys * p.head_dim;
+    cost.bytes = kv_element(c.kv.k) * heads * keys * p.head_dim;
     return cost;
 }
 
@@ -560,7 +560,7 @@ Cost latent_kv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LatentKvParams>();
     const double q = static_cast<double>(p.n_heads) * (p.temperature_length ? p.nope_dim + p.rope_dim : p.rope_dim),
                  kv = static_cast<double>(p.latent) + p.rope_dim;
-    return per_row(8.0 * q + (4.0 + kv_element(c.kv)) * kv, 4.0 * (q + kv));
+    return per_row(8.0 * q + (4.0 + kv_element(c.kv.k)) * kv, 4.0 * (q + kv));
 }
 
 Cost head_matmul_cost(const DispatchCmd& c) {

@@ -44,9 +44,9 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
 }
 
 void Engine::allocate(const EngineOptions& options) {
-    if (!device_->supports_kv(options.kv_dtype)) {
-        throw UnsupportedError("KV cache type '" + std::string(dtype_info(options.kv_dtype).name) +
-                               "' is not supported by device " + device_->name());
+    if (!device_->supports_kv(options.kv_types)) {
+        throw UnsupportedError("KV cache type '" + kv_name(options.kv_types) + "' is not supported by device " +
+                               device_->name());
     }
     if (options.parallel < 1 || options.parallel > kMaxParallel) {
         throw InvalidArgumentError("parallel is " + std::to_string(options.parallel) + ", expected 1.." +
@@ -56,7 +56,7 @@ void Engine::allocate(const EngineOptions& options) {
     chunk_ = std::clamp(options.chunk ? options.chunk : device_->traits().prompt_rows, 1u, context_);
     const std::uint64_t slots = options.parallel;
     StepBuffers& s = step_;
-    s.kv_dtype = options.kv_dtype;
+    s.kv_types = options.kv_types;
     s.max_pages = pages_for(context_);
     s.history_stride = context_ + 1;
     // Batch tables, and a step with a row of every sequence, may have more rows than a small chunk.

@@ -27,7 +27,7 @@ namespace akunu {
 struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
     std::uint32_t chunk = 0;    // rows of a step at most; 0: the device's own
-    DType kv_dtype = DType::F16;
+    KvTypes kv_types;
     std::uint32_t parallel = 8;  // sequences at a time
     // Bytes of all pages and states; 0: those of a context for each sequence, or half of the device's memory.
     std::uint64_t kv_memory = 0;
@@ -264,7 +264,7 @@ class Engine : public LoadedModel {
     std::uint32_t max_logits() const { return step_.max_logits; }
     std::uint32_t sounds() const { return static_cast<std::uint32_t>(sounds_.size()); }
     std::uint32_t parallel() const { return static_cast<std::uint32_t>(sequences_.size()); }
-    DType kv_dtype() const { return step_.kv_dtype; }
+    const KvTypes& kv_types() const { return step_.kv_types; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const { return {history(slot), sequences_[slot].length}; }
     PageUse page_use() const;

@@ -28,7 +28,7 @@ std::uint32_t Engine::most_held(std::uint32_t window, std::uint32_t rows) const 
 }
 
 void Engine::allocate_cache(const EngineOptions& options) {
-    const std::vector<Kept> kept = model_->keeps(*device_, options.kv_dtype);
+    const std::vector<Kept> kept = model_->keeps(*device_, options.kv_types);
     // Layers that keep equally many positions are a group; a window of all the context is none.
     std::vector<std::size_t> group_of(kept.size());
     groups_.emplace_back();

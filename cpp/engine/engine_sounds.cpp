@@ -16,7 +16,7 @@ void Engine::allocate_sounds(const EngineOptions& options) {
     sounds_.resize(options.sounds);
     StepBuffers& s = step_;
     std::vector<std::uint64_t> bytes;
-    for (const Kept& kept : model_->keeps(*device_, s.kv_dtype)) bytes.push_back(kept.sound_page_bytes);
+    for (const Kept& kept : model_->keeps(*device_, s.kv_types)) bytes.push_back(kept.sound_page_bytes);
     const RecordLayout layout(bytes);
     const std::uint32_t max_pages = pages_for(config_.sound_positions());
     const std::uint64_t pages = checked_product({options.sounds, max_pages});

@@ -56,9 +56,10 @@ class AttentionBlock final : public Block {
         }
     }
 
-    Kept keeps(const Device& device, DType dtype) const override {
+    Kept keeps(const Device& device, const KvTypes& types) const override {
         if (!owns_kv()) return {};
-        return {.page_bytes = device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim),
+        const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
+        return {.page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
                 .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
@@ -235,7 +236,7 @@ class AttentionBlock final : public Block {
             .buffer(t.norms)
             .buffer(rows(e))
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
                                  .step = 0,

@@ -39,7 +39,7 @@ class Block {
     // The formats of `distances` that it reads; 0 where it needs none.
     virtual std::uint32_t distance_formats(const Device&) const { return 0; }
     // Where keys and values are of this type.
-    virtual Kept keeps(const Device&, DType) const { return {}; }
+    virtual Kept keeps(const Device&, const KvTypes&) const { return {}; }
     // The formats in which what its attention makes is read; 0 where it has none.
     virtual std::uint32_t attention_formats(const Device&) const { return 0; }
 };

@@ -55,7 +55,7 @@ class DeltaNetBlock final : public Block {
         a.reserve("delta", net_.values(), device.matmul_input(output_.dtype) | (whole_blocks() ? 0u : u32{kActF32}));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()};
         return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
     }

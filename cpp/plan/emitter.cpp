@@ -43,8 +43,8 @@ Emitter::Command& Emitter::Command::input(const Act& x, std::uint32_t format) {
     return buffer(x.in(format));
 }
 
-Emitter::Command& Emitter::Command::kv(DType dtype) {
-    cmd().kv = dtype;
+Emitter::Command& Emitter::Command::kv(const KvTypes& types) {
+    cmd().kv = types;
     return *this;
 }
 
@@ -152,7 +152,7 @@ void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Ve
         .buffer(weight)
         .buffer(step.rows)
         .buffer(cache.tables)
-        .kv(step.kv_dtype)
+        .kv(step.kv_types)
         .shape(shape_of(n_heads, head_dim))
         .params(RopeKvParams{.rows = 0,
                              .step = 0,
@@ -209,7 +209,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
     if (!split) c.buffer(in.sinks).buffer(in.ends);
-    c.kv(step.kv_dtype).shape(heads);
+    c.kv(step.kv_types).shape(heads);
     const u32 values = value_dim(params.head_dim, params.latent);
     if (split) c.partials(params.n_heads, values);
     c.params(params);

@@ -61,7 +61,7 @@ class Emitter : public PlanContext {
         Command& planes(const Weight& w);  // the others of a planar type; other weights have none to bind
         Command& input(const Act& x, std::uint32_t format);
         Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
-        Command& kv(DType dtype);
+        Command& kv(const KvTypes& types);
         Command& shape(std::string text);
         // It writes, or reads, the partial results of a split, of Device::attention_partial_bytes.
         Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);

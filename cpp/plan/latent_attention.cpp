@@ -6,6 +6,7 @@
 // row of each position, and a value is the beginning of its key. Prompts are computed alike: keys and values made of
 // every c would be fewer products from some length of a prompt on, but others than those of decode, so that a text
 // would depend on how its prompt was cut.
+#include "core/error.h"
 #include "plan/block.h"
 
 namespace akunu {
@@ -54,9 +55,13 @@ class LatentAttentionBlock final : public Block {
         }
     }
 
-    Kept keeps(const Device& device, DType dtype) const override {
-        // One row for each position, where a head of attention has two.
-        return {.page_bytes = device.kv_page_bytes(dtype, 1, c_.key_dim()) / 2};
+    Kept keeps(const Device& device, const KvTypes& types) const override {
+        if (types.k != types.v) {
+            throw UnsupportedError(
+                "kv_dtype " + kv_name(types) +
+                ": latent attention keeps keys alone, of which its values are a part; name one type");
+        }
+        return {.page_bytes = device.kv_bytes(types.k, 1, c_.key_dim())};
     }
     std::uint32_t attention_formats(const Device&) const override { return kActF32; }
 
@@ -105,7 +110,7 @@ class LatentAttentionBlock final : public Block {
             .buffer(cache(e).kv)
             .buffer(e.step.rows)
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(std::to_string(c_.n_heads) + "+" + std::to_string(c_.key_dim()))
             .params(LatentKvParams{.rows = 0,
                                    .step = 0,

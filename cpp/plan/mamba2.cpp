@@ -51,7 +51,7 @@ class Mamba2Block final : public Block {
         a.reserve("mamba", mamba_.values(), device.matmul_input(output_.dtype));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (mamba_.taps - 1 + kStashRows) * std::uint64_t{mamba_.channels()};
         return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
     }

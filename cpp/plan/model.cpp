@@ -81,9 +81,9 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
     if (drafter_) drafter_->reserve(device, a, context);
 }
 
-std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
+std::vector<Kept> Model::keeps(const Device& device, const KvTypes& types) const {
     std::vector<Kept> kept;
-    for (const auto& block : blocks_) kept.push_back(block->keeps(device, dtype));
+    for (const auto& block : blocks_) kept.push_back(block->keeps(device, types));
     for (const BlockConfig& block : config_.blocks) {
         const auto* reader = std::get_if<AttentionConfig>(&block.mixer);
         if (!reader || !reader->kv_owner) continue;
@@ -91,15 +91,16 @@ std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
         window = window && reader->window ? std::max(window, reader->window) : 0;
     }
     if (drafter_) {
-        for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, dtype));
+        for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, types));
     }
     return kept;
 }
 
-DType Model::kv_of_one_step(const Device& device) const {
+KvTypes Model::kv_of_one_step(const Device& device) const {
     std::uint32_t formats = 0;
     for (const auto& block : blocks_) formats |= block->attention_formats(device);
-    return formats == kActF16 ? DType::F16 : DType::F32;
+    const DType type = formats == kActF16 ? DType::F16 : DType::F32;
+    return {type, type};
 }
 
 std::uint32_t Model::distances() const {

@@ -37,10 +37,10 @@ class Model {
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
     // For each block, and each of a head that drafts, where keys and values are of this type. The window of one whose
     // keys and values others read is the widest of theirs.
-    std::vector<Kept> keeps(const Device& device, DType dtype) const;
+    std::vector<Kept> keeps(const Device& device, const KvTypes& types) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
     // rounded to F16, too.
-    DType kv_of_one_step(const Device& device) const;
+    KvTypes kv_of_one_step(const Device& device) const;
 
     // The frequencies of each rope set, uploaded once.
     void upload_frequencies(Device& device);

@@ -28,7 +28,7 @@ class RecurrenceBlock final : public Block {
         a.reserve("recur", n_, device.matmul_input(output_.dtype));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         return {.state_bytes = (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float)};
     }
 

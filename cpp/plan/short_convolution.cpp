@@ -24,7 +24,7 @@ class ShortConvolutionBlock final : public Block {
         a.reserve("conv", place_.config.dim, device.matmul_input(output_.dtype) | u32{kActF32});
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         return {.state_bytes = (taps_ - 1 + kStashRows) * std::uint64_t{place_.config.dim} * sizeof(float)};
     }
 

@@ -52,7 +52,7 @@ struct StepBuffers {
     std::vector<Binding> heads;        // per block, u32: its aligned heads
     std::uint32_t aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
-    DType kv_dtype = DType::F16;
+    KvTypes kv_types;
     std::uint32_t max_pages = 0;  // of a page table
     std::uint32_t history_stride = 0;
     std::uint32_t max_rows = 0;    // of a step

@@ -73,7 +73,8 @@ static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource:
 }
 
 u32 kv_type(const DispatchCmd& c) {
-    switch (c.kv) {
+    if (c.kv.k != c.kv.v) refuse(c, "KV cache types '" + kv_name(c.kv) + "'");
+    switch (c.kv.k) {
         case DType::F16:
             return kKvF16;
         case DType::F32:
@@ -81,7 +82,7 @@ u32 kv_type(const DispatchCmd& c) {
         case DType::Q8_0:
             return kKvQ8;
         default:
-            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv).name) + "'");
+            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv.k).name) + "'");
     }
 }
 

@@ -277,6 +277,38 @@ def _attention() -> Iterator[Case]:
     )
 
 
+def _kv_types() -> Iterator[Case]:
+    """Each type of keys with each of values, where they differ or are Q4_0: only the CPU has these."""
+    types = ("f16", "f32", "q8_0", "q4_0")
+    pairs = [f"{k},{v}" for k in types for v in types if k != v or k == "q4_0"]
+    for i, kv in enumerate(pairs):
+        for style in ("interleaved", "half"):
+            yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
+            yield case("rope_kv", rows=37, shape=(6, 2, 72), style=style, kv=kv, position=13, qk_norm=True)
+        yield case("rope_kv", rows=18, shape=(5, 5, 25), style="half", kv=kv, rope_dim=0)
+        yield case("rope_kv", rows=3, shape=(2, 1, 6), style="half", kv=kv, position=1, rope_dim=4)
+        for j, length in list(enumerate(LENGTHS))[i % 3 :: 3]:
+            shape = SHAPES[(i + j) % len(SHAPES)]
+            rows = min([1, 2, 3, 5, 8, 9, 16, 33][j % 8], length)
+            yield case("attention", rows=rows, position=length - rows, shape=shape, kv=kv)
+            yield case("attention", rows=1, position=length - 1, shape=shape, kv=kv, split=True)
+        yield case("attention", rows=1, position=300, shape=(8, 1, 512), kv=kv, split=True)
+        yield case("attention", rows=21, position=290, shape=(6, 2, 320), kv=kv, window=200)
+        yield case("attention", rows=7, position=290, shape=(3, 1, 41), kv=kv, window=200)
+        yield case("attention", rows=1, position=600, shape=(3, 1, 41), kv=kv, split=True)
+        mixed = ((40, 300), (1, 5), (4, 1020), (1, 255), (33, 0))
+        yield case("attention", rows=1, position=256, shape=(6, 2, 96), kv=kv, others=mixed)
+        yield case("attention", rows=9, position=70, shape=(4, 2, 64), kv=kv, images=((2, 7),))
+        yield case("kv_copy", kv=kv, kv_heads=3, head_dim=72, pairs=5)
+    few = dict(heads=9, latent=64, rope=16, kv="q4_0")
+    for heads, latent, rope in [(16, 512, 64), (3, 38, 6), (1, 256, 64)]:
+        common = dict(heads=heads, latent=latent, rope=rope, kv="q4_0")
+        yield case("latent_attention", rows=5, position=37, **common)
+        yield case("latent_attention", rows=1, position=299, split=True, **common)
+    yield case("latent_attention", rows=70, position=0, style="half", **few)
+    yield case("latent_attention", rows=1, position=600, others=((40, 255), (1, 31), (3, 1020)), **few)
+
+
 def _images() -> Iterator[Case]:
     """Rows of images, which see all of theirs: in a tile of rows, over several, and a window's."""
     for kv in ("f16", "f32", "q8_0"):
@@ -708,7 +740,7 @@ IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: Attention with sinks.
 SINK_CHECKS: list[Case] = [*_sinks()]
 #: What runs on the CPU alone: attention in integers, and matmuls to int8.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_kv_types()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

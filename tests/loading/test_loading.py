@@ -193,7 +193,7 @@ def core(monkeypatch):
         ({"threads": 1025}, "threads: 1025 is not in"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
-        ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0"),
+        ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0, q4_0"),
         ({"kv_dtype": "q4"}, "kv_dtype: no 'q4'; there is f16, f32, q8_0"),
         ({"progress": 5}, "progress: expected True, False or a function, got 5"),
     ],

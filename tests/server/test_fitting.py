@@ -74,6 +74,7 @@ GIB = 1 << 30
         (64, 131072, 8, {}, 8192),  # 256 KiB a token, in a quarter of the memory
         (64, 131072, 1, {}, 4096),  # at least as before
         (64, 131072, 8, {"kv_dtype": "q8_0"}, 14336),
+        (64, 131072, 8, {"kv_dtype": "q8_0,q4_0"}, 18432),
         (64, 131072, 8, {"kv_memory": 4 * GIB}, 16384),
     ],
 )

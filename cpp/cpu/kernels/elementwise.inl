@@ -266,7 +266,6 @@ static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, 
     }
 }
 
-template <typename T>
 static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<RopeKvParams>(params);
     auto* q = cmd.buffers[0].as<float>();
@@ -294,9 +293,12 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
             const std::size_t begin = u / parts * kKeyGroup, h0 = first + u % parts;
             for_key_groups(where, rows, p.step, begin, begin + kKeyGroup, [&](std::size_t row, std::size_t n) {
                 const std::size_t pos = where[row].position + p.step;
-                const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
-                                       pages + std::size_t{where[row].slot} * p.max_pages,
-                                       std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
+                const KvPages cache{cmd.buffers[4].as<std::byte>(),
+                                    pages + std::size_t{where[row].slot} * p.max_pages,
+                                    std::size_t{p.page_words} * 4,
+                                    p.n_kv_heads,
+                                    hd,
+                                    cmd.kv};
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
                 for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
@@ -304,13 +306,17 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
                     } else if (h < p.n_heads + p.n_kv_heads) {
                         const std::size_t kv = h - p.n_heads, stride = p.n_kv_heads * hd;
                         for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, hd);
-                        cache.keys(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
+                        with_elements(cmd.kv.k, [&]<typename T>() {
+                            cache.keys<T>(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
+                        });
                     } else {
                         const std::size_t kv = h - p.n_heads - p.n_kv_heads, stride = p.n_kv_heads * hd;
                         const float* x = v + row * stride + kv * hd;
-                        for (std::size_t i = 0; i < n; ++i) {
-                            cache.values(page, kv).store_value(in_page + i, x + i * stride, hd);
-                        }
+                        with_elements(cmd.kv.v, [&]<typename T>() {
+                            for (std::size_t i = 0; i < n; ++i) {
+                                cache.values<T>(page, kv).store_value(in_page + i, x + i * stride, hd);
+                            }
+                        });
                     }
                 }
             });

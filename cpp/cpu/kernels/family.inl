@@ -45,27 +45,10 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-template <typename T>
-static Kernel find_attention(const DispatchCmd& cmd) {
-    switch (cmd.op) {
-        case Op::kRopeKv:
-            return rope_kv<T>;
-        case Op::kLatentKv:
-            return latent_kv<T>;
-        case Op::kAttention:
-            return cmd.params_as<AttentionParams>().latent ? attention_latent<T> : attention<T>;
-        case Op::kAttentionSplit:
-            return cmd.params_as<AttentionParams>().latent ? attention_latent_split<T> : attention_split<T>;
-        case Op::kAttentionWeights:
-            return attention_weights<T>;
-        default:
-            return nullptr;
-    }
-}
-
 Kernel find_kernel(const DispatchCmd& cmd);
 
 Kernel find_kernel(const DispatchCmd& cmd) {
+    if (!kv_unit_bytes(cmd.kv.k, 1) || !kv_unit_bytes(cmd.kv.v, 1)) return nullptr;
     switch (cmd.op) {
         case Op::kEmbed:
             return embed;
@@ -88,14 +71,15 @@ Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kGateAct:
             return gate_act;
         case Op::kRopeKv:
+            return rope_kv;
         case Op::kLatentKv:
+            return latent_kv;
         case Op::kAttention:
+            return cmd.params_as<AttentionParams>().latent ? attention_latent : attention;
         case Op::kAttentionSplit:
+            return cmd.params_as<AttentionParams>().latent ? attention_latent_split : attention_split;
         case Op::kAttentionWeights:
-            if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd);
-            if (cmd.kv == DType::F32) return find_attention<float>(cmd);
-            if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd);
-            return nullptr;
+            return attention_weights;
         case Op::kAttentionMerge:
             return attention_merge;
         case Op::kKvCopy:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.cli.app import typed_name
 from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer, as_number
-from akunu.describe.filetypes import KV_DTYPES
+from akunu.describe.filetypes import kv_dtypes
 
 if TYPE_CHECKING:
     pass
@@ -187,13 +188,22 @@ def loading_options(function: F) -> F:
         ),
         click.option(
             "--kv-dtype",
-            type=click.Choice(KV_DTYPES),
+            callback=_kv_dtype,
             default="f16",
             show_default=True,
             metavar="TYPE",
-            help="Type of the KV cache: f16, f32, or q8_0, which takes half the memory.",
+            help="Type of the KV cache: f16, f32, q8_0 (half the memory) or q4_0 (a quarter); "
+            "q8_0,q4_0: of keys, of values.",
         ),
     )
+
+
+def _kv_dtype(_context: click.Context, _option: click.Parameter, names: str) -> str:
+    try:
+        kv_dtypes(names)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error).removeprefix("kv_dtype: ")) from error
+    return names
 
 
 def _number(

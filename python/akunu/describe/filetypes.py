@@ -12,6 +12,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from akunu.base.errors import InvalidArgumentError
+
 __all__ = [
     "EXACT",
     "FILE_TYPES",
@@ -22,6 +24,7 @@ __all__ = [
     "FileType",
     "MlxType",
     "block_of",
+    "kv_dtypes",
     "tensor_dtype",
 ]
 
@@ -100,7 +103,7 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Names in tables by `general.file_type`, those of llama-bench."""
 
-KV_DTYPES: Final = ("f16", "f32", "q8_0")
+KV_DTYPES: Final = ("f16", "f32", "q8_0", "q4_0")
 """Types that the cached keys and values can have."""
 
 EXACT: Final = (
@@ -297,3 +300,20 @@ def _fitting(dtype: str, cols: int) -> str:
     if cols % block_of(dtype)[0]:
         dtype = _FALLBACK.get(dtype, dtype)
     return dtype if cols % block_of(dtype)[0] == 0 else "f16"
+
+
+def kv_dtypes(names: object) -> tuple[str, str]:
+    """Types of the cached keys and of the cached values: "q8_0" is both, "q8_0,q4_0" one of each.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is neither.
+    """
+    words = names.split(",") if isinstance(names, str) else []
+    if len(words) not in (1, 2) or any(word not in KV_DTYPES for word in words):
+        raise InvalidArgumentError(
+            f"kv_dtype: no {names!r}; there is {', '.join(KV_DTYPES)}, "
+            "or one of keys and one of values: q8_0,q4_0"
+        )
+    return words[0], words[-1]

@@ -11,7 +11,7 @@ import msgspec
 from akunu._core import MAX_PARALLEL, MAX_THREADS
 from akunu.base.arguments import Limit, as_model_name, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.describe.filetypes import FILE_TYPES, kv_dtypes
 from akunu.files.overrides import key_overrides, rope_scaling
 from akunu.loading.placement import present
 
@@ -47,7 +47,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     threads
         CPU threads; None: one for each physical core that this process may use.
     kv_dtype
-        Type of the KV cache: "f16", "f32" or "q8_0" (int8 with a scale for every 32 values).
+        Type of the KV cache: "f16", "f32", "q8_0" or "q4_0" (8 or 4 bits with a scale for every 32 values).
+        Values may have another type than keys: "q8_0,q4_0" names first that of keys. GPUs have neither that
+        nor "q4_0". Latent attention keeps keys alone.
     parallel
         Texts that are generated at a time, at most 256; others wait.
     kv_memory
@@ -126,8 +128,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(
                 f"task: found {self.task!r}, expected 'embed', 'rerank', 'transcribe' or None"
             )
-        if self.kv_dtype not in KV_DTYPES:
-            raise InvalidArgumentError(f"kv_dtype: no {self.kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+        kv_dtypes(self.kv_dtype)
         found: dict[str, Any] = {
             name: None if value is None and name in _OPTIONAL else limit.check(name, value)
             for name, limit in _SIZES.items()
