@@ -32,8 +32,12 @@ WRITER_TRUST: Final = 0.7
 """How likely a token that a smaller model writes holds, until it is known."""
 WRITER_FORGET: Final = 0.95
 """`FORGET` for the drafts of a smaller model, which say more at a time."""
+WRITER_PRIOR: Final = 4
+"""How many verified drafts `WRITER_TRUST` counts for: where none holds, a few are enough to see it."""
 WRITER_HOPE: Final = 0.002
-"""How far trust in it comes back with every step in which it was not asked."""
+"""How far trust in it comes back with every step in which it was not asked, when its last draft held."""
+WRITER_LEAST_HOPE: Final = WRITER_HOPE / 16
+"""How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
 WRITER_MOST: Final = 8
 """Tokens that it drafts."""
 GAIN: Final = 1.1
@@ -82,15 +86,22 @@ class WriterTrust:
 
     def __init__(self) -> None:
         self.value = WRITER_TRUST
+        self._known = float(WRITER_PRIOR)
+        self._hope = WRITER_HOPE
 
     def learn(self, drafted: int, accepted: int) -> None:
         """So many of its tokens were verified, and the first so many of them held."""
         for held in [True] * accepted + [False] * (accepted < drafted):
-            self.value = WRITER_FORGET * self.value + (1 - WRITER_FORGET) * held
+            self._known = min(self._known + 1, 1 / (1 - WRITER_FORGET))
+            self.value += (held - self.value) / self._known
+        if accepted:
+            self._hope = WRITER_HOPE
+        elif drafted:
+            self._hope = max(self._hope / 2, WRITER_LEAST_HOPE)
 
     def hope(self) -> None:
         """It was not asked."""
-        self.value += WRITER_HOPE * max(WRITER_TRUST - self.value, 0.0)
+        self.value += self._hope * max(WRITER_TRUST - self.value, 0.0)
 
 
 class Proposal(NamedTuple):
