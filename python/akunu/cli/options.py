@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GENERATION_OPTIONS",
     "MODEL_HELP",
+    "adapter_option",
     "device_options",
     "encoder_options",
     "generation_arguments",
@@ -57,6 +59,32 @@ def model_options(function: F) -> F:
         help=MODEL_HELP,
     )
     return model(loading_options(writing_options(function)))
+
+
+adapter_option = click.option(
+    "--adapter",
+    type=FULL,
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="An adapter (LoRA) beside the model: a GGUF file, or a folder of PEFT. NAME is what requests call "
+    "it. [default: that of the file]",
+)
+
+
+def _adapters(given_ones: Sequence[str]) -> dict[str, str]:
+    """Return the paths of `--adapter` by name."""
+    found = dict[str, str]()
+    for text in given_ones:
+        name, equals, path = text.partition("=")
+        if not equals:
+            path, name = text, Path(text).stem
+        if not name or not path or name in found:
+            raise click.BadParameter(
+                f"found {text!r}, expected a PATH, or NAME=PATH with a name of its own",
+                param_hint="--adapter",
+            )
+        found[name] = path
+    return found
 
 
 def writing_options(function: F) -> F:
@@ -111,6 +139,8 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     mmproj = values.pop("mmproj", None)
     if mmproj is not None:
         found["mmproj"] = False if mmproj == "none" else mmproj
+    if adapters := _adapters(values.pop("adapter", ())):
+        found["adapters"] = adapters
     if (memory := values.pop("memory", None)) is not None:
         found["memory"] = math.ceil(memory * (1 << 30))
     if folder is None:
@@ -339,6 +369,10 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
     found["stop"] = [_unescaped(text) for text in values.pop("stop")] or None
     breakers = [_unescaped(text) for text in values.pop("dry_sequence_breakers")]
     found["dry_sequence_breakers"] = ([] if breakers == ["none"] else breakers) if breakers else None
+    if adapters := _adapters(values.get("adapter", ())):
+        if len(adapters) > 1:
+            raise click.BadParameter("an output has one adapter at most", param_hint="--adapter")
+        (found["adapter"],) = adapters
     found = {name: value for name, value in found.items() if value is not None}
     resolve(found, Sampling(), _ANY_VOCABULARY)
     return found

@@ -38,6 +38,8 @@ class SamplingFields(ForeignFields, kw_only=True):
     logit_bias: dict[int, float] | None = None
     seed: int | None = None
     stop_token_ids: list[int] | None = None
+    adapter: str | None = None
+    adapter_scale: float | None = None
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
 
     def sampling(self) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.history import History, history_options
 from akunu.cli.images import content_of, image_tokens_option, is_image
-from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
+from akunu.cli.options import (
+    adapter_option,
+    generation_arguments,
+    generation_options,
+    given,
+    load_model,
+    model_options,
+)
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import DEFAULT_MODEL, FILE
@@ -58,6 +65,7 @@ _COMMON = (
 @model_options
 @template_options
 @image_tokens_option
+@adapter_option
 @generation_options
 @constraint_options
 @history_options
