@@ -37,7 +37,7 @@ def _elementwise() -> Iterator[Case]:
     yield case("insert_rows", rows=7, dim=100, encoded=5)
     yield case("insert_rows", rows=9, dim=96, encoded=9, parts=4)
     yield case("insert_rows", rows=65, dim=260, encoded=70, parts=3, part=2, accumulate=True)
-    yield case("affine", rows=3, dim=33, bounds=(-0.5, 0.75))
+    yield case("affine", rows=5, dim=33, bounds=(-0.5, 0.75))
     yield case("affine", rows=1, dim=130, scale=True)
     yield case("affine", rows=66, dim=260, scale=True, bias=True, bounds=(-1.0, float("inf")))
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
