@@ -46,7 +46,7 @@ struct CachedKeys {
         return unit.elems + (column / kKeyGroup * unit.width(head_dim) + row) * kKeyGroup + column % kKeyGroup;
     }
     vf row(std::size_t d, std::size_t column) const {
-        if constexpr (unit.kPaired) {
+        if constexpr (KvUnit<T>::kPaired) {
             return two_rows(d, column).row[d % 2];
         } else {
             return load_cache(at(d, column));
@@ -62,7 +62,7 @@ struct CachedKeys {
     template <std::size_t kColumns>
     void fetch(std::size_t d, std::size_t column) const {
         const std::size_t elems = column * head_dim + d * kColumns;
-        ahead.template fetch<kColumns>(unit.elems + (unit.kPaired ? elems / 2 : elems));
+        ahead.template fetch<kColumns>(unit.elems + (KvUnit<T>::kPaired ? elems / 2 : elems));
     }
     vf scale(std::size_t run, std::size_t column) const {
         const std::size_t scale = (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup;

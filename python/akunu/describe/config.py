@@ -467,7 +467,7 @@ def model_config(
 
 
 def _deviations(decoder: Architecture | None, numbers: Numbers) -> tuple[float, ...]:
-    """Of each layer's gate what is cut off, -inf: nothing; empty where there is no such thing."""
+    """Return what is cut off of each layer's gate, -inf: nothing; empty where there is no such thing."""
     if decoder is None or not decoder.sparse_layers:
         return ()
     if numbers.get(numbers.key("deviations")) is None:  # llama.cpp does not read it

@@ -133,7 +133,7 @@ def _count(config: Mapping[str, object], key: str, default: int) -> int:
 
 
 def _distances(context: int) -> npt.NDArray[np.int64]:
-    """Those of a key from a query in a text of so many tokens."""
+    """Return the distances of a key from a query in a text of so many tokens."""
     return np.arange(1 - context, context)
 
 

@@ -38,7 +38,7 @@ _VALUES = QKV[2]
 OWN_ATTENTION: Final = ((*_QUERIES, *_KEYS, _VALUES), ())
 """The tensors of attention, and those that are of no use."""
 ATTENTION_OF_SHARED_KEYS: Final = (_QUERIES, (*_KEYS, _VALUES))
-"""The same of a layer that reads the keys and values of another."""
+"""The tensors of a layer that reads the keys and values of another, and those that are of no use."""
 # What a layer's keys and values come from, and tensors that are of no use then.
 _ATTENTION: Final[Mapping[str, tuple[tuple[TensorRule, ...], tuple[TensorRule, ...]]]] = MappingProxyType(
     {

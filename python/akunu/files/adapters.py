@@ -368,7 +368,7 @@ def _own_places(spec: ModelSpec, kind: str) -> dict[str, list[_Place]]:
 
 
 def _other_places(spec: ModelSpec, kind: str) -> dict[str, list[_Place]]:
-    """The same of files of the other kind, which have other names and maybe another order of rows."""
+    """Return the places in files of the other kind, which have other names and maybe other orders of rows."""
     row = ARCHITECTURES.get(spec.config.arch)
     if row is None or any(spec.config.mixers(mixer) for mixer in (DeltaNet, Mamba2, LatentAttention)):
         raise UnsupportedError(

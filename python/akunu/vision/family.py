@@ -66,7 +66,7 @@ class Numbers:
         self._given, self._defaults, self._where = given, defaults, where
 
     def renamed(self, names: Mapping[str, str]) -> Numbers:
-        """The same, where what is given by some names is read by others."""
+        """Return these numbers, where what is given by some names is read by others."""
         given = {names.get(name, name): value for name, value in self._given.items()}
         return Numbers(given, self._defaults, self._where)
 
