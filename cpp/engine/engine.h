@@ -27,7 +27,7 @@ namespace akunu {
 struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
     std::uint32_t chunk = 0;    // rows of a step at most; 0: the device's own
-    KvTypes kv_types;
+    KvTypes kv_types = {};
     std::uint32_t parallel = 8;  // sequences at a time
     // Bytes of all pages and states; 0: those of a context for each sequence, or half of the device's memory.
     std::uint64_t kv_memory = 0;

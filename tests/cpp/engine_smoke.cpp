@@ -187,7 +187,8 @@ void together(const SyntheticModel& m) {
             expected.push_back(generate(alone, prompts[i], 20, 20, settings[i], false));
         }
     }
-    Engine e(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(), {kContext, 32, DType::F16, 8, 0}, {});
+    Engine e(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(),
+             {.context = kContext, .chunk = 32, .parallel = 8}, {});
     std::uint64_t random = 1;
     const auto below = [&](std::uint64_t n) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -272,7 +273,7 @@ void interrupted() {
     Opened alone(m, 2);
     const Ids expected = generate(alone, prompt, 20, 5, s, false);
     auto device = std::make_shared<Interrupted>();
-    Engine e(device, m.config, m.source(), {kContext, 32, DType::F16}, {});
+    Engine e(device, m.config, m.source(), {.context = kContext, .chunk = 32}, {});
     const std::uint32_t slot = e.open().value();
     for (std::uint32_t commands = 0; commands < 24; commands += 3) {
         e.begin(slot, prompt, s, false);
