@@ -359,7 +359,7 @@ void refuse() {
     m.shapes.erase("layers.0.attn_norm");
     check_throws<ModelFileError>([&] { Opened(m, 2); }, "a missing norm");
     check_throws<InvalidArgumentError>([&] { cpu::CpuDevice(-1); }, "a negative number of threads");
-    check_throws<UnsupportedError>([&] { Opened(synthetic_model(DType::F16), 2, 32, DType::Q4_0); }, "a KV type");
+    check_throws<UnsupportedError>([&] { Opened(synthetic_model(DType::F16), 2, 32, DType::Q5_0); }, "a KV type");
 }
 
 }  // namespace
