@@ -58,7 +58,7 @@ class Recorder:
     def __init__(self) -> None:
         self.active = False
         self.calls = [Counter[CodeType]()]
-        """Those before the first piece of the answer, and those after each."""
+        """How often each function ran before the first piece of the answer, and after each piece."""
         self.outer: dict[str, list[CodeType]] = {}
         """Generators on the stack: of the thread that reads tokens, and of the task that sends events."""
         threading.setprofile(self)
@@ -78,7 +78,7 @@ class Recorder:
 
 
 def _generators(frame: FrameType | None) -> list[CodeType]:
-    """Those of the package that run at a frame, from the innermost on."""
+    """Return the generators of the package that run at a frame, from the innermost on."""
     found = []
     while frame is not None:
         if frame.f_code.co_flags & GENERATOR and frame.f_code.co_filename.startswith(PACKAGE):

@@ -71,14 +71,11 @@ py::object field(const py::handle& object, const char* name) {
 }
 
 KvTypes to_kv_types(const std::string& names) {
-    const auto type = [](const std::string& name) {
+    return kv_named(names, [](const std::string& name) {
         const DTypeInfo* kv = find_dtype(name);
         if (!kv) throw UnsupportedError("unknown KV cache type '" + name + "'");
         return kv->id;
-    };
-    const std::size_t comma = names.find(',');
-    const DType k = type(names.substr(0, comma));
-    return {k, comma == std::string::npos ? k : type(names.substr(comma + 1))};
+    });
 }
 
 void set_cuts(SamplerState& s, float top_n_sigma, float xtc_probability, float xtc_threshold, std::int64_t min_keep) {

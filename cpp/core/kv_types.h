@@ -19,4 +19,12 @@ inline std::string kv_name(const KvTypes& types) {
     return name;
 }
 
+// The types that `kv_name` would name so; `find` tells the type of one name.
+template <typename Find>
+KvTypes kv_named(const std::string& names, Find&& find) {
+    const std::size_t comma = names.find(',');
+    const DType keys = find(names.substr(0, comma));
+    return {keys, comma == std::string::npos ? keys : find(names.substr(comma + 1))};
+}
+
 }  // namespace akunu

@@ -86,13 +86,6 @@ struct Check {
     std::string expected;
 };
 
-// Types of the KV cache as `kv_name` says them.
-KvTypes kv_named(const std::string& names) {
-    const std::size_t comma = names.find(',');
-    const DType keys = dtype_named(names.substr(0, comma)).id;
-    return {keys, comma == std::string::npos ? keys : dtype_named(names.substr(comma + 1)).id};
-}
-
 class Problem {
   public:
     Problem(cpu::CpuDevice& device, Reader& in) : device_(device), name_(in.string()) {
@@ -159,7 +152,7 @@ class Problem {
         DispatchCmd cmd;
         const std::string op = in.string();
         cmd.op = op_named(op);
-        cmd.kv = kv_named(in.string());
+        cmd.kv = kv_named(in.string(), [](const std::string& name) { return dtype_named(name).id; });
         for (std::uint32_t left = in.u32(); left > 0; --left) {
             const auto index = in.number<std::int32_t>();
             Binding& binding = cmd.buffers.at(cmd.n_buffers++);

@@ -63,7 +63,7 @@ def write_peft(path: Path, pairs: Mapping[str, Any], rank: int, alpha: float = 8
 
 
 def write_gguf(path: Path, name: str, pairs: Mapping[str, Any], alpha: float = 8.0, **keys: object) -> Path:
-    """As llama.cpp's converter does: B's rows go through what a weight's rows go through."""
+    """Write an adapter as llama.cpp's converter does: it reorders the rows of B as those of the weight."""
     own = tiny.EVERY[name]
     writer = gguf.GGUFWriter(str(path), str(keys.get("arch", own.arch)))
     writer.add_string("general.type", "adapter")

@@ -390,7 +390,7 @@ def write_mmproj(
 
 
 def _numbers(model: Seeing) -> Mapping[str, Any]:
-    """Those of `vision_config`, and those that llama.cpp's converter writes where there are none."""
+    """Return the values of `vision_config`, or what llama.cpp's converter writes where it has none."""
     none = {"depth": 0, "hidden_size": 0, "intermediate_size": 0, "num_heads": 0}
     own = {"hidden_size": model.vision["mm_embed_dim"]} if model.projector == "gemma4uv" else {}
     return {**(none if own else {}), **model.vision, **own}
