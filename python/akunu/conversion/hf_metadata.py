@@ -20,9 +20,10 @@ from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer, ShortConvolution
-from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
+from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
+from akunu.describe.gguf_numbers import local_by_period
 from akunu.describe.hf_config import rotary_parameters
 from akunu.describe.rotary import UNROTATED_DIVISOR, inverse_frequencies, yarn_scale
 from akunu.describe.routers import GATINGS

@@ -17,12 +17,9 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, Block
 from akunu.describe.config import (
     EncoderConfig,
-    GgufNumbers,
     GgufSource,
     ModelConfig,
     ModelSpec,
-    local_by_period,
-    local_layers_of,
     model_config,
     resolve,
     vocabulary_size,
@@ -32,6 +29,7 @@ from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
 from akunu.describe.distances import Distances
 from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
+from akunu.describe.gguf_numbers import GgufNumbers, local_by_period, local_layers_of
 from akunu.describe.gguf_rotary import gguf_rotary
 from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.describe.layer_rules import with_fused_qkv

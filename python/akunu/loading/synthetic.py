@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import GgufNumbers
 from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
 from akunu.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
+from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
