@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -30,21 +31,23 @@ WHO = (
 @dataclass(frozen=True)
 class Bucket:
     """Pictures that make a batch: `grids` of rows and columns with as many cells; `count` of them with
-    `length` tokens each; how often there is such a batch."""
+    `length` tokens each; how often there is such a batch, `early` and after that."""
 
     cells: int
     grids: tuple[tuple[int, int], ...]
     count: int
     length: int
+    early: float
     share: float
 
 
 BUCKETS = (
-    Bucket(48, ((2, 24), (3, 16), (4, 12), (6, 8)), 512, 320, 1.0),
-    Bucket(120, ((5, 24), (6, 20), (8, 15), (10, 12), (12, 10), (15, 8)), 320, 480, 1.6),
-    Bucket(240, ((10, 24), (12, 20), (15, 16), (16, 15), (20, 12), (24, 10)), 224, 704, 2.2),
-    Bucket(360, ((15, 24), (18, 20), (20, 18), (24, 15)), 144, 896, 1.6),
+    Bucket(48, ((2, 24), (3, 16), (4, 12), (6, 8)), 256, 320, 2.0, 1.0),
+    Bucket(120, ((5, 24), (6, 20), (8, 15), (10, 12), (12, 10), (15, 8)), 160, 480, 2.0, 1.6),
+    Bucket(240, ((10, 24), (12, 20), (15, 16), (16, 15), (20, 12), (24, 10)), 112, 704, 0.7, 2.2),
+    Bucket(360, ((15, 24), (18, 20), (20, 18), (24, 15)), 72, 896, 0.3, 1.6),
 )
+EARLY_SECONDS = 100  # in which most pictures are small
 
 
 @dataclass
@@ -168,10 +171,11 @@ def fill(
 def _draw(memory: Any, size: int, free: Any, ready: Any, folder: Path, seed: str, small: int) -> None:
     """Fill slots of the memory for ever, behind what else there is to do."""
     os.nice(10)
-    rng, fonts = Random(seed), Fonts.of(folder)
+    rng, fonts, began = Random(seed), Fonts.of(folder), time.monotonic()
     while True:
         slot = free.get()
-        which = rng.choices(range(len(BUCKETS)), [b.share for b in BUCKETS])[0]
+        early = time.monotonic() - began < EARLY_SECONDS
+        which = rng.choices(range(len(BUCKETS)), [b.early if early else b.share for b in BUCKETS])[0]
         bucket = BUCKETS[which]
         batch = Batch.over(memoryview(memory)[slot * size : (slot + 1) * size], bucket, small or bucket.count)
         fill(batch, rng, fonts, bucket)
