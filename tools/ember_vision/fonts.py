@@ -35,7 +35,11 @@ HELD_BACK = (
 """Debian's packages, without "fonts-" before the names."""
 
 ASCII = [chr(code) for code in range(32, 127)]
-_NO_LETTERS = ("Math", "Symbol", "Emoji", "Music", "Dingbat", "chess", "Keyboard", "Initials")
+_LEFT_OUT = (
+    "Math", "Symbol", "Emoji", "Music", "Dingbat", "chess", "Keyboard", "Initials", "LinBiolinum_K",
+    "RomandeADFStyle", "Hairline",
+)  # fmt: skip
+"""In names of fonts without common letters, with capitals alone, or too thin to be read when small."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def _files(packages: Path, name: str) -> Iterator[tuple[str, bytes]]:
         latin = [p for p in paths if name != "noto-core" or p.name.split("-")[0] in _NOTO]
         for path in latin:
             font = TTFont(path)
-            if any(word in path.name for word in _NO_LETTERS) or not {*map(ord, ASCII)} <= {
+            if any(word in path.name for word in _LEFT_OUT) or not {*map(ord, ASCII)} <= {
                 *font.getBestCmap()
             }:
                 continue
