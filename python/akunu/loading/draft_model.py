@@ -19,7 +19,7 @@ __all__ = ["DraftModel", "head_beside", "joins_head"]
 
 
 def head_beside(model: Path) -> Path | None:
-    """Return the file for the head that drafts for a GGUF file: ``mtp-NAME`` beside ``NAME``, if it is there."""
+    """Return the file with the head that drafts for ``NAME.gguf``: ``mtp-NAME.gguf`` beside it, if any."""
     beside = model.with_name(f"mtp-{model.name}")
     return beside if model.suffix == ".gguf" and beside.is_file() else None
 
