@@ -5,8 +5,7 @@
 
 Shares are those of the first, second, … draft of a step that hold where the ones before it do, with three
 drafts in each step. Speeds are those of generations as users have them, where the time of a step decides
-whether anything is drafted; both are run in turn, in random order, and the ratio is the median of neighbours in
-time.
+whether anything is drafted; both are run in turn, in random order, and the ratio is the median of pairs.
 """
 
 from __future__ import annotations
