@@ -246,7 +246,7 @@ def test_the_front_is_cut_where_the_tokenizer_says_so(tmp_path: Path) -> None:
         ({"a": 1}, "texts: expected a list of texts, got dict"),
         (["x", None], r"texts: number 1: expected a text or its token ids, got None"),
         ([3, 4], r"texts: number 0: expected a text or its token ids, got 3"),
-        (["x", [1, 10**6]], r"texts: number 1: token ids: 1000000 is not in"),
+        (["x", [1, 10**6]], r"texts: number 1: token ids: found 1000000, expected"),
         (["x", []], "texts: number 1 has no tokens"),
     ],
 )

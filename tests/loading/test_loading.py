@@ -186,12 +186,12 @@ def core(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"context": 0}, "context: 0 is not in"),
+        ({"context": 0}, "context: found 0, expected"),
         ({"context": -1}, "context"),
-        ({"context": 1.5}, "context: expected an integer"),
+        ({"context": 1.5}, "context: found 1.5, expected an integer"),
         ({"threads": 0}, "threads"),
-        ({"threads": 1025}, "threads: 1025 is not in"),
-        ({"threads": True}, "threads: expected an integer"),
+        ({"threads": 1025}, "threads: found 1025, expected"),
+        ({"threads": True}, "threads: found True, expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
         ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0, q4_0"),
         ({"kv_dtype": "q4"}, "kv_dtype: no 'q4'; there is f16, f32, q8_0"),

@@ -62,7 +62,7 @@ class ChannelsTranscriber:
 
     def _labelled(self, one: Transcriber, channel: int) -> Generator[Segment, None, None]:
         """A channel's segments; the others go on where its recording is damaged."""
-        with closing(iter(one)) as segments:  # type: ignore[type-var]
+        with closing(iter(one)) as segments:
             try:
                 for segment in segments:
                     yield dataclasses.replace(segment, channel=channel)
