@@ -153,7 +153,7 @@ class Gate:
 
 
 def waiting(model):
-    return model.stats().waiting
+    return model.stats.waiting
 
 
 def test_generations_wait_in_arrival_order():

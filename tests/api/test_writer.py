@@ -216,7 +216,7 @@ def test_a_text_is_that_of_the_larger_model(
     decide_drafts(monkeypatch, everything)
     with akunu.load(files["F32"], context=256, parallel=2, draft=files["Q8_0"]) as model:
         assert [c.ids for c in model.generate_batch(prompts, **options)] == expected
-        stats, memory = model.stats(), model.memory
+        stats, memory = model.stats, model.memory
         assert stats.written_accepted_tokens > 0.7 * stats.written_tokens > 40
     assert memory.weights + memory.weights_mapped > plain_bytes(files["F32"])
 

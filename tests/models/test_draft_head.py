@@ -452,7 +452,7 @@ def test_a_model_drafts_by_its_head(
     decide_drafts(monkeypatch, everything)
     with load(qwen35.write_gguf(ROW, folder / "loaded.gguf", drafts="in"), draft=draft) as model:
         assert ids_of(model) == expected
-        assert model.stats().written_tokens > 20
+        assert model.stats.written_tokens > 20
         assert ids_of(model, speculative=False) == expected
 
 
@@ -465,7 +465,7 @@ def test_a_head_of_a_file_of_its_own_drafts(
     head = qwen35.write_gguf(ROW, folder / "mtp-alone.gguf", drafts="alone")
     with load(plain, draft=head) as model:
         assert ids_of(model) == expected
-        assert model.stats().written_tokens > 20
+        assert model.stats.written_tokens > 20
     joined, other = GgufModel(plain), GgufModel(head)
     assert joined.join_head(other) and not other.join_head(joined)
     check(*(_core.Engine(joined.files, joined.spec(CONTEXT, drafts=True), **SETTINGS) for _ in range(2)))
@@ -479,7 +479,7 @@ def test_a_head_is_not_loaded_where_it_is_not_wanted(folder: Path, monkeypatch: 
         model = load(path, draft=False)
     with model:
         ids_of(model)
-        assert model.stats().written_tokens == 0
+        assert model.stats.written_tokens == 0
 
 
 def test_a_head_that_is_not_there_is_named(plain: Path) -> None:

@@ -338,6 +338,6 @@ def test_a_prompt_goes_on_from_files(path: Path, tmp_path: Path, monkeypatch: py
     prompt = first.stats.prompt_tokens
     with akunu.load(path, device=DEVICE, context=1000, cache_dir=tmp_path) as model:
         again = model.generate(story + "And a boy.", **options)
-        stats = model.stats()
+        stats = model.stats
     assert again.ids == other.ids and again.stats.cached_tokens >= (prompt - 1) // PAGE * PAGE >= 2 * PAGE
     assert stats.hits_disk == 1 and stats.disk_damaged == stats.disk_vanished == 0

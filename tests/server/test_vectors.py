@@ -143,7 +143,7 @@ def test_calls_end_when_nobody_waits_for_them_and_the_next_one_runs(encoders):
         late = served.post("/v1/embeddings", model="vectors", input=["the cat sits on the mat"] * 100_000)
         assert (late.status_code, late.json()["error"]["code"]) == (504, "timeout")
         wait_until(lambda: served.server.models.find("vectors").users == 0)
-        assert served.server.models.find("vectors").loaded.stats().prompts < 100_000
+        assert served.server.models.find("vectors").loaded.stats.prompts < 100_000
         assert served.post("/v1/embeddings", model="vectors", input="x").status_code == 200
 
 
@@ -154,7 +154,7 @@ def test_calls_that_run_when_the_server_ends_are_a_503(encoders):
         body = {"model": "vectors", "input": ["the cat sits on the mat"] * 100_000}
         client = threading.Thread(target=lambda: found.append(served.post("/v1/embeddings", **body)))
         client.start()
-        wait_until(lambda: registry.find("vectors").model and registry.find("vectors").loaded.stats().steps)
+        wait_until(lambda: registry.find("vectors").model and registry.find("vectors").loaded.stats.steps)
         registry.cancel()
         client.join(60)
         assert (found[0].status_code, found[0].json()["error"]["code"]) == (503, "shutting_down")

@@ -108,7 +108,7 @@ def test_the_text_of_windows_does_not_depend_on_how_many_run_together(
     assert starts == sorted(starts)
     engine.steps.clear()
     for size, together in ((2, 2), (3, 3), (16, 3)):
-        engine.hold_until(lambda least=together: model.stats().running >= least)  # type: ignore[misc]
+        engine.hold_until(lambda least=together: model.stats.running >= least)  # type: ignore[misc]
         assert model.transcribe(audio, batch_size=size, clip_timestamps=clips, **QUICK | options) == alone
     assert max(engine.steps) > 2 * min(engine.steps)
 
@@ -124,7 +124,7 @@ def test_calls_from_many_threads_have_the_texts_that_they_have_alone(
     alone = [transcribe(audio) for audio in recordings]
     engine.threads.clear()
     engine.steps.clear()
-    engine.hold_until(lambda: model.stats().running == 3)
+    engine.hold_until(lambda: model.stats.running == 3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(transcribe, recordings)) == alone
     assert max(engine.steps) > 2  # rows of several windows in one step
@@ -380,7 +380,7 @@ def test_it_says_what_it_is(engine: Babble, model: WhisperModel) -> None:
     assert (model.device, model.context, model.memory.total) == ("fake", 448, 6)
     assert len(model.languages) == 99
     model.transcribe(sound(2), **QUICK)
-    assert model.stats().steps > 2 and model.stats().running == 0
+    assert model.stats.steps > 2 and model.stats.running == 0
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
@@ -435,6 +435,6 @@ def test_such_a_model_is_asked_for_several_windows_at_once(options: dict[str, An
         alone = model.transcribe(audio, batch_size=1, clip_timestamps=clips, **QUICK | options)
         rows_alone = max(rows for _, rows in device.calls)
         device.calls.clear()
-        device.hold_until(lambda: model.stats().running == 4)  # the first window is heard alone
+        device.hold_until(lambda: model.stats.running == 4)  # the first window is heard alone
         assert model.transcribe(audio, batch_size=4, clip_timestamps=clips, **QUICK | options) == alone
         assert max(rows for _, rows in device.calls) > rows_alone

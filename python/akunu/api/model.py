@@ -435,6 +435,7 @@ class Model(Chatting, Measuring, Adapting):
 
     # -- looking inside --------------------------------------------------------------------------------------
 
+    @property
     def stats(self) -> ModelStats:
         """Counts of what runs, waits, is cached, and was done since the model was loaded."""
         self._check_open()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from akunu._core import PAGE
 
@@ -104,6 +104,10 @@ class ModelStats:
     disk_unwritten: int = 0
     disk_damaged: int = 0
     disk_vanished: int = 0
+
+    def __call__(self) -> Self:
+        """Return the same counts: `model.stats()` is the older way to write `model.stats`."""
+        return self
 
 
 class Beginnings:

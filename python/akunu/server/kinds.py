@@ -31,6 +31,7 @@ class Held(Protocol):
     def memory(self) -> Memory:
         """Bytes that it uses."""
 
+    @property
     def stats(self) -> ModelStats:
         """What it has done; its `steps` grow while it gets on."""
 

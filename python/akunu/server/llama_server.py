@@ -183,7 +183,7 @@ async def props(request: Request) -> Response:
         found |= {
             "modalities": {"vision": model.reads_images, "audio": False},
             "default_generation_settings": {"n_ctx": model.context, "params": _sampling(model)},
-            "total_slots": model.stats().parallel,
+            "total_slots": model.stats.parallel,
         }
         try:
             found["chat_template"] = model.chat_template.sources.get("default", "")
@@ -214,6 +214,6 @@ async def slots(request: Request) -> Response:
                 "is_processing": slot < len(running),
                 **(running[slot] if slot < len(running) else {}),
             }
-            for slot in range(max(model.stats().parallel, len(running)))
+            for slot in range(max(model.stats.parallel, len(running)))
         ]
     )

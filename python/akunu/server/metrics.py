@@ -50,7 +50,7 @@ class _Engines(Collector):
 
     def collect(self) -> Iterator[Metric]:
         entries = self._models.entries()
-        found = [(e, e.model.stats()) for e in entries if e.model is not None]
+        found = [(e, e.model.stats) for e in entries if e.model is not None]
         totals = [(e, e.totals()) for e in entries if e.model is not None or e.earlier]
         for kind, name, text in _ENGINE:
             family = kind(f"akunu_engine_{name}", text, labels=["model"])

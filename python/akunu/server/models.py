@@ -102,21 +102,21 @@ class Entry:
         """Seconds for which readers have waited and the engine has not made a step."""
         if self.model is None or not self.wanting:
             return 0.0
-        now, steps = time.monotonic(), self.model.stats().steps
+        now, steps = time.monotonic(), self.model.stats.steps
         if steps != self.steps:
             self.steps, self.progress_at = steps, now
         return now - self.progress_at
 
     def totals(self) -> Counter[str]:
         """Counts since the server began, whether or not the model was unloaded meanwhile."""
-        now = {} if self.model is None else asdict(self.model.stats())
+        now = {} if self.model is None else asdict(self.model.stats)
         return self.earlier + Counter(now)
 
     def measure(self) -> None:
         """Look how far the engine got; called about once a second."""
         self.stalled_for()
         now = time.monotonic()
-        generated = self.model.stats().generated_tokens if self.model is not None else 0
+        generated = self.model.stats.generated_tokens if self.model is not None else 0
         self.tokens_per_second = max(0, generated - self.generated) / (now - self.measured_at)
         self.generated, self.measured_at = generated, now
 

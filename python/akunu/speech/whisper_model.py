@@ -438,6 +438,7 @@ class WhisperModel(BaseModel):
 
     # -- looking inside --------------------------------------------------------------------------------------
 
+    @property
     def stats(self) -> ModelStats:
         """Counts: `running` windows, and `steps` since the model was loaded."""
         self._check_open()
