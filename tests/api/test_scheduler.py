@@ -131,7 +131,7 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
     scheduler.submit(prompt)
     parts, steps, _ = scheduler._planner.plan()
-    assert [(part.sequence, part.rows, part.draws) for part in parts] == [
+    assert [(part.sequence, part.rows, part.samples) for part in parts] == [
         (writing, 4, True),
         (prompt, 12, False),
     ]
@@ -252,7 +252,7 @@ def test_drafts_go_with_the_row_that_draws(monkeypatch: pytest.MonkeyPatch) -> N
     assert scheduler.next(writing)
     monkeypatch.setattr(planning, "choose_drafts", lambda texts, *_: dict.fromkeys(texts, ([1, 2], 0)))
     (part,) = scheduler._planner.plan().parts
-    assert (part.rows, part.draws, part.drafts) == (2, False, [])
+    assert (part.rows, part.samples, part.drafts) == (2, False, [])
 
 
 def test_a_text_that_comes_takes_chains_as_long_as_those_of_others(

@@ -16,7 +16,7 @@ from .answers import TOOLS
 from .parsers import parser_of
 
 WEATHER = TOOLS[0]["function"]["parameters"]
-JSON = [family for family in (*FAMILIES, PLAIN) if family.form.arguments is None]
+JSON = [family for family in (*FAMILIES, PLAIN) if family.call_format.arguments is None]
 HERMES = next(family for family in FAMILIES if family.name == "hermes")
 
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.audio.containers import recordings
 from akunu.audio.foreign import Foreign, foreign_recording, remedy
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 from akunu.audio.pcm import Samples, check_rate, from_array
 from akunu.audio.quiet import quiet
 from akunu.base.errors import AudioError, InvalidArgumentError
@@ -99,7 +99,7 @@ class Recording:
             if not source.read(1):
                 raise AudioError(f"{self._name} is empty (0 bytes)")
             self._bytes = Bytes(source)
-            self._parts: list[Part | None] = list(recordings(self._bytes)) or [None]
+            self._parts: list[FileRecording | None] = list(recordings(self._bytes)) or [None]
             source.seek(start)
             self._source = source
             self._foreign: Foreign | None = None
@@ -138,7 +138,7 @@ class Recording:
             with nullcontext(self._first) if i == 0 else self._opened(part) as opened:
                 yield check_rate(opened.samplerate), self._blocks(opened, part)
 
-    def _blocks(self, file: soundfile.SoundFile, part: Part | None) -> Iterator[Samples]:
+    def _blocks(self, file: soundfile.SoundFile, part: FileRecording | None) -> Iterator[Samples]:
         import soundfile
 
         frames = 0
@@ -211,7 +211,7 @@ class Recording:
         return file
 
     @contextmanager
-    def _opened(self, part: Part | None) -> Iterator[soundfile.SoundFile]:
+    def _opened(self, part: FileRecording | None) -> Iterator[soundfile.SoundFile]:
         """A part for reading; what is not in the file as it stands is written to a temporary one."""
         with ExitStack() as stack:
             source, own = self._source, self._own

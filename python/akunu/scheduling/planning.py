@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from akunu.scheduling.disk import DiskTier
     from akunu.scheduling.writer import DraftWriter
 
-__all__ = ["Part", "Plan", "Planner", "fitting"]
+__all__ = ["Plan", "Planner", "StepRows", "fitting"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
@@ -49,14 +49,14 @@ MIXED_ROWS: Final = 64
 they fit in `CHAIN_SECONDS`."""
 
 
-class Part(NamedTuple):
+class StepRows(NamedTuple):
     """A sequence's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
 
     sequence: Sequence
     written: int
     slot: int
     rows: int
-    draws: bool
+    samples: bool
     limit: int
     drafts: list[int]
 
@@ -64,7 +64,7 @@ class Part(NamedTuple):
 class Plan(NamedTuple):
     """A step."""
 
-    parts: list[Part]
+    parts: list[StepRows]
     steps: int = 1
     decoding: bool = False
     """Each part is a sequence's last token, and maybe drafts."""
@@ -175,7 +175,7 @@ class Planner:
                         chain = min(chain, s.constraint.ahead)
                     wanted = max(wanted, s.limit - len(s.tokens))
                 steps = int(max(1, min(chain, wanted)))
-        parts, reserve = list[Part](), self._engine.reserve
+        parts, reserve = list[StepRows](), self._engine.reserve
         for sequence in (*writing, *prompts):
             left, slot = sequence.left, sequence.slot
             rows = min(left, budget)
@@ -190,8 +190,8 @@ class Planner:
                 steps = 1  # no sequence makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
-            draws = rows == left and sequence.limit > 0
-            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
+            samples = rows == left and sequence.limit > 0
+            parts.append(StepRows(sequence, written, slot, rows, samples, _limit(sequence), guess))
             budget -= rows
         return Plan(parts, steps, decoding)
 
@@ -261,7 +261,7 @@ class Planner:
             **self._totals,
         )
 
-    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[StepRows]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
         while not self._engine.reserve(_slot(sequence), rows, steps):
             planned = [part.sequence for part in parts]

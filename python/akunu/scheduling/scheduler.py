@@ -23,7 +23,7 @@ from akunu.base.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier, PageData
 from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.page_parts import PageParts
-from akunu.scheduling.planning import Part, Plan, Planner
+from akunu.scheduling.planning import Plan, Planner, StepRows
 from akunu.scheduling.sequence import Adapter, Sequence
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Scheduler:
         self._readers = 0  # that wait for a step
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
-        self._stepping: list[Part] = []
+        self._stepping: list[StepRows] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
         self._pinned: set[tuple[tuple[str | None, str | None], bytes]] = set()
@@ -393,7 +393,7 @@ class Scheduler:
             )
             plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
-        formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
+        formed = [part for part in parts if part.samples and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
         masks = (lambda: self._set_masks(formed, failed)) if formed else None
         asked = [part[2:] for part in parts]
@@ -440,7 +440,7 @@ class Scheduler:
             parts=[part._replace(drafts=found.get(part.sequence, part.drafts)) for part in plan.parts]
         )
 
-    def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
+    def _set_masks(self, parts: list[StepRows], failed: dict[Sequence, AkunuError]) -> None:
         """While the engine runs the body, tell it what constraints allow next; some may allow nothing."""
         for part in parts:
             try:

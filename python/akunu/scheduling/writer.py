@@ -84,12 +84,12 @@ class Followed:
     """The last of that ends the sequence."""
 
 
-class Part(NamedTuple):
+class DraftRows(NamedTuple):
     """A sequence's part of a step."""
 
     text: Followed
     rows: int
-    draws: bool
+    samples: bool
     limit: int
 
 
@@ -132,7 +132,7 @@ class Writer:
         self.interrupt = None
         texts = [self._follow(sequence) for sequence, _ in wanted]
         most, budget = max(n for _, n in wanted), max(min(BEHIND_ROWS, self._engine.chunk), len(wanted))
-        parts, going = list[Part](), list[Part]()
+        parts, going = list[DraftRows](), list[DraftRows]()
         for (sequence, n), text in zip(wanted, texts, strict=True):
             if text is None or budget == 0:
                 continue
@@ -141,9 +141,9 @@ class Writer:
             steps = most if rows == left and sequence.known + most - 1 <= self._engine.context else 1
             if self._engine.reserve(text.slot, rows, steps):
                 budget -= rows
-                parts.append(Part(text, rows, rows == left, 1))
+                parts.append(DraftRows(text, rows, rows == left, 1))
                 if steps > 1 and n > 1:
-                    going.append(Part(text, 1, True, n - 1))
+                    going.append(DraftRows(text, 1, True, n - 1))
         self._run(parts, 1)
         # A step may run less than it was asked for, and draw nothing then.
         going = [part for part in going if part.text.drafted and not part.text.ended]
@@ -198,11 +198,11 @@ class Writer:
             self._engine.extend(text.slot, tokens[known - prompt :])
         text.agreed, text.drafted, text.ended = sequence.known, [], False
 
-    def _run(self, parts: AnySequence[Part], steps: int) -> None:
+    def _run(self, parts: AnySequence[DraftRows], steps: int) -> None:
         if not parts:
             return
         chunks, interrupt = self._engine.step(
-            [(part.text.slot, part.rows, part.draws, part.limit, []) for part in parts], steps
+            [(part.text.slot, part.rows, part.samples, part.limit, []) for part in parts], steps
         )
         for part, chunk in zip(parts, chunks, strict=True):
             text = part.text

@@ -21,7 +21,7 @@ from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared
-from akunu.server.kinds import TEXT, Held, Kind, kind_of
+from akunu.server.kinds import TEXT, Kind, ServedModel, kind_of
 
 __all__ = ["Entry", "Registry", "shutting_down"]
 
@@ -44,7 +44,7 @@ class Entry:
     """A model that may be asked for, loaded or not."""
 
     spec: ModelSpec
-    model: Held | None = None
+    model: ServedModel | None = None
     users: int = 0
     """Requests that use it; it is not unloaded under them."""
     queue: Counter[str] = field(default_factory=Counter)

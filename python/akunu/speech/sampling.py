@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from akunu.speech.batching import Draw, Step, Work, applies
+from akunu.speech.batching import Sample, Step, Work, applies
 from akunu.speech.model import Logits, SpeechModel
 from akunu.speech.rules import TokenRules, best_tokens, log_softmax
 
@@ -101,7 +101,7 @@ def _drawn(
         for start in range(0, most, DRAWN_AT_ONCE):
             live = list(sequences)
             length = min(DRAWN_AT_ONCE, most - start)
-            found = yield Draw(
+            found = yield Sample(
                 list(sequences.values()), rules, temperature, length, [seeds[i] for i in live], begun
             )
             for i, (ids, log_p) in zip(live, found, strict=True):
