@@ -13,8 +13,8 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
+from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.images import settled
-from akunu.server.sampling_fields import IGNORE_EOS
 from akunu.server.settings import VOLATILE_LINES, Settings
 from akunu.server.texts import Asked, Server, Text, texts, together
 

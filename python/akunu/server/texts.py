@@ -19,11 +19,11 @@ from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
 from akunu.server.beside import Beside
+from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import Meters, TextMeter
 from akunu.server.models import Entry, Registry
-from akunu.server.sampling_fields import IGNORE_EOS
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
 from akunu.structured.structure import ARGUMENTS

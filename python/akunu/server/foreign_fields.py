@@ -1,0 +1,170 @@
+"""Fields of vLLM, llama.cpp's server and Transformers that OpenAI's API has not: translated, or refused.
+
+Each has a meaning here, or only the value that asks for nothing is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from akunu.server.errors import ApiError
+from akunu.server.fields import Fields
+
+__all__ = ["IGNORE_EOS", "ForeignFields"]
+
+IGNORE_EOS: Final = "ignore_eos"
+"""Name of the option that keeps a text from ending by itself; `texts` makes a bias of it."""
+
+
+class StructuredOutputs(Fields):
+    """What an output has to be like, as vLLM has it."""
+
+    json: dict[str, Any] | str | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+
+
+class ForeignFields(Fields, kw_only=True):
+    """Other names, and settings with their values that change nothing."""
+
+    accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "min_tokens": (0,),
+        "skip_special_tokens": (True,),
+        "spaces_between_special_tokens": (True, False),
+        "include_stop_str_in_output": (False,),
+        "use_beam_search": (False,),
+        "length_penalty": (1, 1.0),
+        "early_stopping": (False,),
+        "num_beams": (1,),
+        "return_full_text": (False,),
+        "guided_decoding_backend": ("auto", "guidance"),
+        "prompt_logprobs": (0,),
+        "return_token_ids": (False,),
+        "id_slot": (-1,),
+        "n_keep": (0,),
+        "n_probs": (0,),
+        "mirostat": (0,),
+        "dynatemp_range": (0, 0.0),
+        "tfs_z": (1, 1.0),
+        "timings_per_token": (False,),
+        "return_progress": (False,),
+        "return_tokens": (False,),
+        "post_sampling_probs": (False,),
+        "lora": ([],),
+        "cache_prompt": (True, False),  # what is cached changes no text
+        "top_a": (0, 0.0),
+        "tfs": (1, 1.0),
+        "smoothing_factor": (0, 0.0),
+        "n_discard": (0,),
+        "t_max_predict_ms": (0, -1),
+        "image_data": ([],),
+        "bad_words": ([],),
+        "detokenize": (True,),
+        "best_of": (1,),
+        "return_tokens_as_token_ids": (False,),
+        "safe_prompt": (False,),
+        "reasoning_format": ("auto", "deepseek"),
+    }
+
+    # Translated.
+    repetition_penalty: float | None = None
+    max_new_tokens: int | None = None
+    n_predict: int | None = None
+    repeat_last_n: int | None = None
+    ignore_eos: bool | None = None
+    do_sample: bool | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: dict[str, Any] | str | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    json_schema: dict[str, Any] | None = None
+    random_seed: int | None = None
+    cache_salt: str | None = None
+    request_id: str | None = None  # a label
+    # Of settings that are off, which another field says.
+    dynatemp_exponent: Any = None
+    mirostat_tau: Any = None
+    mirostat_eta: Any = None
+    smoothing_curve: Any = None
+    # Known, and refused but for what changes nothing.
+    top_a: Any = None
+    tfs: Any = None
+    smoothing_factor: Any = None
+    n_discard: Any = None
+    t_max_predict_ms: Any = None
+    image_data: Any = None
+    bad_words: Any = None
+    detokenize: Any = None
+    best_of: Any = None
+    return_tokens_as_token_ids: Any = None
+    safe_prompt: Any = None
+    min_tokens: Any = None
+    skip_special_tokens: Any = None
+    spaces_between_special_tokens: Any = None
+    include_stop_str_in_output: Any = None
+    use_beam_search: Any = None
+    length_penalty: Any = None
+    early_stopping: Any = None
+    num_beams: Any = None
+    return_full_text: Any = None
+    guided_decoding_backend: Any = None
+    prompt_logprobs: Any = None
+    return_token_ids: Any = None
+    id_slot: Any = None
+    n_keep: Any = None
+    n_probs: Any = None
+    mirostat: Any = None
+    dynatemp_range: Any = None
+    tfs_z: Any = None
+    timings_per_token: Any = None
+    return_progress: Any = None
+    return_tokens: Any = None
+    post_sampling_probs: Any = None
+    lora: Any = None
+    cache_prompt: Any = None
+    reasoning_format: Any = None
+
+    def foreign(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields as arguments of a generation, beside those that were given by our names.
+
+        Raises
+        ------
+        ApiError
+            400: something is said twice.
+        """
+        found: dict[str, Any] = {}
+        wanted = self.structured_outputs or StructuredOutputs()
+        for name, meant, value in (
+            ("max_new_tokens", "max_tokens", self.max_new_tokens),
+            ("n_predict", "max_tokens", None if self.n_predict is None else max(self.n_predict, -1)),
+            ("random_seed", "seed", self.random_seed),
+            ("repetition_penalty", "repeat_penalty", self.repetition_penalty),
+            ("repeat_last_n", "penalty_window", self.repeat_last_n),
+            ("do_sample", "temperature", 0.0 if self.do_sample is False else None),
+            ("ignore_eos", IGNORE_EOS, self.ignore_eos or None),
+            ("structured_outputs.json", "schema", wanted.json),
+            ("structured_outputs.regex", "regex", wanted.regex),
+            ("structured_outputs.choice", "choice", wanted.choice),
+            ("structured_outputs.grammar", "grammar", wanted.grammar),
+            ("structured_outputs.json_object", "json", wanted.json_object or None),
+            ("guided_json", "schema", self.guided_json),
+            ("guided_regex", "regex", self.guided_regex),
+            ("guided_choice", "choice", self.guided_choice),
+            ("guided_grammar", "grammar", self.guided_grammar),
+            ("json_schema", "schema", self.json_schema or None),
+        ):
+            if value is None:
+                continue
+            if meant in found or (own.get(meant) is not None and name != "do_sample"):
+                raise ApiError(
+                    400, f"{name}: is another name of {meant}, which is given too; give one of them",
+                    param=name, code="invalid_value",
+                )  # fmt: skip
+            found[meant] = value
+        if self.repetition_penalty is not None and "penalty_window" not in {**own, **found}:
+            found["penalty_window"] = -1  # it counts the whole sequence where it comes from
+        return found
