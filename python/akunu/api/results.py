@@ -62,7 +62,7 @@ class Stats:
     drafted_tokens : int
         Tokens that were guessed from earlier text and run several at a time (`speculative`).
     accepted_tokens : int
-        Those of them that were drawn.
+        Those of them that were sampled.
     expert_hits : int
         Experts that a layer used and found in memory, in the steps of this generation, of a model whose
         experts stay in their file (`memory` of `akunu.load`). Sequences that run at the same time share

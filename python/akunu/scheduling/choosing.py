@@ -45,7 +45,7 @@ def choose_drafts(
     rows
         Of their step without drafts.
     most
-        Rows of a step that can draw.
+        Rows of a step whose tokens may be sampled.
     context
         Most tokens of a sequence.
     costs
@@ -56,8 +56,8 @@ def choose_drafts(
     guessing = [s for s in writing if s.left == 1 and s.speculative]
     drafts = dict[Sequence, Drafts]()
     if costs.may_pay(rows, most):
-        texts = [s.lookup() for s in guessing]
-        found = [s.propose(_neighbours(i, guessing, texts), context) for i, s in enumerate(guessing)]
+        lookups = [s.lookup() for s in guessing]
+        found = [s.propose(_neighbours(i, guessing, lookups), context) for i, s in enumerate(guessing)]
         speed, lengths = costs.worth(rows, found, most)
         if writer is not None and costs.known:
             writer.choose(guessing, costs.of(1))
@@ -76,11 +76,11 @@ def choose_drafts(
     return drafts
 
 
-def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
+def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Lookup]) -> list[Lookup]:
     """Sequences beside one that may repeat each other: its speed tells what they had in common."""
-    near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
+    near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(lookups)))
     own = writing[i]
-    return [texts[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
+    return [lookups[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
 
 
 def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:

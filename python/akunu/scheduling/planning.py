@@ -45,8 +45,8 @@ __all__ = ["Plan", "Planner", "StepRows", "fitting"]
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
-"""Rows of prompts in a step that others draw tokens in, at least: what a new prompt may cost them. More where
-they fit in `CHAIN_SECONDS`."""
+"""The least number of rows of prompts in a step in which others decode, hence what a new prompt may cost them.
+More are taken where they fit in `CHAIN_SECONDS`."""
 
 
 class StepRows(NamedTuple):
@@ -216,7 +216,7 @@ class Planner:
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
         ran = Ran(steps, fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
-        moved, rows, run, most, drawn = False, 0, 0, 0, 0
+        moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
             rows += part.rows + drafts
@@ -229,7 +229,7 @@ class Planner:
             forced = sequence.take(chunk, ran, drafts, part.written > 0)
             if forced:
                 self._engine.extend(part.slot, forced)
-            drawn += new
+            sampled += new
             if drafts and new:
                 self._totals["drafted_tokens"] += drafts
                 self._totals["accepted_tokens"] += new - 1
@@ -242,7 +242,7 @@ class Planner:
             fits = fitting(run, seconds, self._engine.chunk)
             if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
                 self._mixed = max(MIXED_ROWS, fits)
-        self._totals["generated_tokens"] += drawn
+        self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
 
@@ -276,7 +276,7 @@ class Planner:
                 return False
             else:
                 raise AkunuError(
-                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
+                    "the cache has no page left for a sequence that runs alone; this is a defect of Akunu"
                 )
         return True
 
@@ -365,8 +365,8 @@ class Planner:
         """Whether there are pages for all of a sequence, and one more for each that runs."""
         if not self.running:
             return True
-        text = sequence.prefix()
-        shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
+        prefix = sequence.prefix()
+        shared = max(min(prefix.common(other.prefix()), other.length) for other in self.running) // PAGE
         own, pledged = sequence.known // PAGE + 1, [other.left // PAGE + 1 for other in self.running]
         return own - shared + sum(pledged) <= self._pages["pages"] - self._pages["held"] and all(
             sum(min(n, w["most_held"]) for n in (own, *pledged)) <= w["pages"] - w["held"]
@@ -410,6 +410,6 @@ def _slot(sequence: Sequence) -> int:
 
 
 def _limit(sequence: Sequence) -> int:
-    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
+    """Tokens that it may still generate, in 32 bits; 0: as many as fit."""
     left = sequence.limit - len(sequence.tokens)
     return 0 if left >= 1 << 32 else int(left)

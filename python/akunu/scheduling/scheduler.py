@@ -1,6 +1,6 @@
 """Which thread runs the next step.
 
-There is no thread of its own: of the threads that wait for text, one leads. It has a step planned for all
+There is no thread of its own: of the threads that wait for tokens, one leads. It has a step planned for all
 sequences whose readers keep up (`planning`), runs it, hands out what came of it, and makes way. So a lone
 reader drives the engine itself, and many readers share steps.
 
@@ -176,20 +176,20 @@ class Scheduler:
         with self._lock:
             return self._planner.stats()
 
-    def pin(self, text: Prefix) -> bool:
+    def pin(self, prefix: Prefix) -> bool:
         """Keep the pages of a sequence, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
-        key = text.owner, text.ids.tobytes()
+        key = prefix.owner, prefix.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
-                if not engine.pin(text.ids, **text.arguments):
+                if not engine.pin(prefix.ids, **prefix.arguments):
                     return False
                 self._pinned.add(key)
         return True
 
-    def unpin(self, text: Prefix) -> None:
+    def unpin(self, prefix: Prefix) -> None:
         """Let the cache give these pages away again.
 
         Raises
@@ -197,12 +197,12 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = text.owner, text.ids.tobytes()
+        key = prefix.owner, prefix.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
-            engine.unpin(text.ids, **text.arguments)
+            engine.unpin(prefix.ids, **prefix.arguments)
 
     def add_adapter(self, tensors: Mapping[str, AdapterTensors], digest: str) -> Adapter:
         """Give the engine an adapter, between two steps."""
@@ -324,22 +324,22 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
-    def _read_page(self, text: Prefix, parts: list[int]) -> PageData | None:
-        """`Engine.read_page` between two steps, for a thread that reads no text."""
+    def _read_page(self, prefix: Prefix, parts: list[int]) -> PageData | None:
+        """`Engine.read_page` between two steps, for a thread that reads no sequence."""
         with self._lock:
             if not self._leading:
-                return self._engine.read_page(text.ids, parts=parts, **text.arguments)
+                return self._engine.read_page(prefix.ids, parts=parts, **prefix.arguments)
             page: Future[PageData | None] = Future()
-            self._between.append((text, parts, page))
+            self._between.append((prefix, parts, page))
         return page.result()
 
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
-                text, parts, page = self._between.popleft()
+                prefix, parts, page = self._between.popleft()
                 try:
-                    page.set_result(self._engine.read_page(text.ids, parts=parts, **text.arguments))
+                    page.set_result(self._engine.read_page(prefix.ids, parts=parts, **prefix.arguments))
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False

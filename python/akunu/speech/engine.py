@@ -132,7 +132,7 @@ class SpeechEngine:
     ) -> tuple[list[DecodedSequence], Logits]:
         """Texts that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
         texts: list[DecodedSequence] = []
-        # A last token whose logits nobody wants runs with what is drawn after it.
+        # A last token whose logits nobody wants runs with what is sampled after it.
         late = [
             ids[-1:] if wanted[-1] < len(ids) - 1 else [] for ids, wanted in zip(tokens, rows, strict=True)
         ]
@@ -186,7 +186,7 @@ class SpeechEngine:
         Parameters
         ----------
         rules
-            What may be drawn.
+            What may be sampled.
         temperature
             0: the most probable tokens.
         seeds : sequence of int
@@ -206,8 +206,8 @@ class SpeechEngine:
         """
         table = self._rule(sequences, rules, begun)
         texts = [(text.slot, seed & 0xFFFFFFFF) for text, seed in _pairs(sequences, seeds)]
-        drawn = self._core.draw(texts, temperature, most, table.end)
-        return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in drawn]
+        sampled = self._core.draw(texts, temperature, most, table.end)
+        return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in sampled]
 
     def rank(
         self,

@@ -1,4 +1,4 @@
-"""Texts of a window, each token the most probable one or drawn at random; several run side by side."""
+"""Candidates of a window: each token is the most probable one, or sampled; several run side by side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from akunu.speech.rules import TokenRules, best_tokens, log_softmax
 __all__ = ["Candidate", "sample"]
 
 DRAWN_AT_ONCE: Final = 16
-"""Tokens, where the model draws them itself."""
+"""Tokens, where the model samples them itself."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def sample(
     Parameters
     ----------
     logits : ndarray, optional
-        float32 [vocab] after the sequence; not read where the model draws itself (`applies`).
+        float32 [vocab] after the sequence; not read where the model samples itself (`applies`).
     temperature : float
         0: the most probable token.
     begun : sequence of int

@@ -3,7 +3,7 @@
 llguidance keeps bounds and constants as doubles and makes ranges of up to 18 digits. So a schema with
 larger ones is written in Lark from its root down to these numbers, and the rest is left to llguidance. Where
 a keyword on the way has no place in such a grammar (`allOf` of several, `patternProperties`), the bounds are
-drawn in to what llguidance can do: all texts are valid then, but not all valid texts can be written.
+narrowed to what llguidance can do: all texts are valid then, but not all valid texts can be written.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class ExactNumbers:
 
 
 def within_doubles(schema: Any, name: str) -> Any:
-    """The schema with its bounds drawn in to what llguidance has ranges for, and without larger constants."""
+    """The schema with its bounds narrowed to what llguidance has ranges for, and without larger constants."""
     if isinstance(schema, list):
         return [within_doubles(part, name) for part in schema]
     if not isinstance(schema, Mapping):
