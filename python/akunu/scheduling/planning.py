@@ -45,8 +45,8 @@ __all__ = ["Plan", "Planner", "StepRows", "fitting"]
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
-"""The least number of rows of prompts in a step in which others decode, hence what a new prompt may cost them.
-More are taken where they fit in `CHAIN_SECONDS`."""
+"""The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
+are taken where they fit in `CHAIN_SECONDS`."""
 
 
 class StepRows(NamedTuple):
