@@ -62,10 +62,10 @@ class Model(Chatting, Measuring, Adapting):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
-    others wait in the order in which they came. None of them changes the text of another.
+    others wait in the order in which they came. None of them changes the output of another.
 
     The KV cache keeps earlier prompts and their continuations as long as it has room, so a prompt that begins
-    like any of them (a conversation, a system prompt) only runs what is new, without a change to the text.
+    like any of them (a conversation, a system prompt) only runs what is new, without a change to the output.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
     """
@@ -173,7 +173,7 @@ class Model(Chatting, Measuring, Adapting):
 
     @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
-        """Continue a prompt, and give the text piece by piece.
+        """Continue a prompt, and give the output piece by piece.
 
         Raises what `generate` does; arguments are checked at once, the model runs when the first piece is
         read.
@@ -269,9 +269,9 @@ class Model(Chatting, Measuring, Adapting):
             Each as in `generate`.
         progress
             True: a bar on a terminal or in a notebook; False: nothing; or a function called as
-            `progress(done, prompts)` after each text. An exception that it raises ends the batch.
+            `progress(done, prompts)` after each prompt. An exception that it raises ends the batch.
         **options
-            See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
+            See `akunu.GenerationOptions`; the same for all. With a `seed`, each output is as it would be alone.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class Model(Chatting, Measuring, Adapting):
         InvalidArgumentError
             An argument or a prompt is not one; before anything runs.
         BatchError
-            A text failed, such as one whose prompt does not fit the context. The others are written first:
+            A prompt failed, such as one that does not fit the context. The others are completed first:
             the error has them.
         KeyboardInterrupt
             As in `generate`; all are then cancelled.
@@ -324,7 +324,7 @@ class Model(Chatting, Measuring, Adapting):
         for i, prompt in enumerate(prompts):
             try:
                 found.append(self._prompt_ids(prompt))
-            except ContextLengthError:  # of its own text: the others are written
+            except ContextLengthError:  # of its own prompt: the others are completed
                 found.append(str(prompt))
             except AkunuError as error:
                 raise type(error)(f"prompts[{i}]: {error}") from error
@@ -403,7 +403,7 @@ class Model(Chatting, Measuring, Adapting):
         self._compiler.prepare()
 
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
-        """The options of each of `n` texts of one prompt."""
+        """The options of each of `n` outputs of one prompt."""
         count = Limit(int, 1, MAX_TEXTS).check("n", n)
         seed = resolve(options, self.sampling, self.config.vocab_size).seed
         return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
@@ -453,7 +453,7 @@ class Model(Chatting, Measuring, Adapting):
     def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
 
-        What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
+        What sequences share is cached anyway, and what was used longest ago goes first. This is for a
         beginning that must be there also after a while without it. It is run now if it is not in the cache.
 
         Parameters
@@ -461,7 +461,7 @@ class Model(Chatting, Measuring, Adapting):
         prompt
             As in `generate`; of a conversation, what `chat_template.encode` gives.
         cache_salt
-            Of the texts that it is kept for: see `akunu.GenerationOptions`.
+            Of the sequences that it is kept for: see `akunu.GenerationOptions`.
 
         Returns
         -------
@@ -471,9 +471,9 @@ class Model(Chatting, Measuring, Adapting):
         Raises
         ------
         InvalidArgumentError
-            The cache (`kv_memory`) would have no room left for a text that fills the context.
+            The cache (`kv_memory`) would have no room left for a sequence that fills the context.
         UnsupportedError
-            The model keeps a state of each text besides its pages.
+            The model keeps a recurrent state of each sequence besides its pages.
 
         Examples
         --------
@@ -504,10 +504,10 @@ class Model(Chatting, Measuring, Adapting):
         return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt))
 
     def clear_cache(self) -> None:
-        """Forget what the KV cache keeps of texts that have ended, and give its memory back to the system.
+        """Forget what the KV cache keeps of ended sequences, and give its memory back to the system.
 
         Without it, that memory grows up to the size of the cache (`memory.kv_cache`, set by `kv_memory`) and
-        is used again by later texts. What is pinned, what runs, and what is in files of `cache_dir` stays. On
+        is used again by later ones. What is pinned, what runs, and what is in files of `cache_dir` stays. On
         a GPU the memory is the cache's from the beginning, and stays its own.
         """
         self._check_open()
@@ -517,7 +517,7 @@ class Model(Chatting, Measuring, Adapting):
             engine.discard_unused()
 
     def flush(self) -> None:
-        """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
+        """Wait until what the KV cache keeps of ended sequences is in the files of `cache_dir`, if there is one.
 
         `close` does that too. Without either, what was not written yet when the process ends is run again.
         """

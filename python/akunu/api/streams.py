@@ -1,4 +1,4 @@
-"""The pieces of a text as the model writes it: `Stream` for threads, `AsyncStream` for asyncio."""
+"""The pieces of an output as the model generates it: `Stream` for threads, `AsyncStream` for asyncio."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Server(Protocol):
 
 
 class Stream(ItemStream[Piece]):
-    """The pieces of a text, as the model writes it.
+    """The pieces of an output, as the model generates it.
 
     A piece is a `str` that knows its tokens: `piece.ids`, and `piece.logprobs` where they were asked for.
 
@@ -133,7 +133,7 @@ class Stream(ItemStream[Piece]):
 
 
 class AsyncStream(AsyncItems[Piece]):
-    """The pieces of a text, for `async for`. The model runs in a thread of the stream's own.
+    """The pieces of an output, for `async for`. The model runs in a thread of the stream's own.
 
     When the task that reads is cancelled, the generation ends and the model is free before the task goes on.
     In every other way it is a `Stream`.

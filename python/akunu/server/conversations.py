@@ -53,7 +53,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one piece of a text says; the last one of a text has the whole of it."""
+    """What one piece of an output says; the last one of an output has the whole of it."""
 
     text: Text
     deltas: Sequence[Delta]
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def reasoning_tokens(self) -> int:
-        """Tokens of the piece that are reasoning; where it has more than that, those of its text."""
+        """Tokens of the piece that are reasoning; where it has more than reasoning, those of its text."""
         thought = "".join(delta.text for delta in self.deltas if isinstance(delta, Reasoning))
         if self.piece is None or not thought:
             return 0
@@ -169,7 +169,7 @@ async def answers(
 
 
 def finish_reason(completion: Completion, called: bool) -> FinishReason:
-    """OpenAI's word for why a text ended; one that was cut off by the server is cut off by a limit."""
+    """OpenAI's word for why an output ended; one that the server cut off counts as cut off by a limit."""
     if completion.finish_reason != "stop":
         return "length"
     return "tool_calls" if called else "stop"

@@ -14,7 +14,7 @@ from akunu.server.fields import Fields
 __all__ = ["IGNORE_EOS", "ForeignFields"]
 
 IGNORE_EOS: Final = "ignore_eos"
-"""Name of the option that keeps a text from ending by itself; `texts` makes a bias of it."""
+"""Name of the option that keeps an output from ending by itself; `texts` makes a bias of it."""
 
 
 class StructuredOutputs(Fields):
@@ -54,7 +54,7 @@ class ForeignFields(Fields, kw_only=True):
         "return_tokens": (False,),
         "post_sampling_probs": (False,),
         "lora": ([],),
-        "cache_prompt": (True, False),  # what is cached changes no text
+        "cache_prompt": (True, False),  # what is cached changes no output
         "top_a": (0, 0.0),
         "tfs": (1, 1.0),
         "smoothing_factor": (0, 0.0),

@@ -25,7 +25,7 @@ class ServedModel(Protocol):
 
     @property
     def context(self) -> int:
-        """Most tokens of a text."""
+        """Most tokens of a sequence."""
 
     @property
     def memory(self) -> Memory:

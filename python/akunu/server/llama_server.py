@@ -93,7 +93,7 @@ def _entry(server: Server, name: str | None) -> Entry:
 
 
 async def completion(request: Request) -> Response:
-    """A text that goes on from a prompt."""
+    """An output that continues a prompt."""
     fields = await read_fields(request, NativeRequest)
     return await _written(request, fields, "/completion")
 
@@ -168,7 +168,7 @@ def _end(completion: Completion) -> dict[str, Any]:
 
 
 async def props(request: Request) -> Response:
-    """What a model is: its context, its template, how many texts it writes at a time."""
+    """What a model is: its context, its template, how many sequences it runs at a time."""
     server: Server = request.app.state.server
     entry = _entry(server, query_fields(request, ModelQuery).model)
     found: dict[str, Any] = {
@@ -197,7 +197,7 @@ def _sampling(model: Model) -> dict[str, Any]:
 
 
 async def slots(request: Request) -> Response:
-    """What each of the places for texts does; no text is shown."""
+    """What each slot does; no text is shown."""
     server: Server = request.app.state.server
     entry = _entry(server, query_fields(request, ModelQuery).model)
     if entry.model is None or kind_of(entry.model) is not TEXT:

@@ -117,7 +117,7 @@ async def metrics(request: Request) -> Response:
 
 
 class TextMeter:
-    """Measures one text; `asked_at` is when its request came."""
+    """Measures one generation; `asked_at` is when its request came."""
 
     def __init__(self, meters: Meters, model: str, asked_at: float) -> None:
         self._meters = meters
@@ -143,7 +143,7 @@ class TextMeter:
         self._last = now
 
     def end(self, completion: Completion, reason: str) -> None:
-        """The text is over, in whatever way."""
+        """The generation is over, in whatever way."""
         stats, model = completion.stats, self._model
         if stats.prefill_seconds > 0:  # else it was refused, or nobody waited until its turn
             self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)

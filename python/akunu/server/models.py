@@ -33,7 +33,7 @@ _LONGEST: Final = 1e9
 
 
 class Watched(Protocol):
-    """A text, as those see it who watch the engine."""
+    """A generation, as the view of the engine shows it."""
 
     def state(self) -> dict[str, Any]:
         """Where it stands."""
@@ -88,7 +88,7 @@ class Entry:
 
     @contextmanager
     def wanted(self) -> Iterator[None]:
-        """A reader waits for more of a text."""
+        """A reader waits for more of an output."""
         if not self.wanting:
             self.progress_at = time.monotonic()
         self.wanting += 1
@@ -386,7 +386,7 @@ class Registry:
                     await self.unload(entry)
 
     def cancel(self) -> None:
-        """End all texts that run; those who asked get what there is. Other calls are refused."""
+        """End all generations that run; their requests get what there is. Other calls are refused."""
         self.ending = True
         for entry in self._entries.values():
             if entry.model is not None:

@@ -1,4 +1,4 @@
-"""Ollama's way to have texts written: `/api/chat` and `/api/generate`."""
+"""Ollama's way to generate: `/api/chat` and `/api/generate`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def chat(request: Request) -> Response:
 
 
 async def generate(request: Request) -> Response:
-    """A text that follows a prompt; without one, the model is loaded or unloaded."""
+    """An output that continues a prompt; without a prompt, the model is loaded or unloaded."""
     fields = await read_fields(request, GenerateRequest)
     server: Server = request.app.state.server
     entry = model_entry(server, fields.model)
@@ -242,7 +242,7 @@ def _parts(deltas: Sequence[Delta]) -> tuple[str, str, list[dict[str, Any]]]:
 
 
 def _end(asked: Asked, completion: Completion, reason: str | None) -> dict[str, Any]:
-    """Why a text ended, and its times in nanoseconds."""
+    """Why an output ended, and its times in nanoseconds."""
     stats = completion.stats
     total = time.monotonic() - asked.at
     loading = max(0.0, total - stats.prefill_seconds - stats.decode_seconds)

@@ -101,7 +101,7 @@ class _Answer:
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}
-        self._told: list[dict[str, Any]] = []  # those of them of the latest text
+        self._told: list[dict[str, Any]] = []  # those of them of the latest output
         self._number = -1
         # Clients that ask for a summary read nothing else: what is thought is its own summary.
         self._summarised = bool(fields.reasoning and fields.reasoning.summary not in (None, "none"))
