@@ -271,7 +271,7 @@ class Model(Chatting, Measuring, Adapting):
             True: a bar on a terminal or in a notebook; False: nothing; or a function called as
             `progress(done, prompts)` after each prompt. An exception that it raises ends the batch.
         **options
-            See `akunu.GenerationOptions`; the same for all. With a `seed`, each output is as it would be alone.
+            See `akunu.GenerationOptions`, for all prompts. With a `seed`, each is as it would be alone.
 
         Returns
         -------
@@ -517,7 +517,7 @@ class Model(Chatting, Measuring, Adapting):
             engine.discard_unused()
 
     def flush(self) -> None:
-        """Wait until what the KV cache keeps of ended sequences is in the files of `cache_dir`, if there is one.
+        """Wait until the files of `cache_dir` hold what the KV cache keeps of ended sequences.
 
         `close` does that too. Without either, what was not written yet when the process ends is run again.
         """
