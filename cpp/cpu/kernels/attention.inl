@@ -257,8 +257,8 @@ struct HeadQueries {
     Span span;
     KvPages cache;
     std::size_t kv_head, group;
-    // The first `early` pages of the text are in the cache already. While they are read, `next_early` of the text or
-    // head that comes next are fetched.
+    // The first `early` pages of the sequence are in the cache already. While they are read, `next_early` of the
+    // sequence or head that comes next are fetched.
     std::size_t early = 0, next_early = 0, next_head = 0;
     const u32* next_pages = nullptr;
     const u32* ends;  // of rows that see what comes after them, or null
@@ -324,8 +324,8 @@ struct HeadQueries {
     }
 
   private:
-    // Those that are fetched while another text is read: of a block of keys, which a second-level cache has room for,
-    // unless several tiles share what they read.
+    // Those that are fetched while another sequence is read: of a block of keys, which a second-level cache has room
+    // for, unless several tiles share what they read.
     std::size_t early_pages(const Span& text) const {
         if (text.rows * group > kQueryTile || first_key(text.position, p.window) > 0) return 0;
         const std::size_t keys = std::min(end_of_keys(p, text, text.rows - 1), kAttentionBlock);
@@ -344,13 +344,13 @@ struct HeadQueries {
         constexpr std::size_t kLine = 64;
         for (std::size_t i = 0; i < positions * bytes / kPagePositions; i += kLine) __builtin_prefetch(unit + i, 0, 2);
     }
-    // The pages of the text that comes next.
+    // The pages of the sequence that comes next.
     KvPages next_cache() const {
         KvPages next = cache;
         next.pages = next_pages;
         return next;
     }
-    // What is fetched while a page is read: of the text that comes next, or what this one reads next.
+    // What is fetched while a page is read: of the sequence that comes next, or what this one reads next.
     Ahead keys_ahead(const BlockTask& task, std::size_t page) const {
         const std::byte* const now = cache.key_unit_at(page, kv_head);
         if (page < next_early) return {next_cache().key_unit_at(page, next_head) - now};
