@@ -1,4 +1,4 @@
-"""A smaller model that writes ahead: no text depends on it, and it stops where it does not pay."""
+"""Speculative decoding with a draft model: no output depends on it, and it stops where it does not pay."""
 
 from __future__ import annotations
 

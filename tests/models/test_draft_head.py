@@ -404,7 +404,7 @@ def test_there_are_no_drafts_where_the_state_is_gone(opened: Open) -> None:
     engine = opened()
     slot, ids = engine.open(), prompt_of(40)
     read(engine, slot, ids)
-    assert engine.draft([(slot, 3)]) == ([[]], None)  # no token was drawn
+    assert engine.draft([(slot, 3)]) == ([[]], None)  # no token was sampled
     step(engine, slot, [], 3)
     assert engine.reserve(slot, 1, 1, 3)
     assert len(engine.draft([(slot, 3)])[0][0]) == 3

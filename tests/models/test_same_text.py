@@ -113,7 +113,7 @@ class Mixes:
         return _core.Engine(self._file, spec, device=DEVICE, context=CONTEXT, **options)
 
     def writer(self, engine: _core.Engine) -> DraftWriter:
-        """What writes ahead of an engine."""
+        """What drafts for an engine."""
         return Writer(self.engine(parallel=engine.parallel, kv_dtype="q8_0"), self.vocab, 0.1)
 
     def text(self, rng: random.Random) -> Text:

@@ -27,7 +27,7 @@ class ItemStream(Iterator[Item], Generic[Item]):
 
     def __init__(self, steps: Generator[Item, None, None]) -> None:
         self._steps = steps
-        self._mutex = threading.RLock()  # close() from another thread waits for the item in the making
+        self._mutex = threading.RLock()  # close() from another thread waits for the item that is being made
         self._busy = False
 
     def __iter__(self) -> Self:

@@ -88,7 +88,7 @@ def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
 
 
 class _Answer:
-    """One response in the making."""
+    """One response while it is generated."""
 
     def __init__(self, server: Server, asked: Asked, fields: ResponsesRequest) -> None:
         self._server = server

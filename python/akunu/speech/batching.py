@@ -39,7 +39,7 @@ T = TypeVar("T")
 MOST_RANKED: Final = 20
 """Tokens, of a model that ranks them."""
 ENCODED_AT_ONCE: Final = 4
-"""Windows: more would let the texts that are being written wait for long."""
+"""Windows; with more, those that are being decoded would wait for long."""
 
 
 @dataclass(frozen=True, slots=True)
