@@ -24,7 +24,7 @@ from akunu import _core
 from akunu.describe.config import ModelSpec, resolve
 from akunu.describe.hf_config import resolve_hf
 from akunu.files.model_files import GgufModel
-from akunu.scheduling.head_writer import HeadWriter
+from akunu.scheduling.head_proposer import HeadProposer
 from api.fakes import decide_drafts
 from api.test_drafts import everything
 
@@ -350,8 +350,8 @@ def test_drafts_of_many_texts_are_those_of_each_alone(opened: Open) -> None:
 class HeadMixes(Mixes):
     """Mixes whose drafts are those of the model's own head, besides those by lookup."""
 
-    def writer(self, engine: _core.Engine) -> HeadWriter:
-        return HeadWriter(engine, self._resolve(self._file, context=CONTEXT).config)
+    def proposer(self, engine: _core.Engine) -> HeadProposer:
+        return HeadProposer(engine, self._resolve(self._file, context=CONTEXT).config)
 
 
 def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,7 +391,7 @@ def test_drafts_of_common_tokens_are_those_of_all_where_these_are_common(
 
 def test_a_head_drafts_of_common_tokens_where_a_text_has_few_others() -> None:
     config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8)
-    head = HeadWriter(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
+    head = HeadProposer(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
 
     def seconds(*tokens: int) -> float:
         head.choose([SimpleNamespace(tokens=list(tokens))], 1.0)  # type: ignore[list-item]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from akunu.api.options import Request
     from akunu.api.reading import Reading
     from akunu.describe.sampling import Sampling
-    from akunu.scheduling import Scheduler, Written
+    from akunu.scheduling import ConstrainedChunk, Scheduler
     from akunu.scheduling.sequence import Adapter
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
@@ -215,7 +215,7 @@ class Generation:
         logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
         return Piece(text, self._ids[tokens], logprobs)
 
-    def _accept(self, chunk: Chunk | Written) -> str:
+    def _accept(self, chunk: Chunk | ConstrainedChunk) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""
         texts = []
         if chunk.ended:
@@ -256,7 +256,7 @@ class Generation:
         text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
         return text if self._matcher.matched else text + self._matcher.flush()
 
-    def _reason_to_end(self, chunk: Chunk | Written | None) -> FinishReason | None:
+    def _reason_to_end(self, chunk: Chunk | ConstrainedChunk | None) -> FinishReason | None:
         """`chunk` is the last that was taken; None when no more come."""
         if chunk is None:
             return "cancelled"

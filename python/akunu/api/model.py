@@ -39,12 +39,12 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
-from akunu.scheduling.head_writer import HeadWriter
+from akunu.scheduling.head_proposer import HeadProposer
 from akunu.scheduling.interrupts import held
+from akunu.scheduling.model_proposer import ModelProposer, Proposer
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.sequence import Adapter
-from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
 
@@ -97,15 +97,15 @@ class Model(Chatting, Measuring, Adapting):
         self._sight = None
         if tower is not None:
             self._sight = Sight(tower, self.tokenizer, engine.context)
-        writer: DraftWriter | None = None
+        proposer: Proposer | None = None
         if config.drafter is not None:
-            writer = HeadWriter(engine, config)
+            proposer = HeadProposer(engine, config)
         elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
-            writer = Writer(draft, config.vocab_size, smaller / larger)
+            proposer = ModelProposer(draft, config.vocab_size, smaller / larger)
         self._draft = draft
-        self._scheduler = Scheduler(engine, page_files, writer)
+        self._scheduler = Scheduler(engine, page_files, proposer)
         self._spec = spec
         self._adapters: dict[str, tuple[AdapterInfo, Adapter]] = {}
         self._adapter_lock = threading.Lock()

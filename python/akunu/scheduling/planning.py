@@ -38,7 +38,7 @@ from akunu.scheduling.turns import Turns
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.model_proposer import Proposer
 
 __all__ = ["Plan", "Planner", "StepRows", "fitting"]
 
@@ -87,7 +87,7 @@ class Planner:
         Has their slots and pages.
     disk
         Where pages are found that the engine has not, and those that sequences leave go.
-    writer
+    proposer
         Writes drafts for the engine.
 
     Attributes
@@ -96,10 +96,10 @@ class Planner:
         Sequences without a slot and with one.
     """
 
-    def __init__(self, engine: Engine, disk: DiskTier | None, writer: DraftWriter | None) -> None:
+    def __init__(self, engine: Engine, disk: DiskTier | None, proposer: Proposer | None) -> None:
         self._engine = engine
         self._disk = disk
-        self._writer = writer
+        self._proposer = proposer
         self._turns = Turns()
         self._costs = StepCosts()
         self._ended_at = -math.inf  # the last step
@@ -143,7 +143,7 @@ class Planner:
 
     def stop_drafting(self) -> None:
         """Plan without the smaller model from now on."""
-        self._writer = None
+        self._proposer = None
 
     def clear(self) -> None:
         """Forget all sequences, the engine being about to end; files keep what is computed."""
@@ -166,7 +166,7 @@ class Planner:
             budget = min(budget, all_rows + self._mixed)
         elif writing:
             most = self._engine.max_logits
-            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
+            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
             if decoding and not drafts:
                 chain, wanted = float(max(s.chain for s in writing)), 0.0
                 for s in writing:
@@ -393,8 +393,8 @@ class Planner:
         """Give a slot back; the cache keeps what it can."""
         self._beginnings.remember(sequence.prefix(sequence.length))
         self._keep(sequence)
-        if self._writer is not None:
-            self._writer.leave(sequence)
+        if self._proposer is not None:
+            self._proposer.leave(sequence)
         self._engine.close_slot(_slot(sequence))
         sequence.displace()
         self.running.remove(sequence)

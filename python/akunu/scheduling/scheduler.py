@@ -29,10 +29,10 @@ from akunu.scheduling.sequence import Adapter, Sequence
 if TYPE_CHECKING:
     from akunu._core import AdapterTensors, Chunk, Engine, PagedExperts
     from akunu.scheduling.counts import ModelStats
+    from akunu.scheduling.model_proposer import Proposer
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
-    from akunu.scheduling.sequence import Written
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.sequence import ConstrainedChunk
 
 __all__ = ["Scheduler"]
 
@@ -49,22 +49,22 @@ class Scheduler:
         Used by nobody else.
     files
         Where pages are kept that outlive the memory, and the process.
-    writer
+    proposer
         Writes drafts for the engine.
     """
 
     def __init__(
-        self, engine: Engine, files: PageFiles | None = None, writer: DraftWriter | None = None
+        self, engine: Engine, files: PageFiles | None = None, proposer: Proposer | None = None
     ) -> None:
         self._engine = engine
-        self._writer = writer
-        self._drafts = writer is not None  # until it fails
+        self._proposer = proposer
+        self._drafts = proposer is not None  # until it fails
         self._disk = (
             DiskTier(files, PageParts.of(engine), self._read_page, lambda: bool(self._planner.running))
             if files
             else None
         )
-        self._planner = Planner(engine, self._disk, writer)
+        self._planner = Planner(engine, self._disk, proposer)
         experts = engine.paged_experts
         self._experts: PagedExperts | None = experts if experts["bytes"] else None
         self._between: deque[tuple[Prefix, list[int], Future[PageData | None]]] = deque()
@@ -95,7 +95,7 @@ class Scheduler:
             self._planner.arrive(sequence)
             self._engine_wanted()
 
-    def next(self, sequence: Sequence) -> Chunk | Written | None:
+    def next(self, sequence: Sequence) -> Chunk | ConstrainedChunk | None:
         """The next tokens of a sequence; None when it has ended or was cancelled. Waits, or leads.
 
         Raises
@@ -284,8 +284,8 @@ class Scheduler:
         self.flush()
         with held, self._lock:
             self._engine.close()
-            if self._writer is not None:
-                self._writer.close()
+            if self._proposer is not None:
+                self._proposer.close()
 
     def flush(self) -> None:
         """Wait until the pages of sequences that have ended are in their files."""
@@ -383,7 +383,7 @@ class Scheduler:
         try:
             plan = self._write_ahead(plan)
         except Exception as error:
-            if self._writer is None or error is self._writer.interrupt:
+            if self._proposer is None or error is self._proposer.interrupt:
                 raise
             self._drafts = False  # no sequence depends on the smaller model
             with self._lock:
@@ -433,9 +433,9 @@ class Scheduler:
     def _write_ahead(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""
         wanted = [(part.sequence, part.written) for part in plan.parts if part.written]
-        if self._writer is None or not (self._drafts and wanted):
+        if self._proposer is None or not (self._drafts and wanted):
             return plan
-        found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
+        found = dict(zip((s for s, _ in wanted), self._proposer.write(wanted), strict=True))
         return plan._replace(
             parts=[part._replace(drafts=found.get(part.sequence, part.drafts)) for part in plan.parts]
         )

@@ -10,14 +10,14 @@ import time
 from collections.abc import Sequence as AnySequence
 from typing import TYPE_CHECKING, Final
 
-from akunu.scheduling.drafts import WRITER_MOST, StepCosts
+from akunu.scheduling.drafts import PROPOSER_MOST, StepCosts
 
 if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.describe.config import ModelConfig
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["HeadWriter", "share_of_head"]
+__all__ = ["HeadProposer", "share_of_head"]
 
 LATEST: Final = 64
 """Latest tokens of a sequence that tell whether it has common ones."""
@@ -32,7 +32,7 @@ def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
     return own / (config.n_layers * layer + output)
 
 
-class HeadWriter:
+class HeadProposer:
     """Writes drafts by the model's own head.
 
     Where the vocabulary is large, most of a draft's time goes into the output matrix. The head may choose
@@ -73,7 +73,7 @@ class HeadWriter:
 
     def room(self, sequence: Sequence) -> int:
         """Return the most tokens that it can draft for a sequence."""
-        return WRITER_MOST
+        return PROPOSER_MOST
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
         """Write drafts, none for a sequence that was not in the last step."""

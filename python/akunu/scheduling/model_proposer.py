@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["DraftWriter", "Writer"]
+__all__ = ["ModelProposer", "Proposer"]
 
 BEHIND_ROWS: Final = 64
 """Rows of sequences that it follows, in one call: what beginning to follow may cost the others."""
 
 
-class DraftWriter(Protocol):
+class Proposer(Protocol):
     """What drafts for an engine: a smaller model, or a head of the model's own."""
 
     @property
@@ -93,7 +93,7 @@ class DraftRows(NamedTuple):
     limit: int
 
 
-class Writer:
+class ModelProposer:
     """Drafts of a smaller model.
 
     Parameters
