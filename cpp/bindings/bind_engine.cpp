@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "engine/inspector.h"
 #include "engine/measure.h"
 #include "engine/registry.h"
 
@@ -268,7 +269,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("pages",
                                [](PyEngine& e) {
                                    const PyEngine::Call call(e);
-                                   const PageUse u = call.model().page_use();
+                                   const PageUse u = call.model().cache().use();
                                    py::dict d;
                                    d["pages"] = u.pages;
                                    d["held"] = u.held;
@@ -349,7 +350,7 @@ void bind_engine_class(py::module_& m) {
                const std::optional<std::vector<std::uint32_t>>& wanted) -> std::optional<py::list> {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
                 const auto parts = e.call([&](Engine& engine, const Poll&) {
-                    return engine.read_page(prefix.view(), [&](std::size_t part) {
+                    return engine.cache().read_page(prefix.view(), [&](std::size_t part) {
                         return !wanted || std::ranges::find(*wanted, part) != wanted->end();
                     });
                 });
@@ -375,33 +376,33 @@ void bind_engine_class(py::module_& m) {
                     auto& bytes = parts.emplace_back();
                     if (part) bytes = std::as_bytes(std::span(part->data(), static_cast<std::size_t>(part->size())));
                 }
-                return e.call([&](Engine& engine, const Poll&) { return engine.restore_page(slot, parts); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.cache().restore_page(slot, parts); });
             },
             py::arg("slot"), py::arg("page"))
         .def(
             "finish_restoring",
             [](PyEngine& e, std::uint32_t slot) {
-                return e.call([&](Engine& engine, const Poll&) { return engine.finish_restoring(slot); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.cache().finish_restoring(slot); });
             },
             py::arg("slot"))
-        .def_property_readonly("part_bytes", [](PyEngine& e) { return PyEngine::Call(e).model().part_bytes(); })
+        .def_property_readonly("part_bytes", [](PyEngine& e) { return PyEngine::Call(e).model().cache().part_bytes(); })
         .def(
             "pin",
             [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
-                return PyEngine::Call(e).model().pin(prefix.view());
+                return PyEngine::Call(e).model().cache().pin(prefix.view());
             },
             py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
         .def(
             "unpin",
             [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
-                PyEngine::Call(e).model().unpin(prefix.view());
+                PyEngine::Call(e).model().cache().unpin(prefix.view());
             },
             py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
-        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
+        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().cache().forget(); })
         .def("discard_unused",
-             [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.discard_unused(); }); })
+             [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.cache().discard_unused(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
@@ -498,14 +499,14 @@ void bind_engine_class(py::module_& m) {
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
                 const PyEngine::Call call(e);
-                return command_list(call.model().commands(to_run(phase, rows, position)));
+                return command_list(Inspector(call.model()).commands(to_run(phase, rows, position)));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
             "run_prefix",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t commands) {
                 py::dict out;
-                const auto run = [&](Engine& engine, const Poll&) { return engine.run_prefix(slot, commands); };
+                const auto run = [&](Engine& engine, const Poll&) { return Inspector(engine).run_prefix(slot, commands); };
                 for (const Written& w : e.call(run)) {
                     out[py::str(std::string(w.name))] =
                         ByteArray(static_cast<py::ssize_t>(w.bytes.size()),
@@ -521,7 +522,7 @@ void bind_engine_class(py::module_& m) {
                 const std::size_t n = to_repeats(repeats);
                 const PhaseRun run = to_run(phase, rows, position);
                 return command_list(
-                    e.call([&](Engine& engine, const Poll& poll) { return engine.profile(run, n, poll); }));
+                    e.call([&](Engine& engine, const Poll& poll) { return Inspector(engine).profile(run, n, poll); }));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);

@@ -18,7 +18,7 @@ ModelConfig hearing(ModelConfig config) {
 }  // namespace
 
 AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                           const Engine& text, const Progress& progress)
+                           Engine& text, const Progress& progress)
     : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
     if (text.config().sound_positions() != config_.positions || text.config().dim != config_.dim) {
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
@@ -35,7 +35,7 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     sound_rows_ = shared(s.max_rows * sizeof(Row));
     for (u32 i = 0; i < s.max_rows; ++i) s.rows.host<Row>()[i] = {0, i};
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
-    sound_ = text.compile_sound(activations_, sound_rows_, s.max_rows);
+    sound_ = text.sounds().compile(activations_, sound_rows_, s.max_rows);
     prepare_kernels(progress);
 }
 
