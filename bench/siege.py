@@ -4,8 +4,9 @@
     python bench/siege.py --only prompts bodies
 
 A server with two keys is started. A neighbour asks short questions all the time, first alone and then beside
-each attack. The report has, for each attack, the 50th and 99th percentile of its answers' times, the most
-memory and file descriptors of the server, what it logged, and the statuses that the attacker got.
+each attack. The report has, for each attack, the 50th and 99th percentile of its answers' times, the ratio of
+the latter to that of the quiet before, the most memory and file descriptors of the server, what it logged,
+and the statuses that the attacker got.
 """
 
 from __future__ import annotations
@@ -344,8 +345,9 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, server(log := Path(folder) / "log") as (url, pid):
         siege = Siege(url, pid, log, chosen.seconds)
-        heads = ("", "asked", "p50 ms", "p99 ms", "MiB", "files", "log kB")
-        print("{:14}{:>6}{:>8}{:>8}{:>6}{:>6}{:>8}  failed, attacker".format(*heads))
+        heads = ("", "asked", "p50 ms", "p99 ms", "ratio", "MiB", "files", "log kB")
+        print("{:14}{:>6}{:>8}{:>8}{:>7}{:>6}{:>6}{:>8}  failed, attacker".format(*heads))
+        quiet = 0.0
         for attack in (
             None,
             *(each for each in ATTACKS if not chosen.only or each.__name__ in chosen.only),
@@ -353,8 +355,10 @@ def main() -> None:
         ):
             found = asyncio.run(observed(siege, attack))
             name = attack.__name__ if attack else "quiet"
+            quiet = quiet or found["p99"]
             print(
                 f"{name:14}{found['asked']:6}{found['p50'] * 1e3:8.1f}{found['p99'] * 1e3:8.1f}"
+                f"{found['p99'] / quiet:7.2f}"
                 f"{found['MiB']:6}{found['files']:6}{found['log'] / 1e3:8.1f}  "
                 f"{found['failed'] or '-'} {found['attacker']}",
                 flush=True,

@@ -39,6 +39,14 @@ GEMMA = DECODER | {
 MODERN = SMALL | {
     "local_attention": 12, "num_hidden_layers": 4, "cls_token_id": 1, "sep_token_id": 2, "num_labels": 1,
 }  # fmt: skip
+MPNET = SMALL | {"vocab_size": 219, "max_position_embeddings": 82, "pad_token_id": 1, "bos_token_id": 0}
+# As DeBERTa 3's, with texts that are longer than the distances are told apart.
+DEBERTA = SMALL | {
+    "relative_attention": True, "position_buckets": 8, "max_relative_positions": 24,
+    "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p",
+    "position_biased_input": False, "type_vocab_size": 0, "layer_norm_eps": 1e-7,
+    "pooler_hidden_size": 64, "pooler_hidden_act": "gelu", "pooler_dropout": 0,
+}  # fmt: skip
 
 BIASES = {
     "attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True,
@@ -79,6 +87,23 @@ MODELS = (
         MODERN | {"classifier_pooling": "mean"}, "",
     ),
     Model("modern_bias", "ModernBertForSequenceClassification", 20, MODERN | BIASES, ""),
+    Model("mpnet", "MPNetModel", 21, MPNET),
+    Model("mpnet_rank", "MPNetForSequenceClassification", 22, MPNET | {"num_labels": 1}, ""),
+    Model("deberta", "DebertaV2Model", 23, DEBERTA),
+    Model("deberta_rank", "DebertaV2ForSequenceClassification", 24, DEBERTA | {"num_labels": 1}, ""),
+    Model(
+        "deberta_classes", "DebertaV2ForSequenceClassification", 25,
+        DEBERTA | {"num_labels": 3, "pooler_hidden_act": "tanh"}, "",
+    ),
+    Model(
+        "deberta_apart", "DebertaV2Model", 26,
+        DEBERTA
+        | {
+            "share_att_key": False, "position_buckets": -1, "norm_rel_ebd": "none", "type_vocab_size": 2,
+            "position_biased_input": True,
+        },
+    ),
+    Model("deberta_c2p", "DebertaV2Model", 27, DEBERTA | {"pos_att_type": ["c2p"]}, "cls"),
     Model("qwen3", "Qwen3Model", 9, DECODER, "lasttoken"),
     Model("qwen3_rank", "Qwen3ForSequenceClassification", 10, DECODER | {"num_labels": 1}, ""),
     Model(

@@ -70,10 +70,12 @@ py::object field(const py::handle& object, const char* name) {
     return py::isinstance<py::dict>(object) ? py::object(object[name]) : py::object(object.attr(name));
 }
 
-DType to_kv_dtype(const std::string& name) {
-    const DTypeInfo* kv = find_dtype(name);
-    if (!kv) throw UnsupportedError("unknown KV cache type '" + name + "'");
-    return kv->id;
+KvTypes to_kv_types(const std::string& names) {
+    return kv_named(names, [](const std::string& name) {
+        const DTypeInfo* kv = find_dtype(name);
+        if (!kv) throw UnsupportedError("unknown KV cache type '" + name + "'");
+        return kv->id;
+    });
 }
 
 void set_cuts(SamplerState& s, float top_n_sigma, float xtc_probability, float xtc_threshold, std::int64_t min_keep) {

@@ -29,8 +29,9 @@ std::string quote(const py::handle& object);
 // do not have may be left out. Throws InvalidArgumentError, which names the field.
 ModelConfig to_config(const py::object& config);
 
-// A type of the KV cache. Throws UnsupportedError for a name that is none of a type.
-DType to_kv_dtype(const std::string& name);
+// The types of the KV cache: one name, or that of keys and that of values, with a comma between. Throws
+// UnsupportedError for a name that is none of a type.
+KvTypes to_kv_types(const std::string& names);
 
 template <typename T>
 T checked(const char* name, T value, bool ok, const char* expected) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -30,6 +31,7 @@ namespace {
 
 using IdArray = py::array_t<std::uint32_t, py::array::c_style>;
 using Hashes = py::array_t<std::uint64_t, py::array::c_style>;
+using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using ByteArray = py::array_t<std::uint8_t, py::array::c_style>;
 
 // As `Part`: slot, rows, sample, limit, drafts.
@@ -100,6 +102,8 @@ class PyEngine : public Exclusive<Engine> {
     }
     // A step, and what the handler of a signal, or `masks`, raised meanwhile.
     py::tuple step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks);
+    // By the names of `linears`: A [rank, cols], B [rows, rank], and a scale of their product. Returns its number.
+    std::uint32_t add_adapter(const std::map<std::string, std::tuple<Floats, Floats, float>>& tensors);
     // Drafts for each (slot, tokens), and what the handler of a signal raised meanwhile.
     py::tuple draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common);
     void set_mask(std::uint32_t slot, const IdArray& masks) {
@@ -172,6 +176,26 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
     return py::make_tuple(std::move(out), raised ? raised->value() : py::none());
 }
 
+std::uint32_t PyEngine::add_adapter(const std::map<std::string, std::tuple<Floats, Floats, float>>& tensors) {
+    const std::vector<Linear>& linears = get().linears();
+    std::vector<AdapterTensors> list;
+    for (const auto& [name, of] : tensors) {
+        const auto& [a, b, scale] = of;
+        const auto found = std::ranges::find(linears, name, &Linear::name);
+        if (found == linears.end() || name.empty()) {
+            throw InvalidArgumentError("the model has no linear layer '" + name + "'");
+        }
+        if (a.ndim() != 2 || b.ndim() != 2 || a.shape(0) != b.shape(1)) {
+            throw InvalidArgumentError("adapter of " + name + ": expected A of [rank, columns] and B of [rows, rank]");
+        }
+        const auto view = [](const Floats& x) { return std::span(x.data(), static_cast<std::size_t>(x.size())); };
+        list.push_back({static_cast<std::uint32_t>(found - linears.begin() + 1),
+                        static_cast<std::uint32_t>(std::min<py::ssize_t>(a.shape(0), UINT32_MAX)), scale, view(a),
+                        view(b)});
+    }
+    return call([&](Engine& engine, const Poll&) { return engine.adapters().add(list); });
+}
+
 py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common) {
     std::vector<Wish> wishes;
     for (const auto& [slot, tokens] : texts) wishes.push_back({slot, tokens});
@@ -223,7 +247,7 @@ void bind_engine_class(py::module_& m) {
                          std::uint64_t memory, bool check_weights, const py::object& synthetic,
                          const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
-                 const DType kv = to_kv_dtype(kv_dtype);
+                 const KvTypes kv = to_kv_types(kv_dtype);
                  if (chunk == 0u) throw InvalidArgumentError("chunk is 0, expected at least 1");
                  ModelConfig config = to_config(field(spec, "config"));
                  auto source = to_source(file, field(spec, "tensors"), synthetic, is_planned(device), check_weights);
@@ -248,7 +272,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
         .def_property_readonly("memory_left", [](PyEngine& e) { return e.get().device().memory_left(); })
         .def_property_readonly("isa", [](PyEngine& e) { return e.get().device().isa(); })
-        .def_property_readonly("kv_dtype", [](PyEngine& e) { return std::string(dtype_info(e.get().kv_dtype()).name); })
+        .def_property_readonly("kv_dtype", [](PyEngine& e) { return kv_name(e.get().kv_types()); })
         .def_property_readonly("chunk", [](PyEngine& e) { return e.get().chunk(); })
         .def_property_readonly("max_rows", [](PyEngine& e) { return e.get().max_rows(); })
         .def_property_readonly("whole_images", [](PyEngine& e) { return e.get().config().whole_image_rows != 0; })
@@ -304,7 +328,8 @@ void bind_engine_class(py::module_& m) {
                std::int64_t dry_penalty_last_n, const py::object& dry_breakers, const py::object& logit_bias,
                std::uint64_t seed, int logprobs, const py::object& end_ids, bool reuse,
                std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents,
-               const std::vector<PyRows>& rows, const py::object& positions) {
+               const std::vector<PyRows>& rows, const py::object& positions, std::optional<std::uint32_t> adapter,
+               float adapter_scale) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
                 SamplerSettings s =
                     to_sampler(temperature, top_k, top_p, min_p, typical_p, repeat_penalty, presence_penalty,
@@ -315,7 +340,8 @@ void bind_engine_class(py::module_& m) {
                 const std::uint32_t at = slot ? *slot : e.only_slot();
                 TextInputs inputs = to_inputs(rows, positions);
                 return e.call([&](Engine& engine, const Poll&) {
-                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs));
+                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs),
+                                        {adapter ? *adapter + 1 : 0, adapter_scale});
                 });
             },
             py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
@@ -327,7 +353,22 @@ void bind_engine_class(py::module_& m) {
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
             py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
             py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
-            py::arg("positions") = py::none())
+            py::arg("positions") = py::none(), py::arg("adapter") = py::none(), py::arg("adapter_scale") = 1.0f)
+        .def_property_readonly("linears",
+                               [](PyEngine& e) {
+                                   py::dict d;
+                                   for (const Linear& l : e.get().linears()) {
+                                       if (!l.name.empty()) d[py::str(l.name)] = py::make_tuple(l.rows, l.cols);
+                                   }
+                                   return d;
+                               })
+        .def("add_adapter", &PyEngine::add_adapter, py::arg("tensors"))
+        .def(
+            "remove_adapter",
+            [](PyEngine& e, std::uint32_t number) {
+                e.call([&](Engine& engine, const Poll&) { engine.adapters().remove(number); });
+            },
+            py::arg("number"))
         .def(
             "extend",
             [](PyEngine& e, std::uint32_t slot, const py::object& ids) {

@@ -42,13 +42,14 @@ py::array_t<float> to_array(const EncodedRows& rows) {
 }
 
 std::shared_ptr<EncodedRows> encode_image(PyImageEncoder& e, const Floats& pixels, const std::optional<Floats>& added,
-                                          const std::optional<AxisArray>& positions) {
+                                          const std::optional<AxisArray>& positions,
+                                          const std::vector<std::uint32_t>& windows) {
     std::vector<std::array<u32, kPositionAxes>> turns(
         positions ? static_cast<std::size_t>(positions->size()) / kPositionAxes : 0);
     for (std::size_t i = 0; i < turns.size(); ++i) {
         std::copy_n(positions->data() + i * kPositionAxes, kPositionAxes, turns[i].begin());
     }
-    const ImagePatches image{values_of(pixels), added ? values_of(*added) : std::span<const float>{}, turns};
+    const ImagePatches image{values_of(pixels), added ? values_of(*added) : std::span<const float>{}, turns, windows};
     auto rows = e.call([&](ImageEncoder& encoder, const Poll& poll) { return encoder.encode(image, poll); });
     if (!rows) throw Error("cancelled");
     return std::const_pointer_cast<EncodedRows>(rows);
@@ -87,7 +88,7 @@ void bind_images(py::module_& m) {
         .def_property_readonly("memory", [](PyImageEncoder& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("memory_left", [](PyImageEncoder& e) { return e.get().device().memory_left(); })
         .def("encode", &encode_image, py::arg("pixels"), py::arg("added") = py::none(),
-             py::arg("positions") = py::none())
+             py::arg("positions") = py::none(), py::arg("windows") = std::vector<std::uint32_t>{})
         .def(
             "plan",
             [](PyImageEncoder& e, std::uint32_t rows) {

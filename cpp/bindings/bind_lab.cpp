@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/arguments.h"
 #include "bindings/bind.h"
 #include "bindings/gil.h"
 #include "bindings/lab_command.h"
@@ -150,7 +151,7 @@ class Lab {
             }
             DispatchCmd base;
             base.op = op_named(op);
-            base.kv = dtype_named(kv_dtype).id;
+            base.kv = to_kv_types(kv_dtype);
             args = lab::set_params(base, params);
             DispatchTable table;
             table.phase = args.rows == 1                                      ? "decode"
@@ -320,15 +321,17 @@ void bind_lab(py::module_& m) {
                  return l.device().activation_bytes(format_named(format), rows, dim);
              })
         .def("kv_page_bytes",
-             [](Lab& l, const std::string& dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) {
-                 return l.device().kv_page_bytes(dtype_named(dtype).id, n_kv_heads, head_dim);
+             [](Lab& l, const std::string& kv_dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) {
+                 const KvTypes types = to_kv_types(kv_dtype);
+                 return l.device().kv_bytes(types.k, n_kv_heads, head_dim) +
+                        l.device().kv_bytes(types.v, n_kv_heads, head_dim);
              })
         .def("attention_partial_bytes",
              [](Lab& l, std::uint32_t n_heads, std::uint32_t head_dim, std::uint32_t context) {
                  return l.device().attention_partial_bytes(n_heads, head_dim, context);
              })
         .def("supports_kv",
-             [](Lab& l, const std::string& dtype) { return l.device().supports_kv(dtype_named(dtype).id); })
+             [](Lab& l, const std::string& kv_dtype) { return l.device().supports_kv(to_kv_types(kv_dtype)); })
         .def("weight", &Lab::weight, py::arg("dtype"), py::arg("data"), py::arg("rows"), py::arg("cols"), py::kw_only(),
              py::arg("prepare") = true, py::arg("whole") = false, py::arg("experts") = 0, py::arg("copies") = 1)
         .def("run", &Lab::run, py::arg("op"), py::arg("buffers"), py::arg("params"), py::kw_only(),

@@ -44,7 +44,7 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
     };
     Stack hears = stack(sound), says = stack(text);
     EngineOptions options;
-    options.kv_dtype = to_kv_dtype(kv_dtype);
+    options.kv_types = to_kv_types(kv_dtype);
     options.parallel = parallel;
     options.sounds = sounds;
     const Progress report = to_progress(progress);

@@ -141,6 +141,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.softcap = f.number("softcap", 0);
     a.bidirectional = f.flag("bidirectional");
     a.whole_images = f.flag("whole_images");
+    a.image_windows = f.flag("image_windows");
     a.norms_whole_rows = f.flag("norms_whole_rows");
     a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_values = f.flag("norm_values");
@@ -181,7 +182,8 @@ CrossAttentionConfig to_cross_attention(const Fields& f) {
 }
 
 FeedForwardConfig to_feed_forward(const Fields& f, const ModelConfig& model) {
-    const FeedForwardConfig config{f.integer("dim"), f.one_of(kActivations, "activation"), f.flag("parallel")};
+    FeedForwardConfig config{f.integer("dim"), f.one_of(kActivations, "activation"), f.flag("parallel")};
+    if (f.has("deviations")) config.deviations = f.number("deviations");
     f.check(config.dim > 0, "dim", config.dim, "at least 1");
     const bool follows = !model.blocks.empty() && std::holds_alternative<AttentionConfig>(model.blocks.back().mixer);
     f.check(follows || !config.parallel, "parallel", config.parallel, "0, as no attention block is before it");
@@ -235,6 +237,19 @@ LayerInputConfig to_layer_input(const Fields& f, const ModelConfig& model) {
     f.check(config.index < count, "index", config.index,
             "less than the model's layer_inputs.count, " + std::to_string(count));
     return config;
+}
+
+LaurelConfig to_laurel(const Fields& f, const ModelConfig& model) {
+    const LaurelConfig config{f.integer("rank")};
+    f.check(config.rank > 0, "rank", config.rank, "at least 1");
+    const bool follows = !model.blocks.empty() && std::holds_alternative<AttentionConfig>(model.blocks.back().mixer);
+    if (!follows) throw InvalidArgumentError(f.path() + "kind is 'laurel', but no attention block is before it");
+    return config;
+}
+
+MixStreamsConfig to_mix_streams(const Fields& f, const ModelConfig& model) {
+    if (!model.streams) throw InvalidArgumentError(f.path() + "kind is 'mix_streams', but the model has no streams");
+    return {f.flag("correct")};
 }
 
 RecurrenceConfig to_recurrence(const Fields& f) {
@@ -291,6 +306,24 @@ LatentAttentionConfig to_latent_attention(const Fields& f, const ModelConfig& mo
     return c;
 }
 
+RelativeAttentionConfig to_relative_attention(const Fields& f) {
+    RelativeAttentionConfig c{.n_heads = f.integer("n_heads"),
+                              .head_dim = f.integer("head_dim"),
+                              .scale = f.number("scale"),
+                              .distances = f.integer("distances"),
+                              .columns = f.integers("columns"),
+                              .by_query = f.flag("by_query"),
+                              .by_key = f.flag("by_key")};
+    for (const auto& [name, n] : {std::pair("n_heads", c.n_heads), std::pair("head_dim", c.head_dim)}) {
+        f.check(n > 0, name, n, "at least 1");
+    }
+    f.check(c.columns.size() % 2 == 1, "columns", c.columns.size(), "an odd number of them");
+    for (const std::uint32_t column : c.columns) {
+        f.check(column < c.distances, "columns", column, "less than the distances, " + std::to_string(c.distances));
+    }
+    return c;
+}
+
 ShortConvolutionConfig to_short_convolution(const Fields& f) {
     const ShortConvolutionConfig c{f.integer("taps")};
     f.check(c.taps >= 2 && c.taps <= 8, "taps", c.taps, "2 to 8");
@@ -337,7 +370,10 @@ MergeConfig to_merge(const Fields& f, const ModelConfig& model) {
                         .mean = f.flag("mean"),
                         .dim = f.integer("dim", 0),
                         .activation = f.one_of(kActivations, "activation"),
-                        .part = f.integer("part", 0)};
+                        .part = f.integer("part", 0),
+                        .normed = f.flag("normed"),
+                        .norm_eps = f.number("norm_eps", model.norm_eps),
+                        .gain = f.number("gain", 1)};
     f.check(m.part < model.image->parts, "part", m.part, "less than " + std::to_string(model.image->parts));
     return m;
 }
@@ -349,15 +385,20 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "feed_forward") return to_feed_forward(f, model);
     if (kind == "experts") return to_experts(f);
     if (kind == "layer_input") return to_layer_input(f, model);
+    if (kind == "laurel") return to_laurel(f, model);
+    if (kind == "mix_streams") return to_mix_streams(f, model);
     if (kind == "recurrence") return to_recurrence(f);
     if (kind == "delta_net") return to_delta_net(f);
     if (kind == "latent_attention") return to_latent_attention(f, model);
+    if (kind == "relative_attention") return to_relative_attention(f);
     if (kind == "short_convolution") return to_short_convolution(f);
     if (kind == "mamba2") return to_mamba2(f);
     if (kind == "merge") return to_merge(f, model);
-    throw InvalidArgumentError(f.path() + "kind is '" + kind +
-                               "', expected one of attention, cross_attention, feed_forward, experts, layer_input, "
-                               "recurrence, delta_net, latent_attention, short_convolution, mamba2, merge");
+    throw InvalidArgumentError(
+        f.path() + "kind is '" + kind +
+        "', expected one of attention, cross_attention, feed_forward, experts, layer_input, "
+        "laurel, mix_streams, recurrence, delta_net, latent_attention, relative_attention, short_convolution, "
+        "mamba2, merge");
 }
 
 BlockConfig to_block(const Fields& f, const ModelConfig& model) {
@@ -397,7 +438,7 @@ EncoderConfig to_encoder(const Fields& f) {
 void scale_residual(ModelConfig& m, const Fields& f) {
     const float r = f.number("residual_scale", 1);
     if (r == 1) return;
-    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio || m.image) {
+    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio || m.image || m.streams) {
         throw InvalidArgumentError("residual_scale is " + std::to_string(r) +
                                    ", expected 1, or a positive number for a model of tokens alone");
     }
@@ -435,6 +476,14 @@ ModelConfig to_config(const py::object& object) {
         inputs.check(in.dim > 0, "dim", in.dim, "at least 1");
         inputs.check(in.count > 0, "count", in.count, "at least 1");
         inputs.check(in.vocab_size > 0, "vocab_size", in.vocab_size, "at least 1");
+    }
+    if (f.has("streams")) {
+        const Fields streams(f.optional("streams"), "streams.");
+        m.streams = {streams.integer("count"), streams.integer("active")};
+        const StreamsConfig& s = *m.streams;
+        streams.check(s.count > 0 && s.count <= kMostStreams, "count", s.count,
+                      "1 to " + std::to_string(std::uint32_t{kMostStreams}));
+        streams.check(s.active < s.count, "active", s.active, "less than the count, " + std::to_string(s.count));
     }
     f.each("blocks", [&](const Fields& block) {
         m.blocks.push_back(to_block(block, m));

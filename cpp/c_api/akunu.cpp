@@ -330,6 +330,10 @@ akunu_status akunu_embed(akunu_model* model, const char* const* texts, size_t co
     const Gil gil;
     const Ref list(PyList_New(0));
     for (std::size_t i = 0; i < count; ++i) {
+        if (!texts[i]) {
+            return failed(AKUNU_BAD_ARGUMENT,
+                          "texts: text " + std::to_string(i) + " of " + std::to_string(count) + " is NULL");
+        }
         const Ref text(PyUnicode_FromString(texts[i]));
         if (!text || PyList_Append(list.get(), text.get()) != 0) return failed(AKUNU_BAD_ARGUMENT, raised());
     }

@@ -2,7 +2,9 @@
 // engine/registry.cpp; nothing else names a backend.
 #pragma once
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,12 @@ struct HostTensor {
 };
 
 // A weight that the device is ready to use.
+// What values are kept within.
+struct Bounds {
+    float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+    explicit operator bool() const { return std::isfinite(low) || std::isfinite(high); }
+};
+
 struct Weight {
     DType dtype = DType::F32;
     std::uint64_t rows = 0;
@@ -41,7 +49,11 @@ struct Weight {
     bool packed = false;               // in the device's own layout; otherwise as in the file
     Whole whole = Whole::kNone;
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
+    // Of what is multiplied with it, and of the product.
+    Bounds input_bounds = {}, output_bounds = {};
+    std::uint32_t linear = 0;  // its place in Loader::linears, + 1; 0: no adapter can change it
     explicit operator bool() const { return rows != 0; }
+    bool bounded() const { return bool(input_bounds) || bool(output_bounds); }
     std::uint64_t bytes() const { return count * rows * row_bytes(dtype, cols); }
 };
 
@@ -114,11 +126,11 @@ class Device {
     virtual std::uint32_t matmul_input(DType weight) const = 0;
     // Bytes of an activation of `rows` x `dim` in `format`.
     virtual std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const = 0;
-    // Bytes of one layer's keys and values of kPagePositions positions, and of the decode attention's partial results.
-    virtual std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const = 0;
+    // Bytes of one layer's keys, or values, of kPagePositions positions, and of the decode attention's partial results.
+    virtual std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const = 0;
     virtual std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                                   std::uint32_t context) const = 0;
-    virtual bool supports_kv(DType dtype) const = 0;
+    virtual bool supports_kv(const KvTypes& types) const = 0;
     // Bytes that the device has for weights and caches together.
     virtual std::uint64_t memory() const = 0;
     // What is left of a memory of its own; nothing where the device shares the host's.

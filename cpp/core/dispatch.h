@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/kv_types.h"
 #include "core/ops.h"
 #include "core/params.h"
 #include "core/step_state.h"
@@ -89,7 +90,7 @@ struct DispatchCmd {
     // Of all weights, but that the last may have a type of its own: v in kNormQkv.
     DType weight = DType::F32;
     DType last_weight = DType::F32;
-    DType kv = DType::F16;
+    KvTypes kv;
     std::uint32_t input_format = kActF32;
     std::array<Patch, kMaxPatches> patches{};
     alignas(8) std::array<std::byte, kMaxParamBytes> params{};

@@ -35,21 +35,21 @@ constexpr uint32_t place_of(uint32_t id) {
     return kGgufIds + (id - kFirstInternalDType);
 }
 
-constexpr uint8_t kNoRow = 255;
+constexpr uint8_t kNoType = 255;
 constexpr auto kRowAt = [] {
     std::array<uint8_t, kGgufIds + (kFirstAffineDType - kFirstInternalDType) + kAffineTypes> rows{};
-    rows.fill(kNoRow);
+    rows.fill(kNoType);
     for (std::size_t i = 0; i < kDTypes.size(); ++i)
         rows[place_of(static_cast<uint32_t>(kDTypes[i].id))] = static_cast<uint8_t>(i);
     return rows;
 }();
-static_assert(kDTypes.size() < kNoRow);
+static_assert(kDTypes.size() < kNoType);
 
 }  // namespace
 
 const DTypeInfo* find_dtype(uint32_t id) {
     const uint32_t place = place_of(id);
-    return place < kRowAt.size() && kRowAt[place] != kNoRow ? &kDTypes[kRowAt[place]] : nullptr;
+    return place < kRowAt.size() && kRowAt[place] != kNoType ? &kDTypes[kRowAt[place]] : nullptr;
 }
 
 const DTypeInfo* find_dtype(std::string_view name) {

@@ -36,6 +36,7 @@ struct AttentionConfig {
     float scale = 0, softcap = 0;
     bool bidirectional = false;     // a row sees what comes after it, too
     bool whole_images = false;      // a row of an image sees all rows of it
+    bool image_windows = false;     // a row sees those of its window of the image alone, see ImagePatches
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
     bool norms_after_rope = false;  // they are of rotated heads
     bool norm_values = false;       // heads of v are normed, too, without a weight
@@ -74,12 +75,38 @@ struct LatentAttentionConfig {
     std::uint32_t key_dim() const { return latent + rope_dim; }      // of what is kept
 };
 
+// Attention of an encoder that looks at how far keys are: see plan/relative_attention.cpp.
+struct RelativeAttentionConfig {
+    std::uint32_t n_heads = 0, head_dim = 0;
+    float scale = 0;
+    std::uint32_t distances = 0;  // rows of its tables
+    std::vector<std::uint32_t>
+        columns;            // the row of each distance, from -reach to reach; what is farther has the ends'
+    bool by_query = false;  // to a score comes the product of the query and the distance's key
+    bool by_key = false;    // ... of the key and the distance's query
+
+    std::uint32_t q_dim() const { return n_heads * head_dim; }
+};
+
 // A feed-forward, gated where it has a gate's weight.
 struct FeedForwardConfig {
     std::uint32_t dim = 0;
     Activation activation = kActSilu;
     // It reads what the attention block before it has read, instead of what that has made of the residual stream.
     bool parallel = false;
+    // Of the gate's products, before their activation: see SparsifyParams. None: all are kept.
+    std::optional<float> deviations = {};
+};
+
+// What a learned augmented residual (Laurel) adds to the stream, see plan/laurel.cpp.
+struct LaurelConfig {
+    std::uint32_t rank = 0;
+};
+
+// Of a model with several residual streams: a layer's prediction of them, or what corrects them by what the layer has
+// made of the active one, see plan/mix_streams.cpp.
+struct MixStreamsConfig {
+    bool correct = false;
 };
 
 // What a router makes of its logits, see RouteParams.
@@ -153,11 +180,15 @@ struct MergeConfig {
     std::uint32_t dim = 0;      // between two products; 0: there is one
     Activation activation = kActGelu;
     std::uint32_t part = 0;  // of the row: which of ImageConfig::parts it makes
+    bool normed = false;     // what is multiplied is normed (RMS) before, without a weight
+    float norm_eps = 1e-6f;  // of that norm
+    float gain = 1;          // of the mean, before that norm
 };
 
-using MixerConfig = std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig,
-                                 LayerInputConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
-                                 ShortConvolutionConfig, Mamba2Config, MergeConfig>;
+using MixerConfig =
+    std::variant<AttentionConfig, CrossAttentionConfig, FeedForwardConfig, ExpertsConfig, LayerInputConfig,
+                 LaurelConfig, MixStreamsConfig, RecurrenceConfig, DeltaNetConfig, LatentAttentionConfig,
+                 ShortConvolutionConfig, Mamba2Config, MergeConfig, RelativeAttentionConfig>;
 
 // One block of a model: what it computes between two states of the residual stream, and where its tensors are. Any
 // number of blocks may stand in any order.
@@ -172,7 +203,12 @@ struct BlockConfig {
 //   (√dim·table[token][i] + norm(W_i·h / √(elements of h))) / √2
 struct LayerInputsConfig {
     std::uint32_t dim = 0, count = 0;
-    std::uint32_t vocab_size = 0;  // tokens that the table has; others have the last one's
+    std::uint32_t vocab_size = 0;  // tokens that the table has; others have the first one's
+};
+
+// Several residual streams, one of which layers read and write, see plan/streams.h.
+struct StreamsConfig {
+    std::uint32_t count = 0, active = 0;
 };
 
 // A layer that a text's vector goes through: y = act(W·x + b), then a norm where the model has one.
@@ -224,6 +260,7 @@ struct ModelConfig {
     std::vector<BlockConfig> blocks;
     std::uint32_t positions = 0, kinds = 0;  // learned vectors of positions, and of kinds of rows (BERT's token types)
     std::optional<LayerInputsConfig> layer_inputs;
+    std::optional<StreamsConfig> streams;
     std::optional<EncoderConfig> encoder;  // it makes vectors of texts
     std::optional<AudioConfig> audio;      // it hears
     std::optional<ImageConfig> image;      // it sees; with none of these, it samples tokens

@@ -35,6 +35,9 @@ constexpr FieldInfo kRopeTableFields[] = {
 constexpr FieldInfo kInsertRowsFields[] = {FIELD(InsertRowsParams, rows),   FIELD(InsertRowsParams, step),
                                            FIELD(InsertRowsParams, dim),    FIELD(InsertRowsParams, width),
                                            FIELD(InsertRowsParams, offset), FIELD(InsertRowsParams, accumulate)};
+constexpr FieldInfo kAffineFields[] = {FIELD(AffineParams, rows),      FIELD(AffineParams, dim),
+                                       FIELD(AffineParams, has_scale), FIELD(AffineParams, has_bias),
+                                       FIELD(AffineParams, low),       FIELD(AffineParams, high)};
 constexpr FieldInfo kNormFields[] = {FIELD(NormParams, rows),   FIELD(NormParams, dim),
                                      FIELD(NormParams, eps),    FIELD(NormParams, formats),
                                      FIELD(NormParams, gather), FIELD(NormParams, sum_scale)};
@@ -135,6 +138,24 @@ constexpr FieldInfo kLatentKvFields[] = {FIELD(LatentKvParams, rows),        FIE
 constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FIELD(HeadMatmulParams, heads),
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
+constexpr FieldInfo kLoraFields[] = {
+    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
+    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
+constexpr FieldInfo kAddRowsFields[] = {FIELD(AddRowsParams, rows),       FIELD(AddRowsParams, dim),
+                                        FIELD(AddRowsParams, accumulate), FIELD(AddRowsParams, matched),
+                                        FIELD(AddRowsParams, scale),      FIELD(AddRowsParams, floor)};
+constexpr FieldInfo kMixStreamsFields[] = {FIELD(MixStreamsParams, rows),    FIELD(MixStreamsParams, dim),
+                                           FIELD(MixStreamsParams, streams), FIELD(MixStreamsParams, stride),
+                                           FIELD(MixStreamsParams, active),  FIELD(MixStreamsParams, correct),
+                                           FIELD(MixStreamsParams, scaled)};
+constexpr FieldInfo kSparsifyFields[] = {FIELD(SparsifyParams, rows), FIELD(SparsifyParams, n),
+                                         FIELD(SparsifyParams, deviations)};
+
+constexpr FieldInfo kRelativeAttentionFields[] = {
+    FIELD(RelativeAttentionParams, rows),     FIELD(RelativeAttentionParams, n_heads),
+    FIELD(RelativeAttentionParams, head_dim), FIELD(RelativeAttentionParams, reach),
+    FIELD(RelativeAttentionParams, scale),    FIELD(RelativeAttentionParams, has_bias),
+    FIELD(RelativeAttentionParams, has_keys), FIELD(RelativeAttentionParams, has_queries)};
 
 #undef FIELD
 
@@ -166,6 +187,7 @@ constexpr BufferInfo kUnfoldBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"
 constexpr BufferInfo kRopeTableBuffers[] = {
     constant("inv_freq"), {"table", W}, index("rows"), constant("axes", kOptional), index("positions", kOptional)};
 constexpr BufferInfo kInsertRowsBuffers[] = {{"hidden", RW}, {"encoded", R}, index("sources")};
+constexpr BufferInfo kAffineBuffers[] = {{"x", R}, constant("scale", kOptional), constant("bias", kOptional), {"y", W}};
 constexpr BufferInfo kNormBuffers[] = {{"x", R},
                                        constant("weight"),
                                        {"out_f32", W, kOptional},
@@ -268,6 +290,24 @@ constexpr BufferInfo kExpertsDownBuffers[] = {
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
+constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t", W},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
+                                        index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, {"y", RW}};
+constexpr BufferInfo kMixStreamsBuffers[] = {
+    {"streams", RW}, {"hidden", RW}, {"gates", R}, constant("weights"), constant("scales", kOptional)};
+constexpr BufferInfo kSparsifyBuffers[] = {{"x", RW}};
+
+constexpr BufferInfo kRelativeAttentionBuffers[] = {{"q", R},
+                                                    {"k", R},
+                                                    {"v", R},
+                                                    constant("columns"),
+                                                    constant("bias", kOptional),
+                                                    constant("distance_keys", kOptional),
+                                                    constant("distance_queries", kOptional),
+                                                    {"out", W},
+                                                    index("rows")};
 
 // Bytes per element that an activation of these formats takes (int8 blocks carry their scales and sums).
 double act_bytes(std::uint32_t formats) {
@@ -317,6 +357,11 @@ Cost rope_table_cost(const DispatchCmd& c) {
 Cost insert_rows_cost(const DispatchCmd& c) {
     const auto p = c.params_as<InsertRowsParams>();
     return per_row((p.accumulate ? 12.0 : 8.0) * p.dim, p.accumulate ? p.dim : 0.0);
+}
+
+Cost affine_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AffineParams>();
+    return per_row(8.0 * p.dim, 4.0 * p.dim);
 }
 
 Cost norm_cost(const DispatchCmd& c) {
@@ -391,7 +436,7 @@ Cost gate_act_cost(const DispatchCmd& c) {
 Cost rope_kv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RopeKvParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim, kv = static_cast<double>(p.n_kv_heads) * p.head_dim;
-    return per_row(8.0 * q + (8.0 + 2 * kv_element(c.kv)) * kv, 6.0 * (q + kv));
+    return per_row(8.0 * q + (8.0 + kv_element(c.kv.k) + kv_element(c.kv.v)) * kv, 6.0 * (q + kv));
 }
 
 // The partial results of a split are the device's to add.
@@ -400,7 +445,7 @@ Cost attention_cost(const DispatchCmd& c) {
     const double q = static_cast<double>(p.n_heads) * p.head_dim,
                  out = static_cast<double>(p.n_heads) * value_dim(p.head_dim, p.latent);
     Cost cost = per_row(c.op == Op::kAttentionSplit ? 4.0 * q : 4.0 * (q + out), 0);
-    const double kv = (p.latent ? 1 : 2) * kv_element(c.kv) * p.n_kv_heads * p.head_dim;
+    const double kv = (kv_element(c.kv.k) + (p.latent ? 0 : kv_element(c.kv.v))) * p.n_kv_heads * p.head_dim;
     if (p.fixed_keys) {
         cost.bytes += kv * p.fixed_keys;
         cost.flops_per_row += 2.0 * (q + out) * p.fixed_keys;
@@ -425,7 +470,7 @@ Cost attention_weights_cost(const DispatchCmd& c) {
     const auto p = c.params_as<AttentionWeightsParams>();
     const double heads = p.chosen, keys = p.fixed_keys;
     Cost cost = per_row(4.0 * heads * (p.head_dim + keys), 2.0 * heads * keys * p.head_dim);
-    cost.bytes = kv_element(c.kv) * heads * keys * p.head_dim;
+    cost.bytes = kv_element(c.kv.k) * heads * keys * p.head_dim;
     return cost;
 }
 
@@ -515,7 +560,7 @@ Cost latent_kv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LatentKvParams>();
     const double q = static_cast<double>(p.n_heads) * (p.temperature_length ? p.nope_dim + p.rope_dim : p.rope_dim),
                  kv = static_cast<double>(p.latent) + p.rope_dim;
-    return per_row(8.0 * q + (4.0 + kv_element(c.kv)) * kv, 4.0 * (q + kv));
+    return per_row(8.0 * q + (4.0 + kv_element(c.kv.k)) * kv, 4.0 * (q + kv));
 }
 
 Cost head_matmul_cost(const DispatchCmd& c) {
@@ -523,6 +568,45 @@ Cost head_matmul_cost(const DispatchCmd& c) {
     const double heads = p.heads;
     Cost cost = per_row(4.0 * heads * (p.k + p.n + 2.0 * p.copied), 2.0 * heads * p.n * p.k);
     return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
+}
+
+// As where all rows have one adapter, of the highest rank.
+Cost lora_a_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(4.0 * (p.k + p.max_rank), 2.0 * p.max_rank * p.k);
+    return read_weights(cost, 2.0 * p.max_rank * p.k);
+}
+
+Cost lora_b_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<LoraParams>();
+    Cost cost = per_row(8.0 * p.n + 4.0 * p.max_rank, 2.0 * p.max_rank * p.n);
+    return read_weights(cost, 2.0 * p.max_rank * p.n);
+}
+
+Cost add_rows_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AddRowsParams>();
+    return per_row((8.0 + (p.matched ? 4.0 : 0.0) + (p.accumulate ? 4.0 : 0.0)) * p.dim,
+                   (p.matched ? 6.0 : 2.0) * p.dim);
+}
+
+Cost mix_streams_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<MixStreamsParams>();
+    const double streams = p.streams;
+    return per_row(8.0 * (streams + 1) * p.dim, 2.0 * streams * (p.correct ? 1.0 : streams) * p.dim);
+}
+
+Cost sparsify_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<SparsifyParams>();
+    return per_row(8.0 * p.n, 6.0 * p.n);
+}
+
+Cost relative_attention_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<RelativeAttentionParams>();
+    const double dim = static_cast<double>(p.n_heads) * p.head_dim;
+    Cost cost = per_row(16.0 * dim, 0);
+    cost.bidirectional = true;
+    cost.flops_per_row_key = 2.0 * dim * (2 + p.has_keys + p.has_queries);
+    return cost;
 }
 
 template <typename P>
@@ -570,8 +654,16 @@ constexpr OpInfo kOps[] = {
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
     row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
+    row<AffineParams>("affine", kAffineFields, kAffineBuffers, affine_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),
     row<HeadMatmulParams>("head_matmul", kHeadMatmulFields, kHeadMatmulBuffers, head_matmul_cost),
+    row<LoraParams>("lora_a", kLoraFields, kLoraABuffers, lora_a_cost),
+    row<LoraParams>("lora_b", kLoraFields, kLoraBBuffers, lora_b_cost),
+    row<AddRowsParams>("add_rows", kAddRowsFields, kAddRowsBuffers, add_rows_cost),
+    row<MixStreamsParams>("mix_streams", kMixStreamsFields, kMixStreamsBuffers, mix_streams_cost),
+    row<SparsifyParams>("sparsify", kSparsifyFields, kSparsifyBuffers, sparsify_cost),
+    row<RelativeAttentionParams>("relative_attention", kRelativeAttentionFields, kRelativeAttentionBuffers,
+                                 relative_attention_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

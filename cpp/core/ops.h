@@ -46,8 +46,15 @@ enum class Op : std::uint8_t {
     kExpertsGateUp,
     kExpertsDown,
     kInsertRows,
+    kAffine,
     kLatentKv,
     kHeadMatmul,
+    kLoraA,
+    kLoraB,
+    kAddRows,
+    kMixStreams,
+    kSparsify,
+    kRelativeAttention,
     kCount,
 };
 

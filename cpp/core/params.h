@@ -57,7 +57,7 @@ struct EmbedParams {
     u32 rows;  // patched
     u32 step;  // patched
     u32 dim;
-    u32 vocab;
+    u32 vocab;           // of the table; other tokens have its first row
     u32 history_stride;  // tokens of a slot's history
     float scale;
     u32 accumulate;  // 1: the rows are added to what is there
@@ -110,6 +110,16 @@ struct InsertRowsParams {
     u32 accumulate;
 };
 
+// y = min(max(x·scale + bias, low), high), of each column; without a scale it is 1, without a bias 0.
+struct AffineParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 has_scale;
+    u32 has_bias;
+    float low;
+    float high;
+};
+
 struct NormParams {
     u32 rows;  // patched
     u32 dim;
@@ -117,6 +127,39 @@ struct NormParams {
     u32 formats;
     u32 gather;       // 1: row i of the output is row rows[i] of the input
     float sum_scale;  // of kNormAdd: a factor of the sum
+};
+
+// y (+)= scale·x, or, where they are `matched`, scale·x·√(mean(like²) / max(mean(x²), floor)).
+struct AddRowsParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 accumulate;
+    u32 matched;
+    float scale;
+    float floor;
+};
+
+// A row's streams S_0, S_1, ... of a residual stream that has several (Baykal et al., "Alternating Updates for
+// Efficient Transformers", 2023), each of `dim` elements and `stride` floats behind the one before it, are mixed by t =
+// tanh(gates): S_j += Σ_i S_i·Σ_k weights[j][i][k]·t_k; hidden = S_active.
+// Where they `correct` what a layer has made of the active one, with d = hidden - S_active it is
+// S_j += d·(1 + Σ_k weights[j][k]·t_k); hidden = S_active, times `scales` where the model has them.
+struct MixStreamsParams {
+    u32 rows;  // patched
+    u32 dim;
+    u32 streams;  // 1..kMostStreams
+    u32 stride;
+    u32 active;
+    u32 correct;
+    u32 scaled;  // there are `scales`
+};
+enum StreamLimit : u32 { kMostStreams = 8 };
+
+// x = max(0, x - (mean + deviations·standard deviation)), of each row.
+struct SparsifyParams {
+    u32 rows;  // patched
+    u32 n;
+    float deviations;
 };
 
 // out = rms_norm(x·silu(gate))·weight, the norm over each group of `dim` elements; weight has all groups'.
@@ -230,6 +273,21 @@ struct AttentionParams {
 // Elements of a value.
 inline u32 value_dim(u32 head_dim, u32 latent) { return latent ? latent : head_dim; }
 
+// Attention of a row to all rows of its text, which are in this step, by how far they are from it. Of a query at
+// position i and a key at j, with c = columns[clamp(j - i, -reach, reach) + reach], the score is
+//   scale·(q·k + q·distance_keys[c] + k·distance_queries[c]) + bias[c][head]
+// (the second and third term: DeBERTa, 2020; the last: T5, 2019). Rows of the tables are as long as those of q.
+struct RelativeAttentionParams {
+    u32 rows;  // patched
+    u32 n_heads;
+    u32 head_dim;
+    u32 reach;
+    float scale;
+    u32 has_bias;
+    u32 has_keys;
+    u32 has_queries;
+};
+
 // What multi-head latent attention keeps of each row (DeepSeek-V2, 2024): c / rms(c) · norm, of `latent` elements, and
 // behind it a key of `rope_dim`, rotated; `kv` rows are both. The last `rope_dim` elements of each query of `nope_dim`
 // + rope_dim are rotated too, and, with a temperature, all of them become larger as RopeTableParams says.
@@ -258,6 +316,34 @@ struct HeadMatmulParams {
     u32 x_stride;
     u32 copied;
 };
+
+// A linear layer's part of adapters: y += scale·B·(A·x). Adapters lie in slots of equal sizes, and each slot has a part
+// of every such layer: an AdapterHead, halves A [max_rank, k], and halves B, which is turned, [max_rank, n]. A row's
+// adapter is that of its sequence.
+struct LoraParams {
+    u32 rows;  // patched
+    u32 n;     // of B: elements of a row of y
+    u32 k;     // of A: elements of a row of x
+    u32 max_rank;
+    u32 slot_words;  // 4-byte words from an adapter's part to the next one's
+    u32 y_stride;    // floats between two rows of y
+    u32 gather;      // 1: rows are those that `logit_rows` names
+};
+
+// Which adapter a sequence has, and how much of it.
+struct AdapterChoice {
+    u32 number;  // of its slot, + 1; 0: none
+    float scale;
+};
+
+struct AdapterHead {
+    u32 rank;     // 0: this adapter leaves the layer as it is
+    float scale;  // of the products of what A and B hold
+};
+constexpr u32 kAdapterHeadBytes = 64;
+
+constexpr u32 lora_a_bytes(u32 max_rank, u32 k) { return (max_rank * k * 2 + 63) / 64 * 64; }
+constexpr u32 lora_b_bytes(u32 max_rank, u32 n) { return (max_rank * n * 2 + 63) / 64 * 64; }
 
 // The weights that some heads give to the keys: out[i][row][key], of the i-th of those heads.
 struct AttentionWeightsParams {

@@ -107,13 +107,12 @@ std::uint64_t CpuDevice::activation_bytes(std::uint32_t format, std::uint64_t ro
     return format == kActQ8 ? rows * Q8Layout(dim).stride : rows * dim * sizeof(float);
 }
 
-bool CpuDevice::supports_kv(DType dtype) const {
-    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+bool CpuDevice::supports_kv(const KvTypes& types) const {
+    return kv_unit_bytes(types.k, 1) != 0 && kv_unit_bytes(types.v, 1) != 0;
 }
 
-std::uint64_t CpuDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
-    const std::size_t elem = dtype == DType::Q8_0 ? 1 : dtype_info(dtype).block_bytes;
-    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(elem, head_dim);
+std::uint64_t CpuDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    return std::uint64_t{n_kv_heads} * kv_unit_bytes(dtype, head_dim);
 }
 
 std::uint64_t CpuDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,

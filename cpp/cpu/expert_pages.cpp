@@ -146,7 +146,7 @@ const std::byte* groups_of(ExpertPages& pages, std::size_t expert, std::uint64_t
 std::shared_ptr<ExpertPages> ExpertStore::add(std::span<const HostTensor> experts, std::size_t lanes) {
     all_.push_back(std::make_shared<ExpertPages>(experts, lanes, *this));
     const ExpertPages& pages = *all_.back();
-    range_bytes_ = std::max(range_bytes_, pack_align((kPagedRows / lanes) * pages.group_bytes_ + 64));
+    range_bytes_ = std::max<std::uint64_t>(range_bytes_, pack_align((kPagedRows / lanes) * pages.group_bytes_ + 64));
     return all_.back();
 }
 

@@ -28,7 +28,7 @@ std::uint32_t Cache::most_held(std::uint32_t window, std::uint32_t rows) const {
 
 Cache::Cache(const EngineContext& context, const EngineOptions& options, std::uint32_t chunk, std::uint64_t weights)
     : engine_(context), device_(context.device), step_(context.step), sequences_(context.sequences) {
-    const std::vector<Kept> kept = engine_.model.keeps(device_, options.kv_dtype);
+    const std::vector<Kept> kept = engine_.model.keeps(device_, options.kv_types);
     // Layers that keep equally many positions are a group; a window of all the context is none.
     std::vector<std::size_t> group_of(kept.size());
     groups_.emplace_back();

@@ -23,7 +23,13 @@ Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared
     allocate();
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
     vectors_ = device_->compile(model_->vectors(plan(), kTexts));
+    std::unique_ptr<Program> distances;
+    if (model_->distances()) distances = device_->compile(model_->prepare_distances(plan()));
     prepare_kernels(progress);
+    if (!distances) return;
+    Control control;
+    const Program* const segments[] = {distances.get()};
+    device_->replay(segments, {.rows = model_->distances(), .logits = 0, .keys = 1}, control, {}, {});
 }
 
 void Encoder::allocate() {
@@ -34,7 +40,7 @@ void Encoder::allocate() {
     s.history_stride = context_;
     // Each text may leave a part of its last page empty.
     tables_ = allocate_kv_of_one_step(pages_for(s.max_rows) + kTexts, kTexts);
-    allocate_activations(s.max_rows);
+    allocate_activations(std::max(s.max_rows, model_->distances()));
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(std::uint64_t{s.max_rows} * sizeof(Row));
     s.row_kinds = shared(std::uint64_t{s.max_rows} * sizeof(u32));

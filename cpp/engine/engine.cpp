@@ -29,13 +29,16 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
               config_,
               *model_,
               activations_,
+              memory_,
               step_,
               sequences_,
               context_,
               [this](std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {
                   return own(bytes, purpose, kind);
               }},
-      inputs_(shared_) {
+      inputs_(shared_),
+      programs_(shared_),
+      adapters_(shared_) {
     allocate(options);
     hold_experts();
     // What every generation needs; other tables are built when first asked for.
@@ -55,9 +58,9 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
 }
 
 void Engine::allocate(const EngineOptions& options) {
-    if (!device_->supports_kv(options.kv_dtype)) {
-        throw UnsupportedError("KV cache type '" + std::string(dtype_info(options.kv_dtype).name) +
-                               "' is not supported by device " + device_->name());
+    if (!device_->supports_kv(options.kv_types)) {
+        throw UnsupportedError("KV cache type '" + kv_name(options.kv_types) + "' is not supported by device " +
+                               device_->name());
     }
     if (options.parallel < 1 || options.parallel > kMaxParallel) {
         throw InvalidArgumentError("parallel is " + std::to_string(options.parallel) + ", expected 1.." +
@@ -67,7 +70,7 @@ void Engine::allocate(const EngineOptions& options) {
     chunk_ = std::clamp(options.chunk ? options.chunk : device_->traits().prompt_rows, 1u, context_);
     const std::uint64_t slots = options.parallel;
     StepBuffers& s = step_;
-    s.kv_dtype = options.kv_dtype;
+    s.kv_types = options.kv_types;
     s.max_pages = pages_for(context_);
     s.history_stride = context_ + 1;
     // Batch tables, and a step with a row of every sequence, may have more rows than a small chunk.
@@ -103,18 +106,13 @@ void Engine::allocate(const EngineOptions& options) {
 
 // ---- programs ---------------------------------------------------------------------------------
 
-const Program& Engine::body(Phase phase) {
-    phase = shared_.compiled(phase);
+const Program& Engine::body(Phase phase, bool adapted) {
     if (phase == Phase::kEncoded) inputs_.reserve();
-    auto& p = bodies_[phase];
-    if (!p) p = device_->compile(model_->body(plan(), phase));
-    return *p;
+    return adapted ? adapters_.body(phase) : programs_.body(plan(), phase);
 }
 
-const Program& Engine::tail(const TailKey& key) {
-    auto& p = tails_[key];
-    if (!p) p = device_->compile(model_->tail(plan(), key));
-    return *p;
+const Program& Engine::tail(const TailKey& key, bool adapted) {
+    return adapted && adapters_.changes_tail() ? adapters_.tail(key) : programs_.tail(plan(), key);
 }
 
 // ---- texts ------------------------------------------------------------------------------------
@@ -162,6 +160,7 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.contents = from.contents;
     to.inputs = from.inputs;
     to.next_position = from.next_position;
+    adapters_.choose(fresh, from.adapter);
     std::copy_n(shared_.history(slot), from.known, shared_.history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
@@ -194,7 +193,7 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
 }
 
 std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
-                            TextInputs inputs) {
+                            TextInputs inputs, AdapterChoice adapter) {
     Sequence& s = sequences_.opened(slot);
     const auto ids = prompt.ids;
     check_ids(ids);
@@ -203,11 +202,13 @@ std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& prompt, const Samp
                                    " positions, of a text of " + std::to_string(ids.size()));
     }
     inputs_.check(prompt, inputs);
+    adapters_.check(adapter);
     if (!inputs.rows.empty()) body(Phase::kEncoded);
     std::vector<std::uint64_t> contents(prompt.contents.begin(), prompt.contents.end());
     const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
     cache_->drop(slot);
     s.root = prompt.root;
+    adapters_.choose(slot, adapter);
     s.contents = std::move(contents);
     s.inputs = std::move(inputs);
     s.next_position = next_position(s.inputs);
@@ -383,8 +384,9 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
     StepSegments segments;
-    segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows)));
-    if (args.logits) segments.add(tail(key));
+    const bool adapted = std::ranges::any_of(parts, [&](const Part& part) { return has_adapter(part.slot); });
+    segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows), adapted));
+    if (args.logits) segments.add(tail(key, adapted));
     if (drafter_) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;

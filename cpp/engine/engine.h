@@ -2,7 +2,8 @@
 // the cache holds exactly the tokens [0, length) of each.
 //
 // Its parts are classes: `Cache` has pages and states, `Sounds` what decoders read of sounds, `EncodedInputs` rows that
-// are no tokens, `DraftHead` the model's own drafts, `Inspector` plans and profiles.
+// are no tokens, `DraftHead` the model's own drafts, `Adapters` what is added to products, `Inspector` plans and
+// profiles.
 //
 // Which sequences run is the caller's to say, step by step. No two calls may overlap; `cancel` and `yield` may be
 // called at any time.
@@ -21,9 +22,11 @@
 #include "engine/cache.h"
 #include "engine/draft_head.h"
 #include "engine/encoded_inputs.h"
+#include "engine/engine_adapters.h"
 #include "engine/engine_context.h"
 #include "engine/input_squares.h"
 #include "engine/sounds.h"
+#include "engine/step_programs.h"
 
 namespace akunu {
 
@@ -77,9 +80,10 @@ class Engine : public LoadedModel {
 
     // Gives a slot a prompt to go on from, and settings. With `reuse`, pages of any earlier sequence that begins like
     // it are used again. Returns how many of its tokens the cache holds; at least the last one is to be run.
-    // `inputs`: what an encoder made of the prompt's contents, and rotary positions.
+    // `inputs`: what an encoder made of the prompt's contents, and rotary positions. `adapter`: the number of one, + 1,
+    // which the prompt's root must stand for.
     std::uint32_t begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
-                        TextInputs inputs = {});
+                        TextInputs inputs = {}, AdapterChoice adapter = {0, 1});
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be sampled after it.
@@ -134,6 +138,9 @@ class Engine : public LoadedModel {
 
     // What sequences keep.
     Cache& cache() { return *cache_; }
+    Adapters& adapters() { return adapters_; }
+    // The layers that adapters may change; those without a name they may not.
+    const std::vector<Linear>& linears() const { return model_->linears(); }
     // UnsupportedError for a model that hears nothing.
     Sounds& sounds();
     // What an encoder of sounds adds to its own activations: see `Sounds::compile`.
@@ -145,7 +152,7 @@ class Engine : public LoadedModel {
     // Rows of a step that sample, or verify a draft, at most.
     std::uint32_t max_logits() const { return step_.max_logits; }
     std::uint32_t parallel() const { return sequences_.size(); }
-    DType kv_dtype() const { return step_.kv_dtype; }
+    const KvTypes& kv_types() const { return step_.kv_types; }
     const Sequence& sequence(std::uint32_t slot) const { return sequences_.at(slot); }
     std::span<const std::uint32_t> tokens(std::uint32_t slot) const {
         return {shared_.history(slot), sequences_.at(slot).length};
@@ -174,9 +181,11 @@ class Engine : public LoadedModel {
                               const Meanwhile& meanwhile);
     // Rows from `row` on are a sequence's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
-    bool replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll);
-    const Program& body(Phase phase);
-    const Program& tail(const TailKey& key);
+    bool replay_run(const ReplayArgs& args, bool adapted, const RunSinks& sinks, const Poll& poll);
+    bool has_adapter(std::uint32_t slot) const { return sequences_.at(slot).adapter.number != 0; }
+    // The programs of a step; `adapted`: some sequence of it has an adapter.
+    const Program& body(Phase phase, bool adapted = false);
+    const Program& tail(const TailKey& key, bool adapted = false);
     // The segments of a step.
     struct StepSegments {
         std::array<const Program*, 3> all{};
@@ -195,8 +204,8 @@ class Engine : public LoadedModel {
     std::unique_ptr<Cache> cache_;
     std::unique_ptr<Sounds> sounds_;      // of decoders with cross-attention
     std::unique_ptr<DraftHead> drafter_;  // of models that have one
-    std::map<Phase, std::unique_ptr<Program>> bodies_;
-    std::map<TailKey, std::unique_ptr<Program>> tails_;
+    StepPrograms programs_;
+    Adapters adapters_;
     std::uint32_t chunk_ = 0;
     bool interrupted_ = false;  // the replay that runs, or the last one
 };

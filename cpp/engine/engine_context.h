@@ -15,7 +15,7 @@ constexpr std::uint32_t kLogitsRows = 32;  // rows whose logits a step can give,
 struct EngineOptions {
     std::uint32_t context = 0;  // 0: the model's, at most kDefaultContext
     std::uint32_t chunk = 0;    // rows of a step at most; 0: the device's own
-    DType kv_dtype = DType::F16;
+    KvTypes kv_types = {};
     std::uint32_t parallel = 8;  // sequences at a time
     // Bytes of all pages and states; 0: those of a context for each sequence, or half of the device's memory.
     std::uint64_t kv_memory = 0;
@@ -29,7 +29,8 @@ struct EngineContext {
     Device& device;
     const ModelConfig& config;
     const Model& model;
-    const Activations& activations;
+    Activations& activations;
+    MemoryUse& memory;
     StepBuffers& step;
     Sequences& sequences;
     std::uint32_t context;  // positions of a sequence at most

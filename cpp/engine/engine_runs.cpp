@@ -62,7 +62,7 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
     for (std::size_t first = 0; first < asked.size();) {
         ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
         std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;  // slots, and their rows
-        bool room = true;
+        bool room = true, adapted = false;
         for (std::size_t t = first; t < asked.size() && room; ++t) {
             const Sequence& s = sequences_.opened(asked[t].slot);
             std::uint32_t end = s.length;
@@ -76,9 +76,10 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
             cache_->take(asked[t].slot, s.length, end);
             if (end != s.length) place(args.rows - (end - s.length), asked[t].slot, end - s.length);
             parts.emplace_back(asked[t].slot, end - s.length);
+            adapted = adapted || has_adapter(asked[t].slot);
             args.keys = std::max(args.keys, end);
         }
-        const bool ran = args.rows == 0 || replay_run(args, sinks, poll);
+        const bool ran = args.rows == 0 || replay_run(args, adapted, sinks, poll);
         for (const auto& [slot, rows] : parts) {
             Sequence& s = sequences_[slot];
             if (rows == 0) continue;
@@ -99,13 +100,15 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
     return true;
 }
 
-bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
+bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& sinks, const Poll& poll) {
     check_weights();
     const Poll stop = stopping(poll);
     const bool ranks = bool(sinks.ranks);
     StepSegments segments;
-    segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows)));
-    if (args.logits) segments.add(tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}));
+    segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows), adapted));
+    if (args.logits) {
+        segments.add(tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
+    }
     if (drafter_ && !sinks.aligned) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
     Control& control = begin_control(0);
     if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) return false;

@@ -210,7 +210,12 @@ FileSource::Plane FileSource::plane_of(const TensorRef& ref, const TensorEntry& 
     const std::uint64_t rows = ref.rows / tensors;
     if (!ref.group) {
         if (ref.first_row > height || rows > height - ref.first_row) fail_shape(ref);
-        return {&tensor, ref.first_row * stride, rows * stride};
+        Plane plane{&tensor, ref.first_row * stride, rows * stride};
+        if (ref.swapped != 0) {
+            if (ref.swapped % 4 != 0 || rows % ref.swapped != 0) fail_shape(ref);
+            plane.swapped = ref.swapped * stride;
+        }
+        return plane;
     }
     const auto [n, period] = *ref.group;
     if (n == 0 || n > period || rows % n != 0 || rows == 0) fail_shape(ref);
@@ -332,6 +337,17 @@ std::span<const std::byte> FileSource::read(const std::string& name, const Plane
         if (plane.turned) {
             const std::uint64_t width = part(name).cols;
             turn(out, plane, checked(*entry, bytes, dtype), dtype_info(dtype).block_bytes, row_bytes(dtype, width));
+            continue;
+        }
+        if (plane.swapped) {
+            const auto rows = checked(*entry, bytes.subspan(plane.offset, plane.bytes), dtype);
+            const std::uint64_t quarter = plane.swapped / 4;
+            for (std::uint64_t at = 0; at < rows.size(); at += plane.swapped) {
+                for (const std::uint64_t place : {0, 2, 1, 3}) {
+                    const auto part = rows.subspan(at + place * quarter, quarter);
+                    out.insert(out.end(), part.begin(), part.end());
+                }
+            }
             continue;
         }
         const std::uint64_t run = plane.run ? plane.run : plane.bytes;

@@ -38,6 +38,8 @@ struct TensorRef {
     std::vector<std::string> more = {};
     // The tensor's last two axes are exchanged: its last one counts rows.
     bool turned = false;
+    // n > 0: of every n rows the second quarter and the third are exchanged.
+    std::uint64_t swapped = 0;
 };
 
 class FileSource final : public WeightSource {
@@ -66,7 +68,10 @@ class FileSource final : public WeightSource {
         std::vector<const TensorEntry*> more = {};  // as many rows of these follow
         std::uint64_t turned = 0;                   // n > 0: `offset` and so on are those of matrices of n rows, which
                                                     // lie on their sides
-        bool whole() const { return run == 0 && more.empty() && turned == 0 && !(entry && entry->paired); }
+        std::uint64_t swapped = 0;                  // bytes of whose quarters the second and the third are exchanged
+        bool whole() const {
+            return run == 0 && swapped == 0 && more.empty() && turned == 0 && !(entry && entry->paired);
+        }
         std::uint64_t total() const { return bytes * (1 + more.size()); }
     };
     // Scales that are to be spread: one for each tile of `rows` x `cols` elements, of which `first_row` is the first

@@ -13,6 +13,7 @@ namespace akunu {
 namespace {
 
 constexpr std::uint32_t kFewPatches = 1024;
+constexpr std::uint32_t kWindow = 64;  // patches of a window, where none is given
 
 const ModelConfig& seeing(const ModelConfig& config) {
     if (!config.image) throw InvalidArgumentError("this model sees nothing");
@@ -31,9 +32,16 @@ ImageEncoder::ImageEncoder(std::shared_ptr<Device> device, const ModelConfig& co
     prepare_kernels(progress);
 }
 
-void ImageEncoder::make_room(std::uint32_t patches) {
+bool ImageEncoder::has_windows() const {
+    return std::ranges::any_of(config_.blocks, [](const BlockConfig& block) {
+        const auto* attention = std::get_if<AttentionConfig>(&block.mixer);
+        return attention && attention->image_windows;
+    });
+}
+
+void ImageEncoder::make_room(std::uint32_t patches, std::uint32_t window_pages) {
     StepBuffers& s = step_;
-    if (patches <= s.max_rows) return;
+    if (patches <= s.max_rows && window_pages <= pages_) return;
     body_.reset();
     activations_ = {};
     owned_.resize(fixed_);
@@ -43,8 +51,20 @@ void ImageEncoder::make_room(std::uint32_t patches) {
     s.max_rows = std::min(std::bit_ceil(patches), context_ / per_row * per_row);
     s.max_logits = s.max_rows / per_row;
     s.max_pages = pages_for(s.max_rows);
-    const Binding table = allocate_kv_of_one_step(s.max_pages, 1);
+    pages_ = std::max(s.max_pages, window_pages);
+    const Binding table = allocate_kv_of_one_step(pages_, 1);
     std::iota(table.host<u32>(), table.host<u32>() + s.max_pages, 0u);
+    if (has_windows()) {
+        // A window may be as small as a row's patches, or all of the image.
+        window_rows_ = own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
+        window_tables_ = own(checked_product({s.max_logits, s.max_pages, sizeof(u32)}), &MemoryUse::scratch);
+        for (std::size_t i = 0; i < config_.blocks.size(); ++i) {
+            const auto* attention = std::get_if<AttentionConfig>(&config_.blocks[i].mixer);
+            if (!attention || !attention->image_windows) continue;
+            s.kv[i].tables = window_tables_;
+            s.kv[i].rows = window_rows_;
+        }
+    }
     model_->reserve(*device_, activations_, context_);
     memory_.scratch += activations_.allocate(*device_, s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
@@ -52,6 +72,8 @@ void ImageEncoder::make_room(std::uint32_t patches) {
     };
     s.rows = shared({s.max_rows, sizeof(Row)});
     s.merge_rows = shared({s.max_rows, sizeof(Row)});
+    s.sources = shared({s.max_rows, sizeof(u32)});
+    std::iota(s.sources.host<u32>(), s.sources.host<u32>() + s.max_rows, 0u);
     s.logit_rows = shared({s.max_logits, sizeof(u32)});
     s.positions = shared({s.max_rows, kPositionAxes, sizeof(u32)});
     s.vectors = own(checked_product({s.max_logits, width(), sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
@@ -76,12 +98,35 @@ void ImageEncoder::check(const ImagePatches& image) const {
     expect(image.added.size() == added, "values of an image's positions", image.added.size(), std::to_string(added));
     expect(image.positions.size() == positions, "an image's rotary positions", image.positions.size(),
            std::to_string(positions));
+    std::uint64_t seen = 0;
+    for (const u32 window : image.windows) {
+        seen += window;
+        expect(window > 0 && window % config_.image->patches == 0, "patches of a window", window,
+               several(config_.image->patches));
+    }
+    const std::size_t windowed = has_windows() ? n : 0;
+    expect(seen == windowed, "patches of an image's windows", seen, std::to_string(windowed));
+}
+
+// Each window is as a text of its own, with pages of its own.
+void ImageEncoder::place_windows(std::span<const u32> windows) {
+    u32 slot = 0, page = 0;
+    Row* row = window_rows_.host<Row>();
+    for (const u32 n : windows) {
+        for (u32 i = 0; i < n; ++i) *row++ = {slot, i};
+        u32* table = window_tables_.host<u32>() + std::size_t{slot++} * step_.max_pages;
+        for (u32 i = 0; i < pages_for(n); ++i) table[i] = page++;
+    }
 }
 
 void ImageEncoder::place(const ImagePatches& image, std::uint32_t patches) {
-    make_room(patches);
+    u32 pages = 0;
+    for (const u32 window : image.windows) pages += pages_for(window);
+    make_room(patches, pages);
+    if (!image.windows.empty()) place_windows(image.windows);
     device_->upload(activations_.f32("pixels"), std::as_bytes(image.pixels));
-    if (!image.added.empty()) device_->upload(activations_.f32("hidden"), std::as_bytes(image.added));
+    const char* const added = activations_.has("added") ? "added" : "hidden";
+    if (!image.added.empty()) device_->upload(activations_.f32(added), std::as_bytes(image.added));
     for (std::size_t i = 0; i < image.positions.size(); ++i) {
         std::ranges::copy(image.positions[i], step_.positions.host<u32>() + i * kPositionAxes);
     }
@@ -119,7 +164,11 @@ std::vector<CommandInfo> ImageEncoder::profile(std::uint32_t patches, std::size_
     const std::vector<float> pixels(std::size_t{patches} * config_.image->values),
         added(config_.positions ? std::size_t{patches} * config_.dim : 0);
     const std::vector<std::array<u32, kPositionAxes>> positions(config_.has_axes() ? patches : 0);
-    const ImagePatches image{pixels, added, positions};
+    std::vector<u32> windows;
+    for (u32 left = has_windows() ? patches : 0; left > 0; left -= windows.back()) {
+        windows.push_back(std::min(left, kWindow));
+    }
+    const ImagePatches image{pixels, added, positions, windows};
     check(image);
     place(image, patches);
     return akunu::profile(*device_, replay(patches), repeats, poll);

@@ -19,6 +19,8 @@ struct ImagePatches {
     std::span<const float> added;
     // By which rotary sets turn, one for each patch; or none, where the model has no such sets.
     std::span<const std::array<u32, kPositionAxes>> positions;
+    // Where some blocks see windows alone: how many patches each has, which stand together.
+    std::span<const u32> windows;
 };
 
 class ImageEncoder : public LoadedModel {
@@ -37,8 +39,10 @@ class ImageEncoder : public LoadedModel {
     std::uint32_t width() const { return config_.image->dim * config_.image->parts; }
 
   private:
-    // Makes room for so many patches. It grows by doubling, as pictures may be small.
-    void make_room(std::uint32_t patches);
+    // Makes room for so many patches, and pages of windows. It grows by doubling, as pictures may be small.
+    void make_room(std::uint32_t patches, std::uint32_t window_pages = 0);
+    bool has_windows() const;
+    void place_windows(std::span<const u32> windows);
     void check(const ImagePatches& image) const;
     void place(const ImagePatches& image, std::uint32_t patches);
     Replay replay(std::uint32_t patches) const;
@@ -46,6 +50,8 @@ class ImageEncoder : public LoadedModel {
     std::unique_ptr<Program> body_;
     std::size_t fixed_ = 0;  // of owned_, what stays when room is made
     std::uint64_t fixed_scratch_ = 0;
+    Binding window_rows_, window_tables_;
+    std::uint32_t pages_ = 0;
 };
 
 }  // namespace akunu

@@ -14,7 +14,7 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     info.label = l.full_name();
     info.op = op_name(c.op);
     if (c.n_weights) info.dtype = dtype_info(c.weight).name;
-    if (has_buffer(op_info(c.op), BufferKind::kCache)) info.dtype = dtype_info(c.kv).name;
+    if (has_buffer(op_info(c.op), BufferKind::kCache)) info.dtype = kv_name(c.kv);
     std::vector<std::string> kernels = device.kernel_names(c);
     if (kernels.empty()) kernels.push_back(info.op + (info.dtype.empty() ? "" : "_" + info.dtype));
     info.kernel = kernels.back();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/params.h"
 #include "core/sampling.h"
 #include "engine/encoded_rows.h"
 #include "engine/pages.h"
@@ -40,7 +41,8 @@ struct Sequence {
     // that changes it has not succeeded.
     std::uint32_t state_at = 0;
     std::uint32_t sound = kNoSound;  // that it is decoded from
-    bool ruled = false;              // it has SpeechRules
+    AdapterChoice adapter = {0, 1};
+    bool ruled = false;  // it has SpeechRules
     SamplerState sampler;
     bool plain = true;  // greedy, without anything that changes a logit
     // In the step that runs: the rows of logits that are the sequence's.

@@ -15,7 +15,7 @@ Sounds::Sounds(const EngineContext& context, const EngineOptions& options) : eng
     holders_.resize(options.sounds);
     StepBuffers& s = engine_.step;
     std::vector<std::uint64_t> bytes;
-    for (const Kept& kept : engine_.model.keeps(engine_.device, s.kv_dtype)) bytes.push_back(kept.sound_page_bytes);
+    for (const Kept& kept : engine_.model.keeps(engine_.device, s.kv_types)) bytes.push_back(kept.sound_page_bytes);
     const RecordLayout layout(bytes);
     const std::uint32_t max_pages = pages_for(engine_.config.sound_positions());
     const std::uint64_t pages = checked_product({options.sounds, max_pages});

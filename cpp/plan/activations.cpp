@@ -9,7 +9,7 @@ namespace akunu {
 void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row) {
     Need& n = needs_[name];
     n.dim = std::max(n.dim, dim);
-    n.formats |= formats;
+    n.formats |= formats | (wide_ ? kActF32 : 0u);
     n.per_row = std::max(n.per_row, per_row);
 }
 
@@ -42,9 +42,10 @@ std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
                                        std::to_string(n.dim) + " overflows 64 bits");
         }
         Act& a = acts_[name];
-        if (n.bytes) a.f32 = own(n.bytes);
-        if (n.formats & kActF32) a.f32 = own(device.activation_bytes(kActF32, all, n.dim));
-        if (n.formats & ~kActF32) a.compact = own(device.activation_bytes(n.formats & ~kActF32, all, n.dim));
+        if (n.bytes && !a.f32) a.f32 = own(n.bytes);
+        if (n.formats & kActF32 && !a.f32) a.f32 = own(device.activation_bytes(kActF32, all, n.dim));
+        if (n.formats & ~kActF32 && !a.compact)
+            a.compact = own(device.activation_bytes(n.formats & ~kActF32, all, n.dim));
     }
     return total;
 }

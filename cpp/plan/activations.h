@@ -28,7 +28,11 @@ class Activations {
     void reserve_merged(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t rows_of_one);
     // Memory of the device's own measure, whatever the rows.
     void reserve_bytes(const std::string& name, std::uint64_t bytes);
-    // Makes the buffers, for tables of up to `rows` rows; returns their bytes. Throws InvalidArgumentError on overflow.
+    // All that is reserved from now on has f32 rows, too.
+    void widen() { wide_ = true; }
+    bool wide() const { return wide_; }
+    // Makes the buffers that are not there yet, for tables of up to `rows` rows, always as many; returns their bytes.
+    // Throws InvalidArgumentError on overflow.
     std::uint64_t allocate(Device& device, std::uint64_t rows);
 
     bool has(const std::string& name) const { return acts_.contains(name); }
@@ -44,6 +48,7 @@ class Activations {
         std::uint32_t formats = 0;
     };
     std::uint64_t rows_ = 0;
+    bool wide_ = false;
     std::map<std::string, Need> needs_;
     std::map<std::string, Act> acts_;
     std::vector<DeviceBuffer> owned_;

@@ -43,11 +43,12 @@ class AttentionBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
         a.reserve("qkv", attention_.q_dim() + 2ull * own_kv_dim());
-        a.reserve("attn", attention_.q_dim(), kActF32 | device.matmul_input(output_.dtype));
+        a.reserve("attn", attention_.q_dim(), kActF32 | Emitter::input_format(device, output_));
         if (gate_) {
             a.reserve("attn_gate", attention_.q_dim());
-            a.reserve("attn_gated", attention_.q_dim(), device.matmul_input(output_.dtype));
+            a.reserve("attn_gated", attention_.q_dim(), Emitter::input_format(device, output_));
         }
+        Emitter::reserve_bounded(device, a, {&q_, &k_, &v_, &output_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials",
@@ -55,13 +56,14 @@ class AttentionBlock final : public Block {
         }
     }
 
-    Kept keeps(const Device& device, DType dtype) const override {
+    Kept keeps(const Device& device, const KvTypes& types) const override {
         if (!owns_kv()) return {};
-        return {.page_bytes = device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim),
+        const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
+        return {.page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
                 .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
-        return gate_ ? std::uint32_t{kActF32} : device.matmul_input(output_.dtype);
+        return gate_ ? std::uint32_t{kActF32} : Emitter::input_format(device, output_);
     }
 
     void emit(Emitter& e, Phase phase) const override {
@@ -76,7 +78,7 @@ class AttentionBlock final : public Block {
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
         if (gate_) {
             e.activate("attn_gated", place_.layer, kActSigmoid, e.activations.f32("attn_gate"),
-                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_format(output_));
+                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_formats(output_));
         }
         e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
     }
@@ -98,16 +100,23 @@ class AttentionBlock final : public Block {
     bool feeds_next() const {
         const auto& blocks = place_.config.blocks;
         if (place_.index + 1 >= blocks.size()) return false;
-        const auto* next = std::get_if<FeedForwardConfig>(&blocks[place_.index + 1].mixer);
-        return next && next->parallel;
+        const MixerConfig& mixer = blocks[place_.index + 1].mixer;
+        const auto* next = std::get_if<FeedForwardConfig>(&mixer);
+        return std::holds_alternative<LaurelConfig>(mixer) || (next && next->parallel);
     }
     std::uint32_t own_kv_dim() const { return owns_kv() ? attention_.kv_dim() : 0; }
 
     std::uint32_t input_formats(const Device& device) const {
-        std::uint32_t formats = device.matmul_input(q_.dtype);
-        if (owns_kv()) formats |= device.matmul_input(k_.dtype) | device.matmul_input(v_.dtype);
-        if (gate_) formats |= device.matmul_input(gate_.dtype);
+        std::uint32_t formats = Emitter::input_format(device, q_);
+        if (owns_kv()) formats |= Emitter::input_format(device, k_) | Emitter::input_format(device, v_);
+        if (gate_) formats |= Emitter::input_format(device, gate_);
         return formats;
+    }
+
+    // What adapters read besides.
+    std::uint32_t added_formats(const Emitter& e) const {
+        const Weight weights[] = {q_, k_, v_, gate_};
+        return e.adapter_formats(weights);
     }
 
     // The rows of q, of k and of v, one behind the other in a buffer, whose end belongs to none.
@@ -126,7 +135,7 @@ class AttentionBlock final : public Block {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
         const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
-        const bool fuses = e.fuses_norms() && norm_ && !feeds_next();
+        const bool fuses = e.fuses_norms() && norm_ && !feeds_next() && !added_formats(e);
         if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar && !gate_) {
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
@@ -138,7 +147,8 @@ class AttentionBlock final : public Block {
             fused(e, "attn_v", v_, nullptr, nullptr, p.v, bias(q + kv, kv));
             return;
         }
-        const std::uint32_t formats = feeds_next() ? e.activations.formats("input") : input_formats(e.device);
+        const std::uint32_t formats =
+            feeds_next() ? e.activations.formats("input") : input_formats(e.device) | added_formats(e);
         const Act input = e.block_input("attn_norm", place_.layer, norm_, formats);
         e.matmul("attn_q", place_.layer, input, q_, p.q, {.bias = bias(0, q)});
         if (gate_) e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"));
@@ -182,6 +192,9 @@ class AttentionBlock final : public Block {
     // The keys and values that it reads.
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(attention_.kv_owner.value_or(place_.index)); }
 
+    // Where its rows are in that cache.
+    const Binding& rows(const Emitter& e) const { return cache(e).rows ? cache(e).rows : e.step.rows; }
+
     // Heads that are rotated, normed, or both, in place, and those that go into the cache then.
     struct Turn {
         Binding q, k, v;
@@ -221,9 +234,9 @@ class AttentionBlock final : public Block {
             .buffer(rope ? e.activations.f32(rope_table_name(*t.rope)) : Binding{})
             .buffer(t.n_kv_heads ? cache(e).kv : Binding{})
             .buffer(t.norms)
-            .buffer(e.step.rows)
+            .buffer(rows(e))
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
                                  .step = 0,
@@ -243,10 +256,11 @@ class AttentionBlock final : public Block {
         e.attention("attention", place_.layer, phase,
                     {.q = projections(e).q,
                      .kv = cache(e).kv,
-                     .rows = e.step.rows,
+                     .rows = rows(e),
                      .pages = cache(e).tables,
                      .sinks = sinks_,
-                     .ends = whole ? e.step.ends : Binding{}},
+                     .ends = whole ? e.step.ends : Binding{},
+                     .formats = gate_ ? 0 : e.adapter_formats({&output_, 1})},
                     {.rows = 0,
                      .step = 0,
                      .keys = 1,

@@ -34,8 +34,12 @@ class Block {
     virtual void reserve_sound(const Device&, Activations&) const {}
     // The formats of `states` that it reads; 0 where it needs nothing.
     virtual std::uint32_t sound_formats(const Device&) const { return 0; }
+    // What it makes once, when the model is loaded, of the model's embeddings of distances, which are in `distances`.
+    virtual void emit_distances(Emitter&, const Act& /*distances*/) const {}
+    // The formats of `distances` that it reads; 0 where it needs none.
+    virtual std::uint32_t distance_formats(const Device&) const { return 0; }
     // Where keys and values are of this type.
-    virtual Kept keeps(const Device&, DType) const { return {}; }
+    virtual Kept keeps(const Device&, const KvTypes&) const { return {}; }
     // The formats in which what its attention makes is read; 0 where it has none.
     virtual std::uint32_t attention_formats(const Device&) const { return 0; }
 };
@@ -63,11 +67,14 @@ std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ExpertsConfig& experts);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LayerInputConfig& input);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LaurelConfig& laurel);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const MixStreamsConfig& mix);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RecurrenceConfig& recurrence);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const DeltaNetConfig& net);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const ShortConvolutionConfig& convolution);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const Mamba2Config& mamba);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const MergeConfig& merge);
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const LatentAttentionConfig& attention);
+std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const RelativeAttentionConfig& attention);
 
 }  // namespace akunu

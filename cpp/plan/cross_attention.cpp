@@ -51,8 +51,9 @@ class CrossAttentionBlock final : public Block {
     std::uint32_t sound_formats(const Device& device) const override {
         return device.matmul_input(k_.dtype) | device.matmul_input(v_.dtype);
     }
-    Kept keeps(const Device& device, DType dtype) const override {
-        return {.sound_page_bytes = device.kv_page_bytes(dtype, attention_.n_kv_heads, attention_.head_dim)};
+    Kept keeps(const Device& device, const KvTypes& types) const override {
+        const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
+        return {.sound_page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim)};
     }
 
     void emit_sound(Emitter& e, const Act& states) const override {
@@ -68,7 +69,7 @@ class CrossAttentionBlock final : public Block {
             .buffer({})
             .buffer(e.step.sound_rows)
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(shape_of(attention_.n_kv_heads, attention_.head_dim))
             .params(RopeKvParams{.rows = 0,
                                  .step = 0,
@@ -131,7 +132,7 @@ class CrossAttentionBlock final : public Block {
             .buffer({e.step.aligned.buffer, e.step.aligned.offset + heads_before() * head, chosen * head})
             .buffer(e.step.sound_rows)
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(shape_of(chosen, positions()))
             .params(AttentionWeightsParams{.rows = 0,
                                            .n_heads = attention_.n_heads,

@@ -55,13 +55,13 @@ class DeltaNetBlock final : public Block {
         a.reserve("delta", net_.values(), device.matmul_input(output_.dtype) | (whole_blocks() ? 0u : u32{kActF32}));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()};
         return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device));
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
         const Binding &qkv = e.activations.f32("delta_qkv"), &convolved = e.activations.f32("delta_conv");
         const Binding &z = e.activations.f32("delta_z"), &gates = e.activations.f32("delta_gates");
         const u32 heads = net_.value_heads;
@@ -87,7 +87,7 @@ class DeltaNetBlock final : public Block {
                                     .state_words = e.step.state_words,
                                     .gated = 0});
         const Act& out = e.activations.act("delta");
-        const u32 formats = e.input_format(output_);
+        const u32 format = e.input_format(output_), formats = e.input_formats(output_);
         e.emit(Op::kDeltaRule, "delta_rule", place_.layer)
             .buffer(convolved)
             .buffer(gates)
@@ -111,7 +111,7 @@ class DeltaNetBlock final : public Block {
                                     .scale = 1.0f / std::sqrt(static_cast<float>(net_.key_dim)),
                                     .l2_eps = net_.l2_eps,
                                     .norm_eps = place_.config.norm_eps});
-        if (!whole_blocks() && formats != kActF32) e.quantize("delta_out", place_.layer, out, net_.values(), formats);
+        if (!whole_blocks() && format != kActF32) e.quantize("delta_out", place_.layer, out, net_.values(), format);
         e.add_to_residual("delta_output", place_.layer, out, output_, {}, {});
     }
 
@@ -120,6 +120,11 @@ class DeltaNetBlock final : public Block {
         u32 formats = device.matmul_input(z_.dtype) | device.matmul_input(b_.dtype) | device.matmul_input(a_.dtype);
         for (const Weight& w : qkv_) formats |= device.matmul_input(w.dtype);
         return formats;
+    }
+    u32 added_formats(const Emitter& e) const {
+        std::vector<Weight> weights = qkv_;
+        weights.insert(weights.end(), {z_, b_, a_});
+        return e.adapter_formats(weights);
     }
     // A buffer from one of its floats on.
     static Binding from(const Binding& b, std::uint64_t first) {

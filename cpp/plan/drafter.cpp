@@ -18,7 +18,7 @@ Drafter::Drafter(const ModelConfig& config, Loader& loader, const Target& target
     output_norm_ = loader.optional_norm(own.prefix + "output_norm", dim);
     if (config.vocab_size >= 2 * kCommonTokens) {
         const char* output = loader.has("output") ? "output" : "token_embedding";
-        common_ = loader.first_rows(output, config.vocab_size, dim, kCommonTokens);
+        common_ = loader.part_of_rows(output, config.vocab_size, dim, 0, kCommonTokens);
     }
     for (const BlockConfig& block : own.blocks) {
         const BlockPlace place{config, config.blocks.size() + blocks_.size(), block.prefix, block.layer};

@@ -1,5 +1,6 @@
 #include "plan/emitter.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,7 @@ Emitter::Emitter(const PlanContext& context, std::string phase, std::uint32_t ma
 }
 
 Emitter::Command Emitter::emit(Op op, std::string name, int layer) {
+    if (op != Op::kMatmul && op != Op::kLoraA) emit_additions();
     table_.commands.emplace_back().op = op;
     table_.labels.push_back({std::move(name), {}, layer, {}});
     return {*this, table_.commands.size() - 1};
@@ -41,8 +43,8 @@ Emitter::Command& Emitter::Command::input(const Act& x, std::uint32_t format) {
     return buffer(x.in(format));
 }
 
-Emitter::Command& Emitter::Command::kv(DType dtype) {
-    cmd().kv = dtype;
+Emitter::Command& Emitter::Command::kv(const KvTypes& types) {
+    cmd().kv = types;
     return *this;
 }
 
@@ -150,7 +152,7 @@ void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Ve
         .buffer(weight)
         .buffer(step.rows)
         .buffer(cache.tables)
-        .kv(step.kv_dtype)
+        .kv(step.kv_types)
         .shape(shape_of(n_heads, head_dim))
         .params(RopeKvParams{.rows = 0,
                              .step = 0,
@@ -207,11 +209,13 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
     if (!split) c.buffer(in.sinks).buffer(in.ends);
-    c.kv(step.kv_dtype).shape(heads);
+    c.kv(step.kv_types).shape(heads);
     const u32 values = value_dim(params.head_dim, params.latent);
     if (split) c.partials(params.n_heads, values);
     c.params(params);
     if (split) {
+        AttentionParams merged = params;
+        merged.formats |= in.formats;
         emit(Op::kAttentionMerge, name + "_merge", layer)
             .buffer(raw)
             .act(out)
@@ -219,7 +223,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
             .buffer(in.sinks)
             .shape(heads)
             .partials(params.n_heads, values)
-            .params(params);
+            .params(merged);
         return;
     }
     if (params.formats == kActF32) return;
@@ -228,14 +232,14 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
 
 bool Emitter::Gated::fuses() const {
     const bool same = gate.dtype == up.dtype && gate.packed == up.packed;
-    return same && !gate.scales && !up.scales && !gate_bias && !up_bias;
+    return same && !gate.bounded() && !up.bounded() && !gate.scales && !up.scales && !gate_bias && !up_bias;
 }
 
 void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
-                    const Act& out, std::uint32_t formats) {
+                    const Act& out, std::uint32_t formats, std::optional<float> deviations) {
     const Weight &gate = weights.gate, &up = weights.up;
     const u32 n = static_cast<u32>(gate.rows), k = static_cast<u32>(gate.cols);
-    if (weights.fuses()) {
+    if (weights.fuses() && !deviations && !adapts(gate) && !adapts(up)) {
         emit(Op::kGateUp, name + "_gate_up", layer)
             .input(x, input_format(gate))
             .weight(gate)
@@ -247,6 +251,12 @@ void Emitter::gated(const std::string& name, int layer, Activation activation, c
     }
     const Binding &g = activations.f32("gate"), &u = activations.f32("up");
     matmul(name + "_gate", layer, x, gate, g, {.bias = weights.gate_bias});
+    if (deviations) {
+        emit(Op::kSparsify, name + "_sparsify", layer)
+            .buffer(g)
+            .shape(std::to_string(n))
+            .params(SparsifyParams{.rows = 0, .n = n, .deviations = *deviations});
+    }
     matmul(name + "_up", layer, x, up, u, {.bias = weights.up_bias});
     activate(name + "_act", layer, activation, g, u, n, out, formats);
 }
@@ -280,7 +290,9 @@ void Emitter::quantize(std::string name, int layer, const Act& x, u32 dim, std::
 
 void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                      const MatmulOptions& o) {
+    if (w.bounded()) return bounded_matmul(name, layer, x, w, y, o);
     const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
+    if (adapters) begin_addition(name, layer, x, w, y, o);
     emit(Op::kMatmul, std::move(name), layer)
         .input(x, input_format(w))
         .weight(w)
@@ -298,6 +310,90 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
                              .softcap = o.softcap,
                              .activation = o.activation ? 1 + u32{*o.activation} : 0,
                              .format = o.format});
+}
+
+void Emitter::affine(std::string name, int layer, const Binding& x, const Vector& scale, const Vector& bias,
+                     const Binding& y, u32 dim, const Bounds& bounds) {
+    emit(Op::kAffine, std::move(name), layer)
+        .buffer(x)
+        .buffer(scale)
+        .buffer(bias)
+        .buffer(y)
+        .shape(std::to_string(dim))
+        .params(AffineParams{.rows = 0,
+                             .dim = dim,
+                             .has_scale = bool(scale),
+                             .has_bias = bool(bias),
+                             .low = bounds.low,
+                             .high = bounds.high});
+}
+
+void Emitter::reserve_bounded(const Device& device, Activations& activations,
+                              std::initializer_list<const Weight*> weights) {
+    for (const Weight* w : weights) {
+        if (w->bounded()) activations.reserve("bounded", w->cols, kActF32 | device.matmul_input(w->dtype));
+    }
+}
+
+void Emitter::bounded_matmul(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                             const MatmulOptions& o) {
+    if (o.accumulate || o.activation || o.format != kActF32 || o.y_stride || o.softcap != 0) {
+        throw InvalidArgumentError("the " + name + " of layer " + std::to_string(layer) +
+                                   " has bounds, which is supported where a norm or an activation follows alone");
+    }
+    const Act& input = activations.act("bounded");
+    const u32 n = static_cast<u32>(w.rows), k = static_cast<u32>(w.cols);
+    affine(name + "_input", layer, x.f32, {}, {}, input.f32, k, w.input_bounds);
+    Weight free = w;
+    free.input_bounds = free.output_bounds = {};
+    const std::uint32_t format = input_format(free);
+    if (format != kActF32) quantize(name + "_input", layer, input, k, format);
+    matmul(name, layer, input, free, y, o);
+    if (w.output_bounds) affine(name + "_output", layer, y, {}, {}, y, n, w.output_bounds);
+}
+
+void Emitter::begin_addition(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                             const MatmulOptions& o) {
+    const auto reads = [&](const Addition& a) {
+        const auto is = [&](const Binding& b) { return b && b.buffer.handle == a.y.buffer.handle; };
+        return is(x.f32) || is(x.compact);
+    };
+    if (additions_.size() == adapters->scratch.size() || std::ranges::any_of(additions_, reads)) emit_additions();
+    if (!adapts(w)) return;
+    if (o.softcap != 0 || o.activation || o.format != kActF32 || o.fixed_rows) {
+        throw InvalidArgumentError("the products of " + name + " go through a function, to which nothing is added");
+    }
+    const AdapterPlan::Part& part = adapters->parts.at(w.linear - 1);
+    const LoraParams params{.rows = 0,
+                            .n = static_cast<u32>(w.rows),
+                            .k = static_cast<u32>(w.cols),
+                            .max_rank = part.max_rank,
+                            .slot_words = adapters->slot_words,
+                            .y_stride = o.y_stride ? o.y_stride : static_cast<u32>(w.rows),
+                            .gather = o.gathered};
+    const Binding& t = adapters->scratch.at(additions_.size());
+    emit_addition(Op::kLoraA, name + "_lora_a", layer, x.f32, t, params, part);
+    additions_.push_back({name + "_lora_b", layer, t, y, params, part});
+}
+
+void Emitter::emit_addition(Op op, const std::string& name, int layer, const Binding& from, const Binding& to,
+                            const LoraParams& params, const AdapterPlan::Part& part) {
+    const Binding& slots = adapters->slots;
+    emit(op, name, layer)
+        .buffer(from)
+        .buffer({slots.buffer, slots.offset + part.offset})
+        .buffer(to)
+        .buffer(step.rows)
+        .buffer(adapters->choices)
+        .buffer(params.gather ? step.logit_rows : Binding{})
+        .shape(op == Op::kLoraA ? shape_of(params.max_rank, params.k) : shape_of(params.n, params.max_rank))
+        .params(params);
+}
+
+void Emitter::emit_additions() {
+    for (const Addition& a : std::exchange(additions_, {})) {
+        emit_addition(Op::kLoraB, a.name, a.layer, a.t, a.y, a.params, a.part);
+    }
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
@@ -332,7 +428,22 @@ void Emitter::add_normed(std::string name, int layer, const Binding& x, const Ve
                            .sum_scale = scale});
 }
 
+void Emitter::add_rows(std::string name, int layer, const Binding& x, const Binding& y, const AddRowsOptions& o) {
+    emit(Op::kAddRows, std::move(name), layer)
+        .buffer(x)
+        .buffer(o.like)
+        .buffer(y)
+        .shape(std::to_string(config.dim))
+        .params(AddRowsParams{.rows = 0,
+                              .dim = config.dim,
+                              .accumulate = o.accumulate,
+                              .matched = bool(o.like),
+                              .scale = o.scale,
+                              .floor = o.floor});
+}
+
 DispatchTable Emitter::take() {
+    emit_additions();
     set_barriers(table_.commands);
     return std::move(table_);
 }

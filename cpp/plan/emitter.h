@@ -2,12 +2,16 @@
 // barriers.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/device.h"
 #include "core/model.h"
 #include "plan/activations.h"
+#include "plan/adapters.h"
 #include "plan/step.h"
 
 namespace akunu {
@@ -21,10 +25,24 @@ struct PlanContext {
     const ModelConfig& config;
     const Activations& activations;
     const StepBuffers& step;
-    const char* stream = "hidden";  // the activation that is the residual stream
+    const char* stream = "hidden";          // the activation that is the residual stream
+    const AdapterPlan* adapters = nullptr;  // of tables for sequences with adapters
 
     const Binding& hidden() const { return activations.f32(stream); }
-    std::uint32_t input_format(const Weight& w) const { return device.matmul_input(w.dtype); }
+    std::uint32_t input_format(const Weight& w) const { return input_format(device, w); }
+    // What is brought within bounds is read as f32.
+    static std::uint32_t input_format(const Device& device, const Weight& w) {
+        return w.bounded() ? std::uint32_t{kActF32} : device.matmul_input(w.dtype);
+    }
+    // Whether the products with the weight are added to: that reads f32 rows.
+    bool adapts(const Weight& w) const { return adapters && adapters->max_rank(w) != 0; }
+    std::uint32_t input_formats(const Weight& w) const { return input_format(w) | adapter_formats({&w, 1}); }
+    std::uint32_t adapter_formats(std::span<const Weight> weights) const {
+        for (const Weight& w : weights) {
+            if (adapts(w)) return kActF32;
+        }
+        return 0;
+    }
     // Whether kNormQkv and kNormGateUp do what a norm and matmuls do: they have RMS norms.
     bool fuses_norms() const { return device.traits().fused_norms && !config.layer_norm; }
 };
@@ -43,7 +61,7 @@ class Emitter : public PlanContext {
         Command& planes(const Weight& w);  // the others of a planar type; other weights have none to bind
         Command& input(const Act& x, std::uint32_t format);
         Command& act(const Act& out) { return buffer(out.f32).buffer(out.compact); }
-        Command& kv(DType dtype);
+        Command& kv(const KvTypes& types);
         Command& shape(std::string text);
         // It writes, or reads, the partial results of a split, of Device::attention_partial_bytes.
         Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);
@@ -110,8 +128,9 @@ class Emitter : public PlanContext {
         // Whether it is one command; else the products are in the activations "gate" and "up".
         bool fuses() const;
     };
+    // With `deviations` of the first product, which are kept of SparsifyParams.
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
-               const Act& out, std::uint32_t formats);
+               const Act& out, std::uint32_t formats, std::optional<float> deviations = {});
     // out = scale·table[id] of each row's token, which `ids` has; added to what is there where `accumulate`.
     struct EmbedOptions {
         u32 dim = 0, vocab = 0;
@@ -127,11 +146,15 @@ class Emitter : public PlanContext {
         Binding q, kv, rows, pages;
         Vector sinks = {};
         Binding ends = {};
+        std::uint32_t formats = 0;  // of attn, besides those of its parameters
     };
     // attn = softmax(scale·q·Kᵀ)·V, in `params.formats`.
     void attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
                    const AttentionParams& params);
-    // y = x·Wᵀ (+ bias) (+ y)
+    // y = min(max(x·scale + bias, low), high), of each column.
+    void affine(std::string name, int layer, const Binding& x, const Vector& scale, const Vector& bias,
+                const Binding& y, u32 dim, const Bounds& bounds);
+    // y = x·Wᵀ (+ bias) (+ y). With a weight that has bounds it is x·Wᵀ (+ bias) alone.
     struct MatmulOptions {
         Vector bias = {};
         bool accumulate = false;
@@ -140,12 +163,16 @@ class Emitter : public PlanContext {
         std::uint32_t format = kActF32;  // of y
         std::uint32_t fixed_rows = 0;    // n > 0: always so many
         std::uint32_t y_stride = 0;      // floats between two rows of y; 0: as many as it has
+        bool gathered = false;           // its rows are those with logits
     };
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y,
                 const MatmulOptions& options);
     void matmul(std::string name, int layer, const Act& x, const Weight& w, const Binding& y) {
         matmul(std::move(name), layer, x, w, y, MatmulOptions{});
     }
+    // What such a product needs between its commands.
+    static void reserve_bounded(const Device& device, Activations& activations,
+                                std::initializer_list<const Weight*> weights);
     // Norms behind a block: of what it adds to the residual stream, and of the sum, which `scale` is a factor of.
     struct OutputNorms {
         Vector branch;
@@ -155,6 +182,15 @@ class Emitter : public PlanContext {
     // y = (y + norm(x))·scale, of rows of the residual stream's size.
     void add_normed(std::string name, int layer, const Binding& x, const Vector& weight, const Binding& y,
                     float scale = 1);
+    // y (+)= scale·x, of rows of the residual stream's size, or scale·x·rms(like) / rms(x), of an rms² of at least
+    // `floor`.
+    struct AddRowsOptions {
+        Binding like = {};
+        bool accumulate = false;
+        float scale = 1;
+        float floor = 0;
+    };
+    void add_rows(std::string name, int layer, const Binding& x, const Binding& y, const AddRowsOptions& options);
     // Adds a block's output projection to the residual stream.
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
                          const OutputNorms& norms);
@@ -164,6 +200,24 @@ class Emitter : public PlanContext {
     DispatchTable take();
 
   private:
+    void bounded_matmul(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                        const MatmulOptions& options);
+
+    // What adapters add to a matmul's rows. It is emitted behind the matmuls that follow, so that they need not wait.
+    struct Addition {
+        std::string name;
+        int layer;
+        Binding t, y;
+        LoraParams params;
+        AdapterPlan::Part part;
+    };
+    void begin_addition(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
+                        const MatmulOptions& options);
+    void emit_addition(Op op, const std::string& name, int layer, const Binding& from, const Binding& to,
+                       const LoraParams& params, const AdapterPlan::Part& part);
+    void emit_additions();
+
+    std::vector<Addition> additions_;
     DispatchTable table_;
     PatchSource rows_;
     std::uint32_t max_rows_;

@@ -52,7 +52,7 @@ class ExpertsBlock final : public Block {
         if (post_shared_) a.reserve("shared_branch", place_.config.dim);
         if (plain_down_) {
             a.reserve("shared", config_.shared_dim, device.matmul_input(plain_down_.dtype));
-            if (!plain_.gate || !plain_.fuses()) {
+            if (!plain_.gate || !plain_.fuses() || a.wide()) {
                 if (plain_.gate) a.reserve("gate", config_.shared_dim);
                 a.reserve("up", config_.shared_dim);
             }
@@ -69,7 +69,7 @@ class ExpertsBlock final : public Block {
             const Act input = normed(e, "router_norm", router_norm_, e.input_format(routed_.router));
             route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
         }
-        const Act input = normed(e, "ffn_norm", norm_, input_formats(e.device));
+        const Act input = normed(e, "ffn_norm", norm_, input_formats(e.device) | added_formats(e));
         if (!router_norm_) {
             route(e, input, routed_, "experts", config_.router, config_.used, choice_bias_, expert_scale_);
         }
@@ -77,9 +77,11 @@ class ExpertsBlock final : public Block {
         gate_up(e, latent_in_ ? latent(e, input) : input, routed_, "experts", config_.used);
         if (shared_) gate_up(e, input, shared_, "shared", 1);
         if (plain_down_) {
-            const Act own = shared_norm_ ? normed(e, "shared_norm", shared_norm_, plain_formats(e.device)) : input;
+            const Act own = shared_norm_
+                                ? normed(e, "shared_norm", shared_norm_, plain_formats(e.device) | added_formats(e))
+                                : input;
             const Act& out = e.activations.act("shared");
-            plain(e, own, out, e.input_format(plain_down_));
+            plain(e, own, out, e.input_formats(plain_down_));
         }
         const Binding& sum = norms_.branch ? e.activations.f32("branch") : e.hidden();
         if (latent_in_) {
@@ -159,6 +161,11 @@ class ExpertsBlock final : public Block {
                       device.matmul_input(latent_in_ ? latent_in_.dtype : routed_.gate.dtype);
         if (shared_) formats |= device.matmul_input(shared_.router.dtype) | device.matmul_input(shared_.gate.dtype);
         return formats | plain_formats(device);
+    }
+
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {plain_.gate, plain_.up, latent_in_};
+        return e.adapter_formats(weights);
     }
 
     void reserve(const Device& device, Activations& a, const Experts& x, const std::string& name, u32 used,

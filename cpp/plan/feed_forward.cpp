@@ -1,5 +1,6 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
-// Norms may stand behind it instead, and each product may have a bias. A parallel one reads what the attention before
+// Of the gate's products those far above their mean alone may be kept. Norms may stand behind it instead, and each
+// product may have a bias. A parallel one reads what the attention before
 // it has read.
 #include "core/error.h"
 #include "plan/block.h"
@@ -11,14 +12,18 @@ namespace {
 class FeedForwardBlock final : public Block {
   public:
     FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
-        : place_(place), n_(feed_forward.dim), activation_(feed_forward.activation), parallel_(feed_forward.parallel) {
+        : place_(place), config_(feed_forward), n_(feed_forward.dim), activation_(feed_forward.activation) {
         const u32 dim = place.config.dim;
-        if (!parallel_) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
-        if (parallel_ && !loader.has(place.name("attn_norm"))) {
+        if (!config_.parallel) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        if (config_.parallel && !loader.has(place.name("attn_norm"))) {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
         }
         if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
+        if (config_.deviations && !weights_.gate) {
+            throw InvalidArgumentError("tensor '" + place.name("ffn_gate") +
+                                       "' is missing, of whose products some are kept");
+        }
         weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
         weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
         weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
@@ -29,11 +34,12 @@ class FeedForwardBlock final : public Block {
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, input_formats(device));
-        a.reserve("ffn", n_, device.matmul_input(down_.dtype));
-        if (!weights_.gate || !weights_.fuses()) {
+        a.reserve("ffn", n_, Emitter::input_format(device, down_));
+        if (!fuses() || a.wide()) {
             if (weights_.gate) a.reserve("gate", n_);
-            if (!activates_up(device)) a.reserve("up", n_);
+            if (!activates_up(device) || a.wide()) a.reserve("up", n_);
         }
+        Emitter::reserve_bounded(device, a, {&weights_.gate, &weights_.up, &down_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
     }
 
@@ -43,22 +49,30 @@ class FeedForwardBlock final : public Block {
     }
 
   private:
-    bool activates_up(const Device& device) const { return !weights_.gate && device.traits().activated_matmuls; }
+    bool fuses() const { return weights_.gate && weights_.fuses() && !config_.deviations; }
+    bool activates_up(const Device& device) const {
+        return !weights_.gate && !weights_.up.bounded() && device.traits().activated_matmuls;
+    }
     u32 input_formats(const Device& device) const {
         const Weight& gate = weights_.gate;
-        return device.matmul_input(weights_.up.dtype) | (gate ? device.matmul_input(gate.dtype) : 0);
+        return Emitter::input_format(device, weights_.up) | (gate ? Emitter::input_format(device, gate) : 0);
+    }
+
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {weights_.gate, weights_.up};
+        return e.adapter_formats(weights);
     }
 
     Act input(Emitter& e) const {
-        if (parallel_) return e.activations.act("input");
-        return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device));
+        if (config_.parallel) return e.activations.act("input");
+        return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
     }
 
     // ffn = act(up(norm(h)))
     void up(Emitter& e) const {
         const Act& out = e.activations.act("ffn");
         const Act input = this->input(e);
-        if (activates_up(e.device)) {
+        if (activates_up(e.device) && !e.adapts(weights_.up) && !e.adapts(down_)) {
             const u32 format = e.input_format(down_);
             e.matmul("ffn_up", place_.layer, input, weights_.up, format == kActF32 ? out.f32 : out.compact,
                      {.bias = weights_.up_bias, .activation = activation_, .format = format});
@@ -66,14 +80,14 @@ class FeedForwardBlock final : public Block {
         }
         const Binding& raw = e.activations.f32("up");
         e.matmul("ffn_up", place_.layer, input, weights_.up, raw, {.bias = weights_.up_bias});
-        e.activate("ffn_act", place_.layer, activation_, raw, {}, n_, out, e.input_format(down_));
+        e.activate("ffn_act", place_.layer, activation_, raw, {}, n_, out, e.input_formats(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))
     void gate_up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
-        const u32 formats = e.input_format(down_);
-        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && weights_.fuses()) {
+        const u32 formats = e.input_formats(down_);
+        if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses() && !added_formats(e)) {
             e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
                 .buffer(e.hidden())
                 .buffer(norm_.weight)
@@ -89,13 +103,13 @@ class FeedForwardBlock final : public Block {
             return;
         }
         const Act input = this->input(e);
-        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats);
+        e.gated("ffn", place_.layer, activation_, input, weights_, out, formats, config_.deviations);
     }
 
     const BlockPlace place_;
+    const FeedForwardConfig config_;
     const u32 n_;
     const Activation activation_;
-    const bool parallel_;
     Norm norm_;
     Emitter::Gated weights_;
     Weight down_;

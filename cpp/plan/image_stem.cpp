@@ -9,7 +9,10 @@ namespace akunu {
 // A film's frames have weights of their own, [dim, channels, frames, values of a channel], or each a tensor. Of a
 // picture, whose frames are equal, they are added up.
 ImageStem::ImageStem(const ModelConfig& config, Loader& loader)
-    : config_(config), bias_(loader.optional_vector("patches_bias", config.dim)) {
+    : config_(config),
+      pixel_norm_(loader.optional_norm("pixel_norm", config.image->values)),
+      norm_(loader.optional_norm("patches_norm", config.dim)),
+      bias_(loader.optional_vector("patches_bias", config.dim)) {
     const ImageConfig& image = *config.image;
     const std::size_t dim = config.dim, values = image.values, frames = image.frames;
     if (frames == 1) {
@@ -36,14 +39,29 @@ ImageStem::ImageStem(const ModelConfig& config, Loader& loader)
 
 void ImageStem::reserve(const Device& device, Activations& a) const {
     a.reserve("pixels", config_.image->values, kActF32 | device.matmul_input(weight_.dtype));
+    if (norm_ && config_.positions) a.reserve("added", config_.dim);
 }
 
 void ImageStem::emit(Emitter& e) const {
     const Act& pixels = e.activations.act("pixels");
-    const std::uint32_t format = e.input_format(weight_);
-    if (format != kActF32) e.quantize("pixels", -1, pixels, config_.image->values, format);
-    e.matmul("patches", -1, pixels, weight_, e.activations.f32("hidden"),
-             {.bias = bias_, .accumulate = config_.positions != 0});
+    const Binding& hidden = e.activations.f32("hidden");
+    const std::uint32_t format = e.input_format(weight_), values = config_.image->values;
+    if (pixel_norm_) {
+        e.layer_norm("pixel_norm", -1, pixels.f32, pixel_norm_, pixels, values, format);
+    } else if (format != kActF32) {
+        e.quantize("pixels", -1, pixels, values, format);
+    }
+    e.matmul("patches", -1, pixels, weight_, hidden, {.bias = bias_, .accumulate = config_.positions != 0 && !norm_});
+    if (!norm_) return;
+    e.layer_norm("patches_norm", -1, hidden, norm_, {hidden, {}}, config_.dim, kActF32);
+    if (!config_.positions) return;
+    e.emit(Op::kInsertRows, "positions")
+        .buffer(hidden)
+        .buffer(e.activations.f32("added"))
+        .buffer(e.step.sources)
+        .shape(std::to_string(config_.dim))
+        .params(InsertRowsParams{
+            .rows = 0, .step = 0, .dim = config_.dim, .width = config_.dim, .offset = 0, .accumulate = 1});
 }
 
 }  // namespace akunu

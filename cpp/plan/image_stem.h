@@ -1,5 +1,6 @@
-// ImageStem: the beginning of an encoder of images: hidden (+)= pixels·Wᵀ + bias, of the values of each patch. Where
-// the model has vectors of positions, they are in `hidden` before; whose they are depends on the picture's size.
+// ImageStem: the beginning of an encoder of images: hidden (+)= pixels·Wᵀ + bias, of the values of each patch, which a
+// norm may stand before. Where the model has vectors of positions, they are in `hidden` before; whose they are depends
+// on the picture's size. Where a norm stands behind the product, they are in `added`, and added to that.
 #pragma once
 
 #include "plan/emitter.h"
@@ -17,6 +18,7 @@ class ImageStem {
 
   private:
     const ModelConfig& config_;
+    Norm pixel_norm_, norm_;
     Weight weight_;
     Vector bias_;
 };

@@ -6,6 +6,7 @@
 // row of each position, and a value is the beginning of its key. Prompts are computed alike: keys and values made of
 // every c would be fewer products from some length of a prompt on, but others than those of decode, so that a text
 // would depend on how its prompt was cut.
+#include "core/error.h"
 #include "plan/block.h"
 
 namespace akunu {
@@ -54,21 +55,25 @@ class LatentAttentionBlock final : public Block {
         }
     }
 
-    Kept keeps(const Device& device, DType dtype) const override {
-        // One row for each position, where a head of attention has two.
-        return {.page_bytes = device.kv_page_bytes(dtype, 1, c_.key_dim()) / 2};
+    Kept keeps(const Device& device, const KvTypes& types) const override {
+        if (types.k != types.v) {
+            throw UnsupportedError(
+                "kv_dtype " + kv_name(types) +
+                ": latent attention keeps keys alone, of which its values are a part; name one type");
+        }
+        return {.page_bytes = device.kv_bytes(types.k, 1, c_.key_dim())};
     }
     std::uint32_t attention_formats(const Device&) const override { return kActF32; }
 
     void emit(Emitter& e, Phase phase) const override {
         const int layer = place_.layer;
-        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device));
+        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device) | added_formats(e));
         const Binding& q = e.activations.f32("latent_q");
         if (q_a_) {
             const Act& a = e.activations.act("latent_q_a");
             e.matmul("latent_q_a", layer, input, q_a_, a.f32, {.bias = q_a_bias_});
             e.rms_norm("latent_q_norm", layer, a.f32, q_norm_, a,
-                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_format(q_)});
+                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_formats(q_)});
             e.matmul("latent_q", layer, a, q_, q);
         } else {
             e.matmul("latent_q", layer, input, q_, q);
@@ -90,6 +95,10 @@ class LatentAttentionBlock final : public Block {
     std::uint32_t input_formats(const Device& device) const {
         return device.matmul_input(q_a_ ? q_a_.dtype : q_.dtype) | device.matmul_input(kv_a_.dtype);
     }
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {q_a_ ? q_a_ : q_, kv_a_};
+        return e.adapter_formats(weights);
+    }
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
 
     void keep(Emitter& e) const {
@@ -101,7 +110,7 @@ class LatentAttentionBlock final : public Block {
             .buffer(cache(e).kv)
             .buffer(e.step.rows)
             .buffer(cache(e).tables)
-            .kv(e.step.kv_dtype)
+            .kv(e.step.kv_types)
             .shape(std::to_string(c_.n_heads) + "+" + std::to_string(c_.key_dim()))
             .params(LatentKvParams{.rows = 0,
                                    .step = 0,

@@ -1,7 +1,9 @@
 // What a layer makes of its part p of the layer inputs (see LayerInputsConfig):
 //   h += norm((act(h·Wgᵀ) * p)·Wpᵀ)
+// Where there are several residual streams, it is added to all but the first.
 #include "core/error.h"
 #include "plan/block.h"
+#include "plan/streams.h"
 
 namespace akunu {
 
@@ -15,7 +17,12 @@ class LayerInputBlock final : public Block {
           inputs_(place.config.layer_inputs.value()),
           gate_(loader.matmul(place.name("layer_input_gate"), inputs_.dim, place.config.dim)),
           output_(loader.matmul(place.name("layer_input_output"), place.config.dim, inputs_.dim)),
-          norms_(place.output_norms(loader, "post_layer_input_norm", "layer_input_output_norm")) {}
+          norms_(place.output_norms(loader, "post_layer_input_norm", "layer_input_output_norm")) {
+        if (place.config.streams && (!norms_.branch || norms_.sum || norms_.scale != 1)) {
+            throw InvalidArgumentError("layer " + std::to_string(place.layer) +
+                                       ": what is added to several residual streams needs a norm of its own alone");
+        }
+    }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
         a.reserve("input", place_.config.dim, device.matmul_input(gate_.dtype));
@@ -31,9 +38,15 @@ class LayerInputBlock final : public Block {
         const std::uint64_t stride = std::uint64_t{inputs_.count} * inputs_.dim, skip = config_.index * inputs_.dim;
         const Act& out = e.activations.act("layer_input");
         e.activate("layer_input_act", place_.layer, config_.activation, gate,
-                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_format(output_),
+                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_formats(output_),
                    {.up_stride = static_cast<u32>(stride)});
-        e.add_to_residual("layer_input_output", place_.layer, out, output_, {}, norms_);
+        const auto& streams = place_.config.streams;
+        if (!streams) return e.add_to_residual("layer_input_output", place_.layer, out, output_, {}, norms_);
+        const Binding& branch = e.activations.f32("branch");
+        e.matmul("layer_input_output", place_.layer, out, output_, branch);
+        for (std::uint32_t i = 1; i < streams->count; ++i) {
+            e.add_normed("layer_input_post_norm", place_.layer, branch, norms_.branch, Streams::stream(e, i));
+        }
     }
 
   private:

@@ -57,7 +57,7 @@ Weight Loader::kept(const Weight& w, const HostTensor& t) {
 
 Weight Loader::wide(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
     const HostTensor t = tensor(name, rows, cols);
-    if (t.dtype == DType::F32 || !t.scales.empty()) return matmul(name, rows, cols);
+    if (t.dtype == DType::F32 || !t.scales.empty()) return matrix(name, rows, cols, false);
     std::vector<float> values(rows * cols);
     dequantize_row(t.dtype, t.bytes.data(), values.data(), values.size());
     if (!t.factors.empty()) {
@@ -115,44 +115,93 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
     const std::uint64_t rows = key_rows + value_rows;
     const HostTensor t = tensor(name, count * rows, cols);
     const DTypeInfo& type = dtype_info(t.dtype);
-    if (type.planar() || !t.factors.empty()) {
-        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
-                               "', whose keys cannot be turned; use a model whose weights of keys and of values of "
-                               "heads are tensors of their own, or are floats");
-    }
-    // Blocks lie along the rows, so that what is turned has another type: floats keep theirs.
-    const DType turned = type.block_elems == 1 ? t.dtype : DType::F16;
-    const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(t.dtype, cols);
+    // Blocks lie along the rows, so that what is turned has another type: floats keep theirs. What has planes, or a
+    // factor besides, becomes F16 as a whole.
+    const bool floats = type.block_elems == 1 && !type.planar(), rewritten = type.planar() || !t.factors.empty();
+    const DType turned = floats ? t.dtype : DType::F16, kept = rewritten ? DType::F16 : t.dtype;
+    const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(kept, cols);
     std::vector<std::byte> keys(count * cols * key_rows * size), values(count * value_rows * stride);
     std::vector<float> row(cols);
+    std::vector<std::byte> joined(row_bytes(t.dtype, cols));
+    const auto halve = [](float value, std::byte* to) {
+        const std::uint16_t half = float_to_half(value);
+        std::memcpy(to, &half, sizeof half);
+    };
+    // The bytes of a row, whose values are in `row` unless they are floats.
+    const auto read = [&](std::uint64_t r) -> const std::byte* {
+        const std::byte* from = t.bytes.data() + r * joined.size();
+        if (type.planar()) {
+            from = joined.data();
+            std::byte* to = joined.data();
+            const std::uint64_t blocks = cols / type.block_elems;
+            for (std::uint64_t b = r * blocks; b < (r + 1) * blocks; ++b) {
+                const auto append = [&](std::span<const std::byte> plane, std::uint64_t n) {
+                    to = std::ranges::copy(plane.subspan(b * n, n), to).out;
+                };
+                append(t.bytes, type.planes.codes);
+                append(t.scales, type.planes.scales);
+                append(t.biases, type.planes.biases);
+            }
+        }
+        if (!floats) dequantize_row(t.dtype, from, row.data(), cols);
+        if (!t.factors.empty()) {
+            for (float& value : row) value *= t.factors.front();
+        }
+        return from;
+    };
     for (std::uint64_t h = 0; h < count; ++h) {
         for (std::uint64_t r = 0; r < key_rows; ++r) {
-            const std::byte* const from = t.bytes.data() + (h * rows + r) * stride;
-            if (type.block_elems != 1) dequantize_row(t.dtype, from, row.data(), cols);
+            const std::byte* const from = read(h * rows + r);
             for (std::uint64_t c = 0; c < cols; ++c) {
                 std::byte* const to = keys.data() + ((h * cols + c) * key_rows + r) * size;
-                if (type.block_elems == 1) {
+                if (floats) {
                     std::memcpy(to, from + c * size, size);
                 } else {
-                    const std::uint16_t half = float_to_half(row[c]);
-                    std::memcpy(to, &half, sizeof half);
+                    halve(row[c], to);
                 }
             }
         }
-        std::memcpy(values.data() + h * value_rows * stride, t.bytes.data() + (h * rows + key_rows) * stride,
-                    value_rows * stride);
+        for (std::uint64_t r = 0; r < value_rows; ++r) {
+            const std::byte* const from = read(h * rows + key_rows + r);
+            std::byte* const to = values.data() + (h * value_rows + r) * stride;
+            if (rewritten) {
+                for (std::uint64_t c = 0; c < cols; ++c) halve(row[c], to + c * sizeof(std::uint16_t));
+            } else {
+                std::memcpy(to, from, stride);
+            }
+        }
     }
     const Weight key = parted({turned, count * cols, key_rows, keys}, count);
-    const Weight value = parted({t.dtype, count * value_rows, cols, values}, count);
+    const Weight value = parted({kept, count * value_rows, cols, values}, count);
     source_.done(name);
     return {key, value};
 }
 
-Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
+Weight Loader::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
     HostTensor t = tensor(name, rows, cols);
     if (whole) t.whole = Whole::kTexts;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
+    w.input_bounds = bounds(name + "_input");
+    w.output_bounds = bounds(name + "_output");
+    return w;
+}
+
+Bounds Loader::bounds(const std::string& name) {
+    Bounds found;
+    if (has(name + "_min")) found.low = values(name + "_min", 1).front();
+    if (has(name + "_max")) found.high = values(name + "_max", 1).front();
+    if (!(found.low <= found.high)) {
+        throw ModelFileError("the bounds of '" + name + "' are " + std::to_string(found.low) + " and " +
+                             std::to_string(found.high) + ", expected the lower one first");
+    }
+    return found;
+}
+
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
+    Weight w = matrix(name, rows, cols, whole);
+    linears_.push_back({name, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols)});
+    w.linear = static_cast<std::uint32_t>(linears_.size());
     return w;
 }
 
@@ -165,10 +214,14 @@ Weight Loader::stacked(const std::string& name, std::uint64_t rows, std::uint64_
     return prepared({DType::F32, rows, cols, std::as_bytes(std::span(values))});
 }
 
-Weight Loader::first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n) {
+Weight Loader::part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                            std::uint64_t n) {
     HostTensor t = tensor(name, rows, cols);
-    const auto part = [&](std::span<const std::byte> plane) { return plane.first(plane.size() / rows * n); };
+    const auto part = [&](std::span<const std::byte> plane) {
+        return plane.subspan(plane.size() / rows * first, plane.size() / rows * n);
+    };
     t.rows = n;
+    if (t.factors.size() > 1) t.factors = t.factors.subspan(first / n, 1);
     t.bytes = part(t.bytes);
     t.scales = part(t.scales);
     t.biases = part(t.biases);
@@ -218,7 +271,7 @@ Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint
         throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
                                "', expected floats: a convolution's weights are not quantised");
     }
-    if (!taps_last) return matmul(name, out, in * taps);
+    if (!taps_last) return matrix(name, out, in * taps, false);
     std::vector<std::byte> moved(t.bytes.size());
     const std::size_t size = type.block_bytes;
     for (std::uint64_t o = 0; o < out; ++o) {
@@ -313,11 +366,11 @@ Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::
     return prepared({DType::F32, rows, cols, std::as_bytes(values)});
 }
 
-Vector Loader::computed(std::span<const float> values) {
-    owned_.emplace_back(device_, std::max<std::uint64_t>(values.size_bytes(), 64), MemoryKind::kDevice);
-    owned_bytes_ += values.size_bytes();
+Vector Loader::uploaded(std::span<const std::byte> bytes) {
+    owned_.emplace_back(device_, std::max<std::uint64_t>(bytes.size(), 64), MemoryKind::kDevice);
+    owned_bytes_ += bytes.size();
     const Vector v = owned_.back().at();
-    device_.upload(v, std::as_bytes(values));
+    device_.upload(v, bytes);
     return v;
 }
 

@@ -19,6 +19,12 @@ namespace akunu {
 // weights, as a Report is; throws to abandon.
 using Progress = std::function<void(std::uint64_t, std::uint64_t, std::string_view)>;
 
+// A matrix that rows are multiplied with, which an adapter may change.
+struct Linear {
+    std::string name;
+    std::uint32_t rows = 0, cols = 0;
+};
+
 class Loader {
   public:
     // `whole`: all weights are `Whole::kTexts`.
@@ -28,7 +34,8 @@ class Loader {
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape. `whole`: this one is `Whole::kTexts`.
+    // shape. `whole`: this one is `Whole::kTexts`. `<name>_input_min` and `_max`, and the same of `_output`, are its
+    // bounds, where there are some.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
     // The same in F32, whatever floats or blocks the file has.
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
@@ -42,8 +49,9 @@ class Loader {
                                               std::uint64_t value_rows, std::uint64_t cols);
     // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
-    // The same of its first n rows.
-    Weight first_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t n);
+    // Of a weight [rows, cols], the rows [first, first + n).
+    Weight part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
+                        std::uint64_t n);
     // Of a weight [rows, cols], the columns [first, first + n).
     Weight columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
                    std::uint64_t n);
@@ -74,9 +82,13 @@ class Loader {
     // A vector's values, for the host.
     std::vector<float> values(const std::string& name, std::uint64_t n);
     // Values that are in no file.
-    Vector computed(std::span<const float> values);
+    Vector computed(std::span<const float> values) { return uploaded(std::as_bytes(values)); }
+    Vector computed(std::span<const std::uint32_t> values) { return uploaded(std::as_bytes(values)); }
     // The same as a matmul's weight.
     Weight computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
+
+    // What `matmul` has loaded so far.
+    const std::vector<Linear>& linears() const { return linears_; }
 
     // All has been loaded.
     void finish() const;
@@ -87,7 +99,10 @@ class Loader {
 
   private:
     HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    Bounds bounds(const std::string& name);
+    Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole);
     Weight prepared(HostTensor tensor);
+    Vector uploaded(std::span<const std::byte> bytes);
     // `count` equal parts of the tensor's rows, each a matrix.
     Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);
     // Owns what the device made of the tensor, where that is not the tensor itself.
@@ -101,6 +116,7 @@ class Loader {
     const std::uint64_t total_;
     std::uint64_t done_ = 0, owned_bytes_ = 0, mapped_bytes_ = 0;
     std::vector<DeviceBuffer> owned_;
+    std::vector<Linear> linears_;
 };
 
 // The part of a joined vector that begins `skip` floats in and has n floats.

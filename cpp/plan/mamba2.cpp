@@ -51,13 +51,13 @@ class Mamba2Block final : public Block {
         a.reserve("mamba", mamba_.values(), device.matmul_input(output_.dtype));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (mamba_.taps - 1 + kStashRows) * std::uint64_t{mamba_.channels()};
         return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device));
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
         const Binding &z = e.activations.f32("mamba_z"), &xbc = e.activations.f32("mamba_xbc");
         const Binding &convolved = e.activations.f32("mamba_conv"), &dt = e.activations.f32("mamba_dt");
         const Binding& y = e.activations.f32("mamba_y");
@@ -111,13 +111,17 @@ class Mamba2Block final : public Block {
                                     .groups = mamba_.groups,
                                     .dim = group,
                                     .eps = place_.config.norm_eps,
-                                    .formats = e.input_format(output_)});
+                                    .formats = e.input_formats(output_)});
         e.add_to_residual("mamba_output", place_.layer, out, output_, {}, {});
     }
 
   private:
     u32 input_formats(const Device& device) const {
         return device.matmul_input(z_.dtype) | device.matmul_input(xbc_.dtype) | device.matmul_input(dt_.dtype);
+    }
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {z_, xbc_, dt_};
+        return e.adapter_formats(weights);
     }
     // Where the convolution's part of a record begins, in floats.
     std::uint64_t conv_at() const { return (record_.words + 15) / 16 * 16; }

@@ -1,8 +1,11 @@
 // The end of an encoder of images, or a branch of it: rows for a decoder's text, of so many patches each,
 //   x = the patches of a row side by side, or their mean; h of each patch is normed before, x behind, or neither
+//   x = (gain·x - bias)·scale, where the model has such a standard; then it may be normed without a weight
 //   x = x·W0ᵀ, where the model has it
 //   out = act(x·W1ᵀ + b1)·W2ᵀ + b2, or x·W2ᵀ + b2
 // Patches of a row stand together, so that rows side by side are rows of a longer one in place.
+#include <vector>
+
 #include "plan/block.h"
 
 namespace akunu {
@@ -16,6 +19,17 @@ class MergeBlock final : public Block {
         const std::uint64_t out = place.config.image->dim;
         norm_ = loader.optional_norm(place.name("norm"), place.config.dim);
         merged_norm_ = loader.optional_norm(place.name("merged_norm"), width_);
+        if (merge.normed) merged_norm_.weight = loader.computed(std::vector<float>(width_, 1.0f));
+        if (loader.has(place.name("standard_scale"))) {
+            std::vector<float> scale = loader.values(place.name("standard_scale"), width_),
+                               bias = loader.values(place.name("standard_bias"), width_);
+            for (std::size_t i = 0; i < scale.size(); ++i) {
+                bias[i] *= -scale[i];
+                scale[i] *= merge.gain;
+            }
+            standard_scale_ = loader.computed(scale);
+            standard_bias_ = loader.computed(bias);
+        }
         // Its inputs are in the file element by element, those of all patches together.
         if (loader.has(place.name("before"))) {
             before_ = loader.convolution(place.name("before"), place.config.dim, place.config.dim, merge.patches, true);
@@ -57,6 +71,12 @@ class MergeBlock final : public Block {
     const Weight& next() const { return first_ ? first_ : last_; }
     const Weight& product() const { return before_ ? before_ : next(); }
 
+    // Of the norm of merged patches. What it norms is by the gain smaller where there is no standard.
+    float eps() const {
+        if (!merge_.normed) return place_.config.norm_eps;
+        return standard_scale_ ? merge_.norm_eps : merge_.norm_eps / (merge_.gain * merge_.gain);
+    }
+
     void emit_rows(Emitter& e, Binding x) const {
         const Act& merged = e.activations.act("merged");
         if (merge_.mean) {
@@ -69,6 +89,10 @@ class MergeBlock final : public Block {
                 .params(PoolParams{.rows = 0, .dim = width_, .pooling = kPoolMean});
             x = merged.f32;
         }
+        if (standard_scale_) {
+            e.affine("merge_standard", place_.layer, x, standard_scale_, standard_bias_, merged.f32, width_, {});
+            x = merged.f32;
+        }
         const std::uint32_t format = e.input_format(product());
         Act input{x, merged.compact};
         if (merged_norm_) {
@@ -77,7 +101,7 @@ class MergeBlock final : public Block {
                 e.layer_norm("merged_norm", place_.layer, x, merged_norm_, input, width_, format);
             } else {
                 e.rms_norm("merged_norm", place_.layer, x, merged_norm_.weight, input,
-                           {.dim = width_, .eps = place_.config.norm_eps, .formats = format});
+                           {.dim = width_, .eps = eps(), .formats = format});
             }
         } else if (format != kActF32) {
             e.quantize("merged", place_.layer, input, width_, format);
@@ -109,7 +133,7 @@ class MergeBlock final : public Block {
     const u32 width_;  // of merged patches
     Norm norm_, merged_norm_;
     Weight before_, first_, last_;
-    Vector first_bias_, last_bias_;
+    Vector first_bias_, last_bias_, standard_scale_, standard_bias_;
 };
 
 }  // namespace

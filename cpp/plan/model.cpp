@@ -16,6 +16,10 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         positions_ = loader.vector("positions", std::uint64_t{config.positions} * config.dim);
     }
     if (config.kinds) kinds_ = loader.vector("kinds", std::uint64_t{config.kinds} * config.dim);
+    if (const std::uint32_t n = distances()) {
+        distances_ = loader.vector("distance_embedding", std::uint64_t{n} * config.dim);
+        distance_norm_ = loader.optional_norm("distance_norm", config.dim);
+    }
     if (config.encoder) {
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
         pooling_ = std::make_unique<PoolingHead>(config, loader);
@@ -38,12 +42,18 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         for (float& weight : norm) weight *= std::numbers::sqrt2_v<float> / 2;
         input_norm_ = loader.computed(norm);
     }
+    if (config.streams) streams_ = std::make_unique<Streams>(config, loader);
     // A scale of the logits is one of what the output's matrix reads.
     output_norm_ = config.encoder || config.image ? loader.optional_norm("output_norm", config.dim)
                                                   : loader.norm("output_norm", config.dim, config.logit_scale);
     for (const BlockConfig& block : config.blocks) {
         const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
         blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
+    }
+    linears_ = loader.linears();
+    if (output_.linear && config.final_softcap != 0) {  // to what goes through a function nothing is added
+        linears_.at(output_.linear - 1).name.clear();
+        output_.linear = 0;
     }
     if (config.drafter) {
         drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
@@ -60,16 +70,20 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
         a.reserve("layer_inputs", std::uint64_t{in->count} * in->dim);
     }
     if (patches_) patches_->reserve(device, a);
+    if (streams_) streams_->reserve(device, a);
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         a.reserve(rope_table_name(set), config_.rope_sets[set].dim());
     }
-    for (const auto& block : blocks_) block->reserve(device, a, context);
+    for (const auto& block : blocks_) {
+        block->reserve(device, a, context);
+        if (const std::uint32_t formats = block->distance_formats(device)) a.reserve("input", config_.dim, formats);
+    }
     if (drafter_) drafter_->reserve(device, a, context);
 }
 
-std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
+std::vector<Kept> Model::keeps(const Device& device, const KvTypes& types) const {
     std::vector<Kept> kept;
-    for (const auto& block : blocks_) kept.push_back(block->keeps(device, dtype));
+    for (const auto& block : blocks_) kept.push_back(block->keeps(device, types));
     for (const BlockConfig& block : config_.blocks) {
         const auto* reader = std::get_if<AttentionConfig>(&block.mixer);
         if (!reader || !reader->kv_owner) continue;
@@ -77,15 +91,41 @@ std::vector<Kept> Model::keeps(const Device& device, DType dtype) const {
         window = window && reader->window ? std::max(window, reader->window) : 0;
     }
     if (drafter_) {
-        for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, dtype));
+        for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, types));
     }
     return kept;
 }
 
-DType Model::kv_of_one_step(const Device& device) const {
+KvTypes Model::kv_of_one_step(const Device& device) const {
     std::uint32_t formats = 0;
     for (const auto& block : blocks_) formats |= block->attention_formats(device);
-    return formats == kActF16 ? DType::F16 : DType::F32;
+    const DType type = formats == kActF16 ? DType::F16 : DType::F32;
+    return {type, type};
+}
+
+std::uint32_t Model::distances() const {
+    for (const BlockConfig& block : config_.blocks) {
+        const auto* attention = std::get_if<RelativeAttentionConfig>(&block.mixer);
+        if (attention && (attention->by_query || attention->by_key)) return attention->distances;
+    }
+    return 0;
+}
+
+DispatchTable Model::prepare_distances(const PlanContext& context) const {
+    Emitter e(context, "distances", distances(), PatchSource::kRows);
+    std::uint32_t formats = 0;
+    for (const auto& block : blocks_) formats |= block->distance_formats(context.device);
+    Act input = e.activations.act("input");
+    if (distance_norm_) {
+        e.norm("distance_norm", -1, distances_, distance_norm_, input, formats);
+    } else {
+        input.f32 = distances_;
+        if (const std::uint32_t compact = formats & ~kActF32) {
+            e.quantize("distance_embedding", -1, input, config_.dim, compact);
+        }
+    }
+    for (const auto& block : blocks_) block->emit_distances(e, input);
+    return e.take();
 }
 
 void Model::reserve_sound(const Device& device, Activations& a) const {
@@ -134,6 +174,7 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
     embed(e);
     if (phase == Phase::kEncoded) insert_rows(e, 0);
     layer_inputs(e);
+    if (streams_) streams_->begin(e);
     rope_tables(e);
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
         blocks_[i]->emit(e, phase);
@@ -142,6 +183,7 @@ DispatchTable Model::body(const PlanContext& context, Phase phase) const {
         const auto part = static_cast<std::uint32_t>(layer + 1);
         if (phase == Phase::kEncoded && ends && part < config_.encoded_parts) insert_rows(e, part);
     }
+    if (streams_) streams_->end(e);
     const Act hidden{e.activations.f32("hidden"), {}};
     if (!output_ && output_norm_) e.norm("output_norm", -1, hidden.f32, output_norm_, hidden, kActF32);
     return e.take();
@@ -225,8 +267,8 @@ void Model::insert_rows(Emitter& e, std::uint32_t part) const {
 DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const {
     Emitter e(context, "tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
     const Act& input = e.activations.act("input");
-    e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_format(output_), true);
-    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap});
+    e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_formats(output_), true);
+    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap, .gathered = true});
     draw(e, key);
     return e.take();
 }

@@ -14,6 +14,7 @@
 #include "plan/drafter.h"
 #include "plan/image_stem.h"
 #include "plan/pooling.h"
+#include "plan/streams.h"
 
 namespace akunu {
 
@@ -36,10 +37,10 @@ class Model {
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
     // For each block, and each of a head that drafts, where keys and values are of this type. The window of one whose
     // keys and values others read is the widest of theirs.
-    std::vector<Kept> keeps(const Device& device, DType dtype) const;
+    std::vector<Kept> keeps(const Device& device, const KvTypes& types) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
     // rounded to F16, too.
-    DType kv_of_one_step(const Device& device) const;
+    KvTypes kv_of_one_step(const Device& device) const;
 
     // The frequencies of each rope set, uploaded once.
     void upload_frequencies(Device& device);
@@ -53,11 +54,19 @@ class Model {
     // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
     DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
+    // What adapters may change, in the order of their weights' `linear`; one without a name they may not.
+    const std::vector<Linear>& linears() const { return linears_; }
+    // The output matrix's, + 1; 0 where it is none of them.
+    std::uint32_t output_linear() const { return output_.linear; }
     std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
     // Of encoders: a vector of each text, of up to `texts`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
     // Elements of such a vector.
     std::uint32_t width() const { return pooling_->width(); }
+    // Of encoders whose blocks make something of embeddings of distances, when the model is loaded: how many those are,
+    // the rows of this table; 0 where there are none.
+    std::uint32_t distances() const;
+    DispatchTable prepare_distances(const PlanContext& context) const;
     // Of decoders with cross-attention: what it reads of a sound. The activations are those of the encoder, in whose
     // `hidden` the states are, with room for what reserve_sound names.
     void reserve_sound(const Device& device, Activations& activations) const;
@@ -80,12 +89,15 @@ class Model {
     Weight input_table_, input_projection_;  // of layer inputs
     Vector input_norm_;
     Norm embedding_norm_, output_norm_;
-    Vector positions_, kinds_;
+    Vector positions_, kinds_, distances_;
+    Norm distance_norm_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text
+    std::unique_ptr<Streams> streams_;      // where there are several
     std::unique_ptr<AudioStem> stem_;       // of encoders of sound
     std::unique_ptr<Drafter> drafter_;
     std::unique_ptr<ImageStem> patches_;  // of encoders of images
     std::vector<std::unique_ptr<Block>> blocks_;
+    std::vector<Linear> linears_;
     std::vector<DeviceBuffer> inv_freq_;
     std::vector<DeviceBuffer> axes_;  // of those sets that have some
 };

@@ -28,14 +28,14 @@ class RecurrenceBlock final : public Block {
         a.reserve("recur", n_, device.matmul_input(output_.dtype));
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         return {.state_bytes = (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float)};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
         const Binding &x = e.activations.f32("recur_x"), &gate = e.activations.f32("recur_gate");
         const Act& out = e.activations.act("recur");
-        const Act input = e.block_input("recur_norm", place_.layer, norm_, input_formats(e.device));
+        const Act input = e.block_input("recur_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
         e.matmul("recur_x", place_.layer, input, x_, x);
         e.matmul("recur_gate", place_.layer, input, gate_, gate);
         e.emit(Op::kRecur, "recur", place_.layer)
@@ -50,12 +50,16 @@ class RecurrenceBlock final : public Block {
             .params(RecurParams{.rows = 0,
                                 .step = 0,
                                 .dim = n_,
-                                .formats = e.input_format(output_),
+                                .formats = e.input_formats(output_),
                                 .state_words = e.step.state_words});
         e.add_to_residual("recur_output", place_.layer, out, output_, {}, {});
     }
 
   private:
+    u32 added_formats(const Emitter& e) const {
+        const Weight weights[] = {x_, gate_};
+        return e.adapter_formats(weights);
+    }
     u32 input_formats(const Device& device) const {
         return device.matmul_input(x_.dtype) | device.matmul_input(gate_.dtype);
     }

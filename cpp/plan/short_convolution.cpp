@@ -24,13 +24,13 @@ class ShortConvolutionBlock final : public Block {
         a.reserve("conv", place_.config.dim, device.matmul_input(output_.dtype) | u32{kActF32});
     }
 
-    Kept keeps(const Device& /*device*/, DType /*dtype*/) const override {
+    Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         return {.state_bytes = (taps_ - 1 + kStashRows) * std::uint64_t{place_.config.dim} * sizeof(float)};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {
         const u32 dim = place_.config.dim;
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_format(input_));
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_formats(input_));
         const Binding& parts = e.activations.f32("conv_input");
         const Act& out = e.activations.act("conv");
         e.matmul("conv_input", place_.layer, input, input_, parts);

@@ -14,6 +14,7 @@ struct PagedCache {
     Binding kv;      // from the block's part of the first page on
     Binding tables;  // [slots, max_pages] u32: page tables
     std::uint32_t max_pages = 0, page_words = 0;
+    Binding rows = {};  // Row of each row, where it has another one than in the step
 };
 
 struct StepBuffers {
@@ -51,7 +52,7 @@ struct StepBuffers {
     std::vector<Binding> heads;        // per block, u32: its aligned heads
     std::uint32_t aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
-    DType kv_dtype = DType::F16;
+    KvTypes kv_types;
     std::uint32_t max_pages = 0;  // of a page table
     std::uint32_t history_stride = 0;
     std::uint32_t max_rows = 0;    // of a step

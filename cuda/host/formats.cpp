@@ -11,9 +11,9 @@ std::uint64_t CudaFormats::activation_bytes(std::uint32_t format, std::uint64_t 
     return rows * dim * (format == kActF16 ? 2 : 4);
 }
 
-std::uint64_t CudaFormats::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+std::uint64_t CudaFormats::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
     const u32 type = dtype == DType::F32 ? kKvF32 : dtype == DType::Q8_0 ? kKvQ8 : kKvF16;
-    return 2 * std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
+    return std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
 }
 
 std::uint64_t CudaFormats::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -21,8 +21,8 @@ std::uint64_t CudaFormats::attention_partial_bytes(std::uint32_t n_heads, std::u
     return partial_floats(n_heads, head_dim) * sizeof(float);
 }
 
-bool CudaFormats::supports_kv(DType dtype) const {
-    return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0;
+bool CudaFormats::supports_kv(const KvTypes& types) const {
+    return types.k == types.v && (types.k == DType::F16 || types.k == DType::F32 || types.k == DType::Q8_0);
 }
 
 Weight CudaFormats::allocate_experts(std::span<const HostTensor> experts) {

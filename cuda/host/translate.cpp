@@ -55,8 +55,13 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
     {Op::kInsertRows, kOpInsertRows},
+    {Op::kAffine, kOpAffine},
     {Op::kLatentKv, kOpLatentKv},
     {Op::kHeadMatmul, kOpHeadMatmul},
+    {Op::kAddRows, kOpAddRows},
+    {Op::kMixStreams, kOpMixStreams},
+    {Op::kSparsify, kOpSparsify},
+    {Op::kRelativeAttention, kOpRelativeAttention},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
@@ -68,7 +73,8 @@ static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource:
 }
 
 u32 kv_type(const DispatchCmd& c) {
-    switch (c.kv) {
+    if (c.kv.k != c.kv.v) refuse(c, "KV cache types '" + kv_name(c.kv) + "'");
+    switch (c.kv.k) {
         case DType::F16:
             return kKvF16;
         case DType::F32:
@@ -76,7 +82,7 @@ u32 kv_type(const DispatchCmd& c) {
         case DType::Q8_0:
             return kKvQ8;
         default:
-            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv).name) + "'");
+            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv.k).name) + "'");
     }
 }
 
@@ -178,6 +184,8 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     } else if (c.op == Op::kLatentKv) {
         const auto p = c.params_as<LatentKvParams>();
         check_most(c, "elements of a key", p.latent + p.rope_dim, kMaxLatentKey);
+    } else if (c.op == Op::kRelativeAttention) {
+        check_most(c, "elements of a head", c.params_as<RelativeAttentionParams>().head_dim, kMaxHeadDim);
     } else if (c.op == Op::kShortConv) {
         check_most(c, "taps", c.params_as<ShortConvParams>().taps, 8);
     } else if (c.op == Op::kDeltaRule) {

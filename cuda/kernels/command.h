@@ -66,8 +66,13 @@ enum OpCode : u32 {
     kOpExpertsGateUp,
     kOpExpertsDown,
     kOpInsertRows,
+    kOpAffine,
     kOpLatentKv,
     kOpHeadMatmul,
+    kOpAddRows,
+    kOpMixStreams,
+    kOpSparsify,
+    kOpRelativeAttention,
     kOpDecodeAttention,
     kNumOps,
 };

@@ -15,11 +15,13 @@
 #include "norm_qkv.cuh"
 #include "prompt_attention.cuh"
 #include "recurrence.cuh"
+#include "relative_attention.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
 #include "sampler.cuh"
 #include "speech.cuh"
 #include "ssm_scan.cuh"
+#include "streams.cuh"
 
 namespace akunu::cuda {
 
@@ -171,6 +173,11 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpInsertRows, insert_rows)
+        OP(kOpAffine, affine)
+        OP(kOpAddRows, add_rows)
+        OP(kOpMixStreams, mix_streams)
+        OP(kOpSparsify, sparsify)
+        OP(kOpRelativeAttention, relative_attention)
 #undef OP
         case kOpRopeKv:
         case kOpLatentKv:

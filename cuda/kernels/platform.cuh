@@ -70,6 +70,7 @@ AKUNU_DEVICE unsigned trailing_zeros(unsigned v) { return unsigned(__ffs(int(v))
 // In shared memory or the device's.
 AKUNU_DEVICE unsigned atomic_add(unsigned* p, unsigned v) { return atomicAdd(p, v); }
 AKUNU_DEVICE unsigned long long atomic_add(unsigned long long* p, unsigned long long v) { return atomicAdd(p, v); }
+AKUNU_DEVICE unsigned atomic_max(unsigned* p, unsigned v) { return atomicMax(p, v); }
 AKUNU_DEVICE unsigned long long atomic_max(unsigned long long* p, unsigned long long v) { return atomicMax(p, v); }
 
 // Between blocks.

@@ -17,7 +17,8 @@ AKUNU_DEVICE_CALL void embed(Block b) {
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, group = u % parts * kThreads + thread_id();
         const Row row = rows[r];
-        const u32 id = smaller(history[u64(row.slot) * p.history_stride + row.position + p.step], p.vocab - 1);
+        const u32 token = history[u64(row.slot) * p.history_stride + row.position + p.step];
+        const u32 id = token < p.vocab ? token : 0;
         if (group >= groups) continue;
         Group g;
         F::load(w, id, group, g);
@@ -76,6 +77,21 @@ AKUNU_DEVICE_CALL void insert_rows(Block b) {
     }
 }
 
+// y = min(max(x·scale + bias, low), high)
+AKUNU_DEVICE_CALL void affine(Block b) {
+    const auto& p = b.params<AffineParams>();
+    const float *x = b.buffer<float>(0), *scale = b.buffer<float>(1), *bias = b.buffer<float>(2);
+    float* y = b.buffer<float>(3);
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
+        for (u32 i = thread_id(); i < p.dim; i += kThreads) {
+            float value = x[u64(r) * p.dim + i];
+            if (p.has_scale) value *= scale[i];
+            if (p.has_bias) value += bias[i];
+            y[u64(r) * p.dim + i] = fminf(fmaxf(value, p.low), p.high);
+        }
+    }
+}
+
 AKUNU_DEVICE_CALL void rope_table(Block b) {
     const auto& p = b.params<RopeTableParams>();
     const float* inv_freq = b.buffer<float>(0);
@@ -95,11 +111,15 @@ AKUNU_DEVICE_CALL void rope_table(Block b) {
     }
 }
 
-// 1 / sqrt(mean of squares + eps), of a row or of its distance from `mean`.
-AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float mean = 0.0f) {
+// The mean of the squares of a row, or of its distances from `mean`.
+AKUNU_DEVICE float mean_square(Block b, const float* x, u32 dim, float mean = 0.0f) {
     float sum = 0.0f;
     for (u32 i = thread_id(); i < dim; i += kThreads) sum += (x[i] - mean) * (x[i] - mean);
-    return 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(dim) + eps);
+    return reduce_block(b, sum, Add()) / float(dim);
+}
+
+AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float mean = 0.0f) {
+    return 1.0f / sqrtf(mean_square(b, x, dim, mean) + eps);
 }
 
 // A part of a row, which a thread has all at once.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t most_heads(std::uint32_t dim) { return dim > 256 ? 8 : 16; }
 
 // The name of a cache type in functions' names; empty when there are no kernels for it.
-std::string_view kv_name(DType type) {
+std::string_view type_name(DType type) {
     switch (type) {
         case DType::F16:
             return "f16";
@@ -123,7 +123,7 @@ std::optional<KernelChoice> latent(Op op, const std::string& type, const Attenti
 }  // namespace
 
 std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip) {
-    const std::string type(kv_name(cmd.kv));
+    const std::string type(cmd.kv.k == cmd.kv.v ? type_name(cmd.kv.k) : std::string_view{});
     if (type.empty()) return std::nullopt;
     switch (cmd.op) {
         case Op::kRopeKv: {

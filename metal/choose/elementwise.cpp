@@ -4,6 +4,7 @@
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/include/delta_sizes.h"
+#include "metal/include/relative_sizes.h"
 
 namespace akunu::metal {
 
@@ -65,6 +66,14 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("embed_position", cmd.params_as<EmbedPositionParams>().dim);
         case Op::kInsertRows:
             return by_element("insert_rows", cmd.params_as<InsertRowsParams>().dim);
+        case Op::kAffine:
+            return by_element("affine", cmd.params_as<AffineParams>().dim);
+        case Op::kAddRows:
+            return norm_kernel("add_rows", cmd.params_as<AddRowsParams>().dim);
+        case Op::kSparsify:
+            return norm_kernel("sparsify", cmd.params_as<SparsifyParams>().n);
+        case Op::kMixStreams:
+            return by_element("mix_streams", cmd.params_as<MixStreamsParams>().dim);
         case Op::kUnfold: {
             const auto p = cmd.params_as<UnfoldParams>();
             return by_element("unfold", p.taps * p.channels);
@@ -101,6 +110,16 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             Pass pass;
             pass.function = "route";
             pass.x.rows_per = 1;
+            pass.threads.x = kSimdWidth;
+            return KernelChoice{.passes = {pass}};
+        }
+        case Op::kRelativeAttention: {
+            const auto p = cmd.params_as<RelativeAttentionParams>();
+            if (p.head_dim > kMostRelativeHead) return std::nullopt;
+            Pass pass;
+            pass.function = "relative_attention";
+            pass.x.base = p.n_heads;
+            pass.y.rows_per = 1;
             pass.threads.x = kSimdWidth;
             return KernelChoice{.passes = {pass}};
         }

@@ -10,7 +10,7 @@ KernelChoice choose_kernels(const DispatchCmd& cmd, const Chip& chip) {
     }
     const auto name = [](DType t) { return std::string(dtype_info(t).name); };
     throw UnsupportedError("no Metal kernel for " + std::string(op_name(cmd.op)) + " with weights of type '" +
-                           name(cmd.weight) + "' and a KV cache of type '" + name(cmd.kv) + "'");
+                           name(cmd.weight) + "' and a KV cache of type '" + kv_name(cmd.kv) + "'");
 }
 
 std::vector<std::string> names_of(const KernelChoice& choice) {

@@ -18,8 +18,8 @@ std::uint64_t PlanDevice::activation_bytes(std::uint32_t format, std::uint64_t r
     return activation_bytes_of(format, rows, dim);
 }
 
-std::uint64_t PlanDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
-    return metal::kv_page_bytes(dtype, n_kv_heads, head_dim);
+std::uint64_t PlanDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    return metal::kv_bytes(dtype, n_kv_heads, head_dim);
 }
 
 std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -27,7 +27,7 @@ std::uint64_t PlanDevice::attention_partial_bytes(std::uint32_t n_heads, std::ui
     return metal::attention_partial_bytes(n_heads, head_dim, context, chip_.gpu_cores);
 }
 
-bool PlanDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
+bool PlanDevice::supports_kv(const KvTypes& types) const { return has_kernels(types); }
 
 Weight PlanDevice::prepare_weight(const HostTensor& t) {
     const auto view = [](std::span<const std::byte> bytes) {

@@ -20,6 +20,9 @@ constexpr std::uint64_t activation_bytes_of(std::uint32_t format, std::uint64_t 
     return rows * dim * (format == kActF16 ? 2 : 4);
 }
 
-constexpr bool is_kv_type(DType dtype) { return dtype == DType::F16 || dtype == DType::F32 || dtype == DType::Q8_0; }
+// Keys and values have one type.
+constexpr bool has_kernels(const KvTypes& types) {
+    return types.k == types.v && (types.k == DType::F16 || types.k == DType::F32 || types.k == DType::Q8_0);
+}
 
 }  // namespace akunu::metal

@@ -22,10 +22,10 @@ class MetalDevice final : public Device {
     const DeviceTraits& traits() const override { return traits_; }
     std::uint32_t matmul_input(DType weight) const override;
     std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override;
-    std::uint64_t kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const override;
+    std::uint64_t kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const override;
     std::uint64_t attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
                                           std::uint32_t context) const override;
-    bool supports_kv(DType dtype) const override;
+    bool supports_kv(const KvTypes& types) const override;
     std::uint64_t memory() const override;
     Buffer allocate(std::uint64_t bytes, MemoryKind kind) override;
     void release(Buffer& buffer) override;

@@ -83,8 +83,8 @@ std::uint64_t MetalDevice::activation_bytes(std::uint32_t format, std::uint64_t 
     return activation_bytes_of(format, rows, dim);
 }
 
-std::uint64_t MetalDevice::kv_page_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
-    return metal::kv_page_bytes(dtype, n_kv_heads, head_dim);
+std::uint64_t MetalDevice::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
+    return metal::kv_bytes(dtype, n_kv_heads, head_dim);
 }
 
 std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -92,7 +92,7 @@ std::uint64_t MetalDevice::attention_partial_bytes(std::uint32_t n_heads, std::u
     return metal::attention_partial_bytes(n_heads, head_dim, context, impl_->chip.gpu_cores);
 }
 
-bool MetalDevice::supports_kv(DType dtype) const { return is_kv_type(dtype); }
+bool MetalDevice::supports_kv(const KvTypes& types) const { return has_kernels(types); }
 
 std::uint64_t MetalDevice::memory() const { return impl_->gpu.memory; }
 

@@ -58,10 +58,10 @@ constexpr u32 batch_split_count(u32 context) {
 }
 
 #ifndef __METAL_VERSION__
-// Bytes of one layer's keys and values of a page.
-constexpr u64 kv_page_bytes(DType dtype, u32 n_kv_heads, u32 head_dim) {
-    if (dtype == DType::Q8_0) return u64{2} * n_kv_heads * q8_unit_bytes(kPagePositions, head_dim);
-    return u64{2} * n_kv_heads * kPagePositions * head_dim * (dtype == DType::F32 ? 4 : 2);
+// Bytes of one layer's keys, or values, of a page.
+constexpr u64 kv_bytes(DType dtype, u32 n_kv_heads, u32 head_dim) {
+    if (dtype == DType::Q8_0) return u64{n_kv_heads} * q8_unit_bytes(kPagePositions, head_dim);
+    return u64{n_kv_heads} * kPagePositions * head_dim * (dtype == DType::F32 ? 4 : 2);
 }
 
 // Splits of decode attention at most. With two KV heads or more they fill every core; more of them would cost small models

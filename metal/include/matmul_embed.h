@@ -12,7 +12,7 @@ inline void embed_quad(device const uint* history, thread const typename F::Matr
     const uint e = 4 * at.x;
     if (e >= p.dim || at.y >= p.rows) return;
     const ulong place = ulong(rows[at.y].slot) * p.history_stride + rows[at.y].position + p.step;
-    const typename F::Row row = table.row(min(history[place], p.vocab - 1), p.dim);
+    const typename F::Row row = table.row(history[place] < p.vocab ? history[place] : 0, p.dim);
     const uint block = e / F::kBlock;
     const Quad q = F::quad(row, block, e % F::kBlock, p.dim - block * F::kBlock);
     const float4 v = (q.scale * q.q + q.min) * p.scale;

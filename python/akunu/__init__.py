@@ -97,11 +97,11 @@ _HOME: Final = {
     "ChatOptions": "akunu.api.chat_options",
     "ChatTemplate": "akunu.chat",
     "Completion": "akunu.api.results",
-    "EmbeddingModel": "akunu.encoders.model",
+    "EmbeddingModel": "akunu.loading.classes",
     "GenerationOptions": "akunu.api.options",
     "ImportanceMatrix": "akunu.files.importance",
     "Memory": "akunu.base.memory",
-    "Model": "akunu.api.model",
+    "Model": "akunu.loading.classes",
     "ModelStats": "akunu.scheduling",
     "Piece": "akunu.api.results",
     "Sampling": "akunu.describe.sampling",
@@ -114,7 +114,7 @@ _HOME: Final = {
     "TokenLogprob": "akunu.api.results",
     "Tokenizer": "akunu.tokenizer",
     "Transcription": "akunu.speech.transcript",
-    "WhisperModel": "akunu.speech.whisper_model",
+    "WhisperModel": "akunu.loading.classes",
     "convert": "akunu.conversion",
     "devices": "akunu._core",
     "from_pretrained": "akunu.loading.load",
@@ -127,4 +127,4 @@ __getattr__ = lazy_names(__name__, _HOME, globals())
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

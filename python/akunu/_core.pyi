@@ -151,11 +151,14 @@ class ImageEncoder:
         pixels: npt.NDArray[np.float32],
         added: npt.NDArray[np.float32] | None = None,
         positions: npt.NDArray[np.uint32] | None = None,
+        windows: Sequence[int] = (),
     ) -> EncodedRows:
         """The rows of an image.
 
         `pixels` are [patches, values], `added` [patches, dim] the vectors of their positions, where the model
         has such, and `positions` [patches, 3] by what they turn, where its rotary sets have axes.
+        `windows` are the numbers of patches of each window, which stand together, where blocks see windows
+        alone.
         """
     def plan(self, rows: int) -> list[CommandInfo]:
         """The dispatch table, with costs for an image of so many patches."""
@@ -403,6 +406,9 @@ class Memory(TypedDict):
     kv_cache: int
     scratch: int
 
+AdapterTensors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float]
+"""A [rank, columns], B [rows, rank], and a scale of B·A."""
+
 class PagedExperts(TypedDict):
     """Counts the experts that stay in their file: bytes of all and of those held, and uses since the load.
 
@@ -586,6 +592,8 @@ class Engine:
         contents: npt.NDArray[np.uint64] | None = None,
         inputs: Sequence[tuple[int, EncodedRows, int, int]] = (),
         positions: npt.NDArray[np.uint32] | None = None,
+        adapter: int | None = None,
+        adapter_scale: float = 1.0,
     ) -> int:
         """Start a generation; returns how many prompt tokens the cache already holds, of any earlier text.
 
@@ -598,6 +606,12 @@ class Engine:
         `logprobs`: -1 none, 0 the chosen token's, n > 0 also the n most likely (n <= 20).
         Raises ContextLengthError when the prompt does not fit, InvalidArgumentError for bad values.
         """
+    linears: dict[str, tuple[int, int]]
+    """Rows and columns of the matrices that adapters may add to, by canonical names."""
+    def add_adapter(self, tensors: Mapping[str, AdapterTensors]) -> int:
+        """Load an adapter, by the names of `linears`; its number is what `begin` names it by."""
+    def remove_adapter(self, number: int) -> None:
+        """Free an adapter, which no open slot may have."""
     def extend(self, slot: int, ids: Sequence[int]) -> None:
         """Append tokens that are known without being drawn: rows of the next steps."""
     def prefill(self, sample: bool = True) -> tuple[int, Chunk]:

@@ -109,6 +109,16 @@ def test_a_stream_of_whole_calls_says_what_the_message_says(end: str) -> None:
     asyncio.run(deltas())
 
 
+@pytest.mark.parametrize("end", ["oops}", "", '"}} then'])
+def test_a_call_of_a_stream_that_breaks_off_is_content_of_the_message(end: str) -> None:
+    text = 'So: <tool_call>{"name": "now", "arguments": {"zone": "U' + end
+    stream = answering(text, tools=[NOW]).stream_chat(USER, tools=[NOW])
+    streamed, message = message_of(stream.deltas()), stream.completion.message
+    assert streamed["tool_calls"][0]["function"]["arguments"].startswith('{"zone": "U')
+    assert message.get("tool_calls") == (streamed["tool_calls"] if "}}" in end else None)
+    assert (text in message["content"]) == ("}}" not in end)
+
+
 def test_a_stream_that_is_closed_early_has_the_message_so_far() -> None:
     stream = answering("<think>Hm.</think>Yes, that is so.").stream_chat(USER)
     for piece in stream:

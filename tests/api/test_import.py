@@ -65,6 +65,10 @@ def test_every_public_name_exists(name):
     assert name in dir(akunu)
 
 
+def test_dir_shows_the_public_names_alone():
+    assert dir(akunu) == sorted(akunu.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         akunu.nope  # noqa: B018

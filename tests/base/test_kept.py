@@ -23,5 +23,10 @@ def test_the_latest_is_kept_however_large_it_is() -> None:
     kept.keep(2, bytes(100))
     assert kept.get(1) is None
     assert kept.bytes == 100
+    kept.keep(3, b"12")
+    kept.forget(3)
+    kept.forget(4)
+    assert (kept.get(3), kept.bytes, len(kept)) == (None, 0, 0)
+    kept.keep(2, b"1234")
     kept.clear()
     assert (kept.get(2), kept.bytes) == (None, 0)

@@ -107,6 +107,16 @@ def test_several_calls_are_all_read(between: str) -> None:
     assert "tool_calls" not in read(text, loose=1)  # where one was asked for, this is none
 
 
+@pytest.mark.parametrize("family", IN_ORDER, ids=lambda family: family.name)
+@pytest.mark.parametrize("dress", ["{}", "```json\n{}\n```"])
+def test_a_call_of_no_tool_that_was_given_up_is_none(family: Family, dress: str) -> None:
+    given_up = '{"name": "run", "arguments": null}'
+    message = read(dress.replace("{}", f"{given_up}\n{CALL}"), family)
+    assert calls(message) == [("weather", ARGUMENTS)] and message["content"] is None
+    for text in (given_up, '{"name": "run"}', f'{given_up}\n{{"name": "run", "arguments": {{}}}}'):
+        assert read(dress.replace("{}", text), family)["content"] == dress.replace("{}", text)
+
+
 def test_without_the_switch_only_the_familys_form_is_a_call() -> None:
     assert read(DRESSED["in a fence"], loose=0)["content"] == DRESSED["in a fence"]
     assert calls(read(DRESSED["in tags"], loose=0)) == [("weather", ARGUMENTS)]

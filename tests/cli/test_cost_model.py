@@ -49,7 +49,15 @@ def layers(commands: list[_core.CommandInfo]) -> dict[int, int]:
 BUDGET = {"llama": 7, "qwen2": 7, "qwen3": 7, "gemma2": 9, "gemma3": 9, "phi3": 7}
 RECODED = {"tq1_0", "tq2_0", "q1_0", "q2_0"}
 """Types that become planar ones, whose norms are commands of their own."""
-BUDGET |= {"qwen3moe": 10, "gpt-oss": 10, "qwen35": 12, "qwen35moe": 19, "deepseek2": 19, "gemma4": 19}
+BUDGET |= {
+    "qwen3moe": 10,
+    "gpt-oss": 10,
+    "qwen35": 12,
+    "qwen35moe": 19,
+    "deepseek2": 19,
+    "gemma4": 19,
+    "gemma3n": 35,
+}
 BUDGET |= {"lfm2": 7, "granitehybrid": 15, "nemotron_h_moe": 8}
 
 

@@ -134,3 +134,19 @@ def test_a_real_model_is_shown_a_photo(
     assert capsys.readouterr().out != answer
     assert main(["run", *options, "--mmproj", "none", "What is this?", str(photo)]) == 2
     assert "reads text only" in capsys.readouterr().err
+
+
+def test_inspect_shows_the_tower(akunu_cli: Callable[..., Any], tmp_path: Path) -> None:
+    folder = seeing.write_folder(seeing.ALL["gemma4"], tmp_path / "seer")
+    ran = akunu_cli("inspect", str(folder), "--json")
+    assert (ran.status, ran.err) == (0, "")
+    assert json.loads(ran.out)["tower"] == {
+        "family": "gemma4",
+        "file": "seer",
+        "layers": "2",
+        "elements": "64 in 2 heads, 80 in feed-forwards",
+        "pixels of a token": "12 x 12",
+        "image_tokens": "70, 140, 280, 560, 1120",
+        "memory": "292.7 KiB",
+    }
+    assert "tower, by which it reads images" in akunu_cli("inspect", str(folder)).out

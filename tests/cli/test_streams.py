@@ -133,7 +133,7 @@ def test_the_prompt_is_echoed_as_it_is_into_a_pipe(akunu_cli):
 
 def test_why_a_model_cannot_run_is_shown_without_control_characters(monkeypatch, capsys):
     file = SimpleNamespace(paths=[f"x{EVIL}"], version=3, metadata={}, tensors=[])
-    monkeypatch.setattr(inspect, "_config", lambda _file: ({}, f"architecture {EVIL}"))
+    monkeypatch.setattr(inspect, "_config", lambda _file, **_: ({}, f"architecture {EVIL}"))
     monkeypatch.setattr("akunu._core.GgufFile", lambda _path: file)
     monkeypatch.setattr("akunu.loading.finding.find_model", lambda name: name)
     assert main(["inspect", "x"]) == 0

@@ -34,6 +34,9 @@ FOLDERS_ONLY = {
     "distil_rank": "the head's activation is relu",
     "mistral_whole": "GGUF cannot say of llama",
 }
+FOLDERS_ONLY |= {
+    name: "cannot be a GGUF file" for name in tiny.names() if name.startswith(("mpnet", "deberta"))
+}
 CONVERTED = [name for name in tiny.names() if not name.startswith("gemma") and name not in FOLDERS_ONLY]
 TEXTS = ["The cat sits on the mat.", "Naïve CAFÉ, résumé?", "rome is a city", ""]
 

@@ -46,9 +46,7 @@ def written(keys: dict[str, object], folder: Path) -> tuple[Tokenizer, tokenizer
 def test_published_vocabularies_give_the_published_ids(name: str, tmp_path: Path) -> None:
     keys = _core.GgufFile(str(data_file(f"vocab/ggml-vocab-{name}.gguf"))).metadata
     ours, library, read = written(keys, tmp_path)
-    cases = inputs_and_ids(name)
-    assert len(cases) == 46
-    for text, ids in cases:
+    for text, ids in inputs_and_ids(name):
         assert library.encode(text, add_special_tokens=False).ids == ids, text
         assert read.encode(text, add_special=False) == ids, text
         assert read.decode(ids) == ours.decode(ids), text

@@ -188,7 +188,8 @@ void together(const SyntheticModel& m) {
             expected.push_back(generate(alone, prompts[i], 20, 20, settings[i], false));
         }
     }
-    Engine e(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(), {kContext, 32, DType::F16, 8, 0}, {});
+    Engine e(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(),
+             {.context = kContext, .chunk = 32, .parallel = 8}, {});
     std::uint64_t random = 1;
     const auto below = [&](std::uint64_t n) {
         random = random * 6364136223846793005ull + 1442695040888963407ull;
@@ -273,7 +274,7 @@ void interrupted() {
     Opened alone(m, 2);
     const Ids expected = generate(alone, prompt, 20, 5, s, false);
     auto device = std::make_shared<Interrupted>();
-    Engine e(device, m.config, m.source(), {kContext, 32, DType::F16}, {});
+    Engine e(device, m.config, m.source(), {.context = kContext, .chunk = 32}, {});
     const std::uint32_t slot = e.open().value();
     for (std::uint32_t commands = 0; commands < 24; commands += 3) {
         e.begin(slot, prompt, s, false);
@@ -361,7 +362,7 @@ void refuse() {
     m.shapes.erase("layers.0.attn_norm");
     check_throws<ModelFileError>([&] { Opened(m, 2); }, "a missing norm");
     check_throws<InvalidArgumentError>([&] { cpu::CpuDevice(-1); }, "a negative number of threads");
-    check_throws<UnsupportedError>([&] { Opened(synthetic_model(DType::F16), 2, 32, DType::Q4_0); }, "a KV type");
+    check_throws<UnsupportedError>([&] { Opened(synthetic_model(DType::F16), 2, 32, DType::Q5_0); }, "a KV type");
 }
 
 }  // namespace

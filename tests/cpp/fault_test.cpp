@@ -43,7 +43,7 @@ struct Opened {
     std::shared_ptr<Faulty> device = std::make_shared<Faulty>();
     Engine engine;
     explicit Opened(const SyntheticModel& m, std::uint32_t parallel = 2)
-        : engine(device, m.config, m.source(), {kContext, 32, DType::F16, parallel, 0}, {}) {}
+        : engine(device, m.config, m.source(), {.context = kContext, .chunk = 32, .parallel = parallel}, {}) {}
 
     // The prompt, then n tokens.
     Ids generate(std::uint32_t slot, const Ids& prompt, std::uint32_t n, bool reuse) {
@@ -236,12 +236,14 @@ void sizes() {
     const auto device = std::make_shared<Faulty>();
     const auto kv = [&](std::uint64_t memory) {
         device->host_memory = memory;
-        return Engine(device, m.config, m.source(), {kContext, 32, DType::F16, 256, 0}, {}).memory().kv_cache;
+        return Engine(device, m.config, m.source(), {.context = kContext, .chunk = 32, .parallel = 256}, {})
+            .memory()
+            .kv_cache;
     };
     const std::uint64_t mib = std::uint64_t{1} << 20, all = kv(0);
     check(all > 24 * mib && kv(1024 * mib) == all, "a context of each text");
     check(kv(16 * mib) <= 8 * mib && kv(16 * mib) > 7 * mib, "half of the memory");
-    const Engine whole(device, m.config, m.source(), {kContext, 32, DType::F16, 256, 0}, {});
+    const Engine whole(device, m.config, m.source(), {.context = kContext, .chunk = 32, .parallel = 256}, {});
     const std::uint64_t weights = whole.memory().weights;
     check(weights > mib && kv(weights + mib) <= mib, "what the weights leave");
 }

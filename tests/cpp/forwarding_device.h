@@ -19,13 +19,13 @@ class ForwardingDevice : public Device {
     std::uint64_t activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const override {
         return cpu_.activation_bytes(format, rows, dim);
     }
-    std::uint64_t kv_page_bytes(DType t, std::uint32_t heads, std::uint32_t head_dim) const override {
-        return cpu_.kv_page_bytes(t, heads, head_dim);
+    std::uint64_t kv_bytes(DType t, std::uint32_t heads, std::uint32_t head_dim) const override {
+        return cpu_.kv_bytes(t, heads, head_dim);
     }
     std::uint64_t attention_partial_bytes(std::uint32_t heads, std::uint32_t dim, std::uint32_t n) const override {
         return cpu_.attention_partial_bytes(heads, dim, n);
     }
-    bool supports_kv(DType t) const override { return cpu_.supports_kv(t); }
+    bool supports_kv(const KvTypes& t) const override { return cpu_.supports_kv(t); }
     std::uint64_t memory() const override { return cpu_.memory(); }
     Buffer allocate(std::uint64_t bytes, MemoryKind kind) override { return cpu_.allocate(bytes, kind); }
     void release(Buffer& b) override { cpu_.release(b); }

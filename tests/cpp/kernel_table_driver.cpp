@@ -152,7 +152,7 @@ class Problem {
         DispatchCmd cmd;
         const std::string op = in.string();
         cmd.op = op_named(op);
-        cmd.kv = dtype_named(in.string()).id;
+        cmd.kv = kv_named(in.string(), [](const std::string& name) { return dtype_named(name).id; });
         for (std::uint32_t left = in.u32(); left > 0; --left) {
             const auto index = in.number<std::int32_t>();
             Binding& binding = cmd.buffers.at(cmd.n_buffers++);

@@ -24,7 +24,8 @@ constexpr std::uint32_t kContext = 96, kChunk = 16, kTokens = 14, kSlots = 4, kT
 
 std::unique_ptr<Engine> open_engine(const SyntheticModel& m) {
     return std::make_unique<Engine>(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(),
-                                    EngineOptions{kContext, kChunk, DType::F16, kSlots, 0}, Progress{});
+                                    EngineOptions{.context = kContext, .chunk = kChunk, .parallel = kSlots},
+                                    Progress{});
 }
 
 Ids prompt_of(std::uint32_t text) {

@@ -235,7 +235,7 @@ void check_fusion(const DispatchTable& decode) {
               "all three have the same pages");
     }
     DispatchTable t = decode;
-    t.commands[rope].kv = DType::F32;
+    t.commands[rope].kv = {DType::F32, DType::F32};
     check(fusions(t) == all - 1, "and of the same cache");
 }
 

@@ -35,6 +35,11 @@ def test_a_folder_s_vectors_are_transformers(run: Run) -> None:
     check(run, "roberta", "(tiny.write_folder(golden, folder), 1e-9),", 2)
 
 
+@pytest.mark.parametrize("name", ["mpnet", "deberta"])
+def test_vectors_by_distances_are_transformers(run: Run, name: str) -> None:
+    check(run, name, "(tiny.write_folder(golden, folder), 1e-9),", 3)
+
+
 def test_f16_weights_are_near(run: Run) -> None:
     """Inputs of their matmuls are F16, too."""
     check(run, "bert", "(gguf_file.write(golden, folder / 'model.gguf', dtype='F16'), 1e-5),", 2)

@@ -14,6 +14,8 @@ def test_rows_are_those_of_transformers(passes: Passes) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["gemma3", "mistral3", "qwen3_5", "qwen3_vl"])
+@pytest.mark.parametrize(
+    "name", ["gemma3", "gemma4", "gemma4_unified", "mistral3", "qwen2_5_vl", "qwen3_5", "qwen3_vl"]
+)
 def test_logits_are_those_of_transformers(passes: Passes, name: str) -> None:
     passes("vision/test_towers.py", f"logits_are_those_of_transformers[{name}-64]")

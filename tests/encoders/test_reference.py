@@ -166,6 +166,9 @@ CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
     "padding": ("roberta_rank", {"pad_token_id": 1}),
     "head": ("modern_bias", {"classifier_activation": "gelu"}),
     "bidirectional window": ("gemma", {"sliding_window": 18}),
+    "range of distances": ("deberta", {"max_relative_positions": 26}),
+    "logarithmic distances": ("deberta", {"position_buckets": 8, "max_relative_positions": 40}),
+    "head of a pooler": ("deberta_classes", {"pooler_hidden_act": "gelu"}),
 }
 
 

@@ -299,7 +299,7 @@ BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
     "an adapter": (
         lambda folder: (folder / "config.json").rename(folder / "adapter_config.json"),  # type: ignore[dict-item, return-value]
         UnsupportedError,
-        r"is an adapter \(LoRA\), not a model; merge it",
+        r"is an adapter \(LoRA\), not a model; load the model that it was trained on",
     ),
     "config of a web page": (
         replace("config.json", "<html>"),

@@ -37,6 +37,9 @@ def _elementwise() -> Iterator[Case]:
     yield case("insert_rows", rows=7, dim=100, encoded=5)
     yield case("insert_rows", rows=9, dim=96, encoded=9, parts=4)
     yield case("insert_rows", rows=65, dim=260, encoded=70, parts=3, part=2, accumulate=True)
+    yield case("affine", rows=5, dim=33, bounds=(-0.5, 0.75))
+    yield case("affine", rows=1, dim=130, scale=True)
+    yield case("affine", rows=66, dim=260, scale=True, bias=True, bounds=(-1.0, float("inf")))
     for rows, dim in [(1, 64), (2, 32), (9, 896), (3, 4096)]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("norm", rows=rows, dim=dim, formats=formats)
@@ -62,6 +65,23 @@ def _elementwise() -> Iterator[Case]:
         yield case("gate_act", rows=2, n=33, activation=activation, formats=("f32",), up_stride=99)
         # Where exp overflows and underflows.
         yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
+
+
+def _streams() -> Iterator[Case]:
+    for rows, dim in [(1, 64), (3, 100), (9, 2304)]:
+        yield case("add_rows", rows=rows, dim=dim)
+        yield case("add_rows", rows=rows, dim=dim, scale=0.25, accumulate=True)
+        yield case("add_rows", rows=rows, dim=dim, scale=0.25, matched=True)
+        yield case("add_rows", rows=rows, dim=dim, matched=True, accumulate=True, floor=1e-5)
+        yield case("sparsify", rows=rows, n=dim)
+        yield case("sparsify", rows=rows, n=dim, deviations=-0.5, mean=50.0)
+    yield case("add_rows", rows=2, dim=96, matched=True, floor=1e-5, sigma=1e-5)  # the floor counts
+    for correct in (False, True):
+        yield case("mix_streams", rows=1, dim=64, streams=4, correct=correct)
+        yield case("mix_streams", rows=1, dim=33, streams=1, correct=correct)
+        yield case("mix_streams", rows=5, dim=300, streams=4, correct=correct, room=3)
+        yield case("mix_streams", rows=3, dim=1030, streams=8, active=5, correct=correct, scaled=correct)
+    yield case("mix_streams", rows=4, dim=96, streams=3, active=2, correct=True, scaled=True, room=1)
 
 
 def _matmul() -> Iterator[Case]:
@@ -257,6 +277,38 @@ def _attention() -> Iterator[Case]:
     )
 
 
+def _kv_types() -> Iterator[Case]:
+    """Each type of keys with each of values, where they differ or are Q4_0: only the CPU has these."""
+    types = ("f16", "f32", "q8_0", "q4_0")
+    pairs = [f"{k},{v}" for k in types for v in types if k != v or k == "q4_0"]
+    for i, kv in enumerate(pairs):
+        for style in ("interleaved", "half"):
+            yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
+            yield case("rope_kv", rows=37, shape=(6, 2, 72), style=style, kv=kv, position=13, qk_norm=True)
+        yield case("rope_kv", rows=18, shape=(5, 5, 25), style="half", kv=kv, rope_dim=0)
+        yield case("rope_kv", rows=3, shape=(2, 1, 6), style="half", kv=kv, position=1, rope_dim=4)
+        for j, length in list(enumerate(LENGTHS))[i % 3 :: 3]:
+            shape = SHAPES[(i + j) % len(SHAPES)]
+            rows = min([1, 2, 3, 5, 8, 9, 16, 33][j % 8], length)
+            yield case("attention", rows=rows, position=length - rows, shape=shape, kv=kv)
+            yield case("attention", rows=1, position=length - 1, shape=shape, kv=kv, split=True)
+        yield case("attention", rows=1, position=300, shape=(8, 1, 512), kv=kv, split=True)
+        yield case("attention", rows=21, position=290, shape=(6, 2, 320), kv=kv, window=200)
+        yield case("attention", rows=7, position=290, shape=(3, 1, 41), kv=kv, window=200)
+        yield case("attention", rows=1, position=600, shape=(3, 1, 41), kv=kv, split=True)
+        mixed = ((40, 300), (1, 5), (4, 1020), (1, 255), (33, 0))
+        yield case("attention", rows=1, position=256, shape=(6, 2, 96), kv=kv, others=mixed)
+        yield case("attention", rows=9, position=70, shape=(4, 2, 64), kv=kv, images=((2, 7),))
+        yield case("kv_copy", kv=kv, kv_heads=3, head_dim=72, pairs=5)
+    few = dict(heads=9, latent=64, rope=16, kv="q4_0")
+    for heads, latent, rope in [(16, 512, 64), (3, 38, 6), (1, 256, 64)]:
+        common = dict(heads=heads, latent=latent, rope=rope, kv="q4_0")
+        yield case("latent_attention", rows=5, position=37, **common)
+        yield case("latent_attention", rows=1, position=299, split=True, **common)
+    yield case("latent_attention", rows=70, position=0, style="half", **few)
+    yield case("latent_attention", rows=1, position=600, others=((40, 255), (1, 31), (3, 1020)), **few)
+
+
 def _images() -> Iterator[Case]:
     """Rows of images, which see all of theirs: in a tile of rows, over several, and a window's."""
     for kv in ("f16", "f32", "q8_0"):
@@ -300,6 +352,15 @@ def _latent() -> Iterator[Case]:
     yield case("head_matmul", dtype="q8_0", rows=600, heads=2, n=512, k=192, copied=64)
 
 
+def _lora() -> Iterator[Case]:
+    for rank in (1, 2, 3, 4, 5, 16, 31, 256):
+        yield case("lora", ranks=(rank,), rows=(0,), n=70, k=37)
+        yield case("lora", ranks=(rank, 2), rows=(0, -1, 1, 1, 0), n=300, k=64)
+    yield case("lora", ranks=(7, 0, 3), rows=(1, 2, 0, -1) * 10, n=513, k=129, stride=600)
+    yield case("lora", ranks=(9, 4), rows=(1, 0, -1, 0), n=33, k=48, gather=(3, 2, 0))
+    yield case("lora", ranks=(16,), rows=(-1,) * 3, n=8, k=8)
+
+
 def _encoder() -> Iterator[Case]:
     for rows, dim in [(1, 64), (9, 384), (3, 2304)]:
         for formats in [("f32",), ("q8",), BOTH]:
@@ -313,6 +374,17 @@ def _encoder() -> Iterator[Case]:
     for pooling in ("mean", "cls", "last"):
         yield case("pool", lengths=(1,), dim=33, pooling=pooling)
         yield case("pool", lengths=(5, 1, 300, 17), dim=384, pooling=pooling)
+    for terms in ((), ("bias",), ("keys",), ("queries",), ("keys", "queries"), ("bias", "keys", "queries")):
+        yield case(
+            "relative_attention", lengths=(5, 1, 37), heads=3, head_dim=20, reach=9, distances=7, terms=terms
+        )
+    yield case(
+        "relative_attention", lengths=(1, 300), heads=2, head_dim=64, reach=40, distances=32, terms=("bias",)
+    )
+    terms = ("keys", "queries")
+    yield case(
+        "relative_attention", lengths=(270,), heads=1, head_dim=72, reach=300, distances=64, terms=terms
+    )
     for activation in ("silu", "gelu", "gelu_erf", "tanh", "relu", "sigmoid", "relu2"):
         yield case("gate_act", rows=3, n=160, activation=activation, formats=BOTH, gated=False)
     yield case("gate_act", rows=2, n=173, activation="gelu_erf", formats=("f32",))
@@ -638,6 +710,7 @@ def _quantised_outputs() -> Iterator[Case]:
 CHECKS: list[Case] = [
     *_embed(),
     *_elementwise(),
+    *_streams(),
     *_matmul(),
     *_rope_kv(),
     *_attention(),
@@ -660,12 +733,14 @@ MAMBA_CHECKS: list[Case] = [*_ssm_scan(), *_gated_norm()]
 EXPERT_CHECKS: list[Case] = [*_route(), *_experts()]
 #: Ops of latent attention.
 LATENT_CHECKS: list[Case] = [*_latent()]
+
+LORA_CHECKS: list[Case] = [*_lora()]
 #: Ops of importance matrices.
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: Attention with sinks.
 SINK_CHECKS: list[Case] = [*_sinks()]
 #: What runs on the CPU alone: attention in integers, and matmuls to int8.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_kv_types()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -117,7 +117,7 @@ ON_TARGETS = [(batch, target) for batch in BATCHES for target in cpu_targets() i
 def test_a_row_does_not_depend_on_the_rows_beside_it(batch: Case, target: Target) -> None:
     problem = batch.build(lab(target), checking=False)
     whole = outputs(problem, target, 2)
-    for rows in (1, 2, 3, 5, 8, 16, 31):
+    for rows in (*range(1, 9), 16, 30, 31):
         first = ROWS - rows
         part = outputs(first_rows(problem, first, rows), target, 2)
         for name, b in problem.buffers.items():
@@ -155,7 +155,7 @@ def test_neither_do_the_largest_sums(dtype: str, target: Target) -> None:
     problem.buffers["x"] = dataclasses.replace(x, data=data)
     whole = np.frombuffer(outputs(problem, target, 2)["y"], np.float32).reshape(ROWS, 39)
     assert np.isfinite(whole).all()
-    for rows in (1, 4, 8, 16, 31):
+    for rows in (1, 3, 4, 7, 8, 16, 31):
         part = outputs(first_rows(problem, ROWS - rows, rows), target, 2)["y"]
         assert part == whole[ROWS - rows :].tobytes(), f"{rows} rows"
 

@@ -19,6 +19,7 @@ from .cases import (
     FUSED_CHECKS,
     IMPORTANCE_CHECKS,
     LATENT_CHECKS,
+    LORA_CHECKS,
     MAMBA_CHECKS,
     MIXED_QKV,
     RECURRENCE_CHECKS,
@@ -35,7 +36,10 @@ TABLE = [
     ([*CHECKS, *ENCODER_CHECKS, *SPEECH_CHECKS, *RECURRENCE_CHECKS], ("cpu", "metal", "cuda")),
     (FUSED_CHECKS, ("metal", "cuda")),
     (IMPORTANCE_CHECKS, ("cpu", "cuda")),
-    ([*DELTA_CHECKS, *MAMBA_CHECKS, *EXPERT_CHECKS, *LATENT_CHECKS, *SINK_CHECKS], ("cpu", "metal", "cuda")),
+    (
+        [*DELTA_CHECKS, *MAMBA_CHECKS, *EXPERT_CHECKS, *LATENT_CHECKS, *LORA_CHECKS, *SINK_CHECKS],
+        ("cpu", "metal", "cuda"),
+    ),
     (CPU_CHECKS, ("cpu",)),
 ]
 PRESENT = {target.device for target in targets()}

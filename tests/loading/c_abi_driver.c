@@ -111,6 +111,9 @@ static void errors(akunu_model* model) {
     float* vectors;
     size_t dimensions;
     CHECK(akunu_embed(model, &text, 1, NULL, &vectors, &dimensions) == AKUNU_UNSUPPORTED && vectors == NULL);
+    const char* holes[] = {"a text", NULL};
+    CHECK(akunu_embed(model, holes, 2, NULL, &vectors, &dimensions) == AKUNU_BAD_ARGUMENT);
+    CHECK(strstr(akunu_error(), "text 1 of 2 is NULL"));
     char* book = calloc(1, 200001);
     for (size_t i = 0; i < 200000; i += 2) memcpy(book + i, "a ", 2);
     CHECK(akunu_generate(model, book, NULL, NULL) == AKUNU_CONTEXT_LENGTH);

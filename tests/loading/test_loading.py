@@ -193,7 +193,7 @@ def core(monkeypatch):
         ({"threads": 1025}, "threads: 1025 is not in"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),
-        ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0"),
+        ({"kv_dtype": None}, "kv_dtype: no None; there is f16, f32, q8_0, q4_0"),
         ({"kv_dtype": "q4"}, "kv_dtype: no 'q4'; there is f16, f32, q8_0"),
         ({"progress": 5}, "progress: expected True, False or a function, got 5"),
     ],
@@ -334,3 +334,16 @@ def test_a_file_with_a_tower_for_pictures_runs_as_text_and_says_so(tmp_path):
     with model:
         assert model.generate("Once upon", temperature=0, max_tokens=5).ids == expected
     assert len(told) == 1
+
+
+def test_a_class_that_is_called_with_a_name_loads_a_model_of_its_kind():
+    with akunu.WhisperModel("ember-speech", progress=False) as hearing:
+        assert type(hearing) is akunu.WhisperModel and hearing.name == "ember-speech"
+    with akunu.Model("ember", context=256, progress=False) as model:
+        assert model.context == 256
+    with pytest.raises(UnsupportedError):
+        akunu.WhisperModel("ember", progress=False)
+    with pytest.raises(UnsupportedError, match="found a model of the kind WhisperModel, expected Model"):
+        akunu.Model("ember-speech", progress=False)
+    with pytest.raises(TypeError):
+        akunu.EmbeddingModel()

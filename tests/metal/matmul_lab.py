@@ -303,14 +303,14 @@ def texts(rng: np.random.Generator, rows: int, vocab: int) -> Texts:
 
 
 def embed(dtype: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
-    """Scaled by 3.5; one id is out of range and is taken for the last."""
+    """Scaled by 3.5; one id is out of range and is taken for the first."""
     run = Run(dtype, dim, rows, vocab, **options)
     table, values = run.weight(vocab, sigma=1)
     text = texts(run.rng, rows, vocab)
     history, last = text.history, text.rows[-1]
     history[last[0], last[1] + text.step] = vocab + 5
     ids = history[text.rows[:, 0], text.rows[:, 1] + text.step]
-    expected = values[np.minimum(ids, vocab - 1)] * 3.5
+    expected = values[np.where(ids < vocab, ids, 0)] * 3.5
     hidden = np.full((rows, dim), np.nan, np.float32)
     common = dict(dim=dim, vocab=vocab, history_stride=history.shape[1])
     params = pack("embed", rows=rows, step=text.step, scale=3.5, accumulate=0, **common)

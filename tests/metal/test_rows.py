@@ -76,11 +76,17 @@ class RowsLab:
             file, groups = "mamba", (int(p["groups"]), rows)
         elif op == "route":
             file, threads = "route", 32
+        elif op in ("add_rows", "sparsify"):
+            file, threads = "streams", min(512, -(-int(p["dim" if op == "add_rows" else "n"]) // 128) * 32)
+        elif op == "relative_attention":
+            file, threads, groups = "relative_attention", 32, (int(p["n_heads"]), rows)
         else:
-            file = "activations" if op == "gate_act" else "rows"
+            file = {"gate_act": "activations", "mix_streams": "streams"}.get(op, "rows")
             columns = {
                 "embed_position": lambda: p["dim"],
                 "insert_rows": lambda: p["dim"],
+                "affine": lambda: p["dim"],
+                "mix_streams": lambda: p["dim"],
                 "pool": lambda: p["dim"],
                 "unfold": lambda: p["taps"] * p["channels"],
                 "gate_act": lambda: -(-int(p["n"]) // 4),
@@ -94,10 +100,10 @@ class RowsLab:
         )
 
 
-OPS = ("layer_norm", "embed_position", "pool", "gate_act")
+OPS = ("layer_norm", "embed_position", "pool", "gate_act", "relative_attention")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
-CASES += [c for c in CHECKS if c.builder == "insert_rows"]
+CASES += [c for c in CHECKS if c.builder in ("insert_rows", "affine", "add_rows", "mix_streams", "sparsify")]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
@@ -135,6 +141,10 @@ SMALL = [
         steps=(((0, 28, 0), (0, 40, 0)), ((28, 12, 11), (40, 33, 32)), ((38, 1, 0), (50, 15, 0))),
     ),
     case("gated_norm", rows=3, groups=2, dim=33, formats=("f32", "f16")),
+    case("add_rows", rows=3, dim=70, matched=True, accumulate=True, floor=1e-5),
+    case("mix_streams", rows=3, dim=33, streams=4, active=1, room=1),
+    case("mix_streams", rows=3, dim=33, streams=3, active=2, correct=True, scaled=True),
+    case("sparsify", rows=3, n=70, deviations=-0.5, mean=9.0),
 ]
 
 
@@ -165,7 +175,20 @@ def test_gelu_over_its_whole_range() -> None:
     assert (np.abs(half - expected.clip(-65504, 65504)) <= 3e-7 + 2**-11 * np.abs(expected)).all()
 
 
-@pytest.mark.parametrize("file", ["norm", "activations", "rows", "recurrence", "delta_net", "mamba", "route"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "norm",
+        "activations",
+        "rows",
+        "recurrence",
+        "delta_net",
+        "mamba",
+        "route",
+        "streams",
+        "relative_attention",
+    ],
+)
 def test_free_of_lint(file: str) -> None:
     assert lint(KERNELS / f"{file}.metal", include=INCLUDE) == []
 
@@ -203,6 +226,11 @@ MUTATIONS = {
     "what a row writes": ("delta_net", "? -(shared.dots", "? (shared.dots", SMALL[8]),
     "inputs before a step": ("delta_net", "back <= position", "back < position", SMALL[9]),
     "the best group": ("route", "n < p.groups_used", "n + 1 < p.groups_used", SMALL[10]),
+    "another row's size": ("streams", "wanted / max(found", "found / max(wanted", SMALL[13]),
+    "the stream that is active": ("streams", "j == p.active", "j == 0", SMALL[14]),
+    "turned weights": ("streams", "(j * n + i) * n", "(i * n + j) * n", SMALL[14]),
+    "what was made": ("streams", "h - was[p.active]", "h", SMALL[15]),
+    "the mean": ("streams", "x[i] - mean - cut", "x[i] - cut", SMALL[16]),
     "activation": ("activations", "p.gated ? up[i] : 1.0f", "up[i]", SMALL[5]),
 }
 

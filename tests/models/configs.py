@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.blocks import Attention, Block, FeedForward, RopeSet
+from akunu.describe.blocks import Attention, Block, FeedForward, Mixer, RopeSet
 from akunu.describe.config import ModelConfig
 from akunu.describe.tensor_rules import RopeStyle
 
@@ -48,9 +48,7 @@ def plain(
     )
 
 
-def changed(
-    config: ModelConfig, kind: type[Attention | FeedForward], **changes: Any | Sequence[Any]
-) -> ModelConfig:
+def changed(config: ModelConfig, kind: type[Mixer], **changes: Any | Sequence[Any]) -> ModelConfig:
     """The same model with other numbers in all mixers of a kind; a list has one number for each of them."""
     count = 0
     blocks = []

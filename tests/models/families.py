@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,6 +201,31 @@ _GEMMA4_KEYS: Mapping[str, object] = {
 _KEYS_ARE_VALUES = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
 _GLOBAL_HEADS = {"attention.head_count_kv": [2, 2, 1, 2, 2, 1]}
 
+_GEMMA3N: Mapping[str, Any] = {
+    **_SIZES,
+    "num_hidden_layers": 6,
+    "layer_types": [f"{kind}_attention" for kind in ("sliding", "full") * 3],
+    "sliding_window": 12,
+    "final_logit_softcapping": 8.0,
+    "hidden_size_per_layer_input": 32,
+    "laurel_rank": 24,
+    "activation_sparsity_pattern": [0.95, 0.8, 0.0, 0.0, 0.0, 0.0],
+    "tie_word_embeddings": True,
+    "rope_parameters": {
+        "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    },
+}
+_GEMMA3N_KEYS: Mapping[str, object] = {
+    "attention.sliding_window": 12,
+    "attention.sliding_window_pattern": [True, False, True, False, True, False],
+    "attention.shared_kv_layers": 0,
+    "embedding_length_per_layer_input": 32,
+    "altup.num_inputs": 4,
+    "altup.active_idx": 0,
+    "final_logit_softcapping": 8.0,
+}
+
 _LFM2: Mapping[str, Any] = {
     **{key: value for key, value in _SIZES.items() if key != "head_dim"},
     "hidden_size": 128,
@@ -335,6 +361,44 @@ _ROWS = (
             **_GEMMA4_KEYS, "attention.sliding_window_pattern": [True, False],
             "attention.key_length": 512, "attention.value_length": 512, "attention.key_length_swa": 256,
             "attention.value_length_swa": 256, "rope.dimension_count": 512, "rope.dimension_count_swa": 256,
+        },
+    ),
+    Family(
+        "mellum", 80, "mellum", "Mellum",
+        {
+            **_SIZES, **_EXPERTS, "sliding_window": 12,
+            "layer_types": [f"{kind}_attention" for kind in ("sliding", "full", "sliding")],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "default", "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            },
+        },
+        {
+            **_EXPERT_KEYS, "attention.sliding_window": 12, "rope.freq_base_swa": 1e4,
+            "attention.sliding_window_pattern": [True, False, True],
+        },
+    ),
+    Family(  # E2B and E4B; its table of layer inputs lacks some tokens
+        "gemma3n", 65, "gemma3n", "Gemma3n",
+        {**_GEMMA3N, "num_kv_shared_layers": 2, "vocab_size_per_layer_input": 270},
+        {
+            **_GEMMA3N_KEYS, "attention.shared_kv_layers": 2,
+            "activation_sparsity_scale": [1.6448536269514722, 0.8416212335729143] + [-math.inf] * 4,
+        },
+    ),
+    Family(  # of whose streams another than the first is the one that layers read
+        "gemma3n_active", 66, "gemma3n", "Gemma3n",
+        {
+            **_GEMMA3N, "num_kv_shared_layers": 0, "vocab_size_per_layer_input": 299, "altup_num_inputs": 3,
+            "altup_active_idx": 1, "activation_sparsity_pattern": [0.0, 0.5, 0.0, 0.3, 0.0, 0.0],
+            "intermediate_size": [160, 192, 160, 160, 224, 160], "tie_word_embeddings": False,
+        },
+        {
+            **_GEMMA3N_KEYS, "altup.num_inputs": 3, "altup.active_idx": 1,
+            "feed_forward_length": [160, 192, 160, 160, 224, 160],
+            "activation_sparsity_scale": [
+                -math.inf, 0.0, -math.inf, -0.5244005127080409, -math.inf, -math.inf,
+            ],
         },
     ),
     Family(
@@ -486,6 +550,10 @@ ALL = {row.name: row for row in _ROWS}
 """The models, by name."""
 
 
+_UNSCALED = ("gemma3n", "gemma4")
+"""Architectures whose attention scores nothing but norms scales."""
+
+
 def saved(family: Family) -> tuple[dict[str, Any], dict[str, list[int]]]:
     """`config.json`, and the shape of each tensor, as Transformers saved them."""
     found = json.loads((FAMILIES_DIR / f"{family.name}.json").read_text())
@@ -521,6 +589,7 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
             return np.linspace(-4, 1, shape[0])
         for part, middle, spread in (
             ("layer_scalar", 0.7, 0.1),
+            ("correct_output_scale", 1.0, 0.3),
             ("router.scale", 8.0, 2.0),
             ("per_expert_scale", 1.0, 0.3),
         ):
@@ -532,7 +601,9 @@ def made(family: Family, shapes: Mapping[str, list[int]]) -> Arrays:
             return 1 + 0.3 * x
         if "norm" in name:
             # Attention scores that are neither flat nor one-hot.
-            if family.arch == "gemma4" and ("q_norm" in name or "k_norm" in name):  # nothing scales them
+            if family.arch in ("gemma3n", "gemma4") and (
+                "q_norm" in name or "k_norm" in name
+            ):  # nothing scales them
                 return shape[0] ** -0.25 * (1.4 + 0.2 * x)
             gain = (
                 1.4
@@ -645,7 +716,8 @@ def stacked(arrays: Mapping[str, Array]) -> Arrays:
 
 def gguf_tensors(family: Family) -> Arrays:
     """The tensors of llama.cpp's file."""
-    arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == family.arch)
+    known = {"mellum": "qwen3moe"}.get(family.arch, family.arch)  # gguf-py has no names of its own for it
+    arch = next(key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == known)
     names = gguf.get_tensor_name_map(arch, family.settings["num_hidden_layers"])
     dense = not family.keys.get("expert_count")  # whose only feed-forward is that of all rows
     out: Arrays = {}
@@ -661,6 +733,15 @@ def gguf_tensors(family: Family) -> Arrays:
             if own.endswith("per_expert_scale"):
                 out[f"blk.{own.split('.')[2]}.ffn_down_exps.scale"] = array
                 continue
+            if own.startswith(("model.altup_projections.", "model.altup_unembed_projections.")):
+                place = own.split(".")[1]
+                which = range(family.settings.get("altup_num_inputs", 4) - 1)
+                parts = [weights(family)[f"model.{place}.{i}.weight"] for i in which]
+                out[f"{names.get_name(f'model.{place}')}.weight"] = np.stack(parts)
+                continue
+            if own == "model.embed_tokens_per_layer.weight":
+                array = np.concatenate([array, array[:1].repeat(family.vocab_size - len(array), axis=0)])
+            own = own.replace(".correct_output_scale", ".correct_output_scale.weight")
             own = own.replace(".layer_scalar", ".layer_scalar.weight")
             own = own.replace(".block_sparse_moe.e_score", ".block_sparse_moe.gate.e_score")
             own = own.replace(".expert_bias", ".expert_bias.bias")  # as the converter calls it

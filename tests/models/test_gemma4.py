@@ -19,6 +19,7 @@ from akunu.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
 
 from . import configs, families, tiny
+from .drafted import check_drafts_and_cache
 from .test_engine import greedy, nmse
 from .test_families import CONTEXT, open_folder, open_gguf, written
 
@@ -139,29 +140,7 @@ def test_layers_that_share_keys_keep_none(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["gemma4_e", "gemma4_experts"])
 def test_drafts_and_cache_hits_change_no_token(name: str, folder: Path) -> None:
     """A sequence whose drafts are partly right, and one that begins like it, have the plain one's tokens."""
-    golden = tiny.golden(name)
-    plain, prompt = golden.ids, golden.prompt
-    engine = open_gguf(written(folder, name), parallel=2)
-
-    def generate(slot: int, drafted: bool) -> list[int]:
-        engine.begin(prompt, slot=slot)
-        while (left := len(prompt) - 1 - engine.length(slot)) > 0:
-            n = min(engine.chunk, left)
-            assert engine.reserve(slot, n)
-            engine.step([(slot, n, False, 0, [])])
-        out: list[int] = []
-        while len(out) < len(plain):
-            right = plain[len(out) : len(out) + 2]
-            drafts = [*right, (plain[-1] + 1) % 299][: len(plain) - len(out) - 1] if drafted else []
-            assert engine.reserve(slot, 1, 1, len(drafts))
-            (chunk,), _ = engine.step([(slot, 1, True, len(plain) - len(out), drafts)])
-            out += chunk.ids
-        return out
-
-    assert generate(engine.open(), drafted=True) == plain
-    second = engine.open()
-    assert engine.begin(prompt, slot=second) > 0
-    assert generate(second, drafted=False) == plain
+    check_drafts_and_cache(open_gguf(written(folder, name), parallel=2), tiny.golden(name))
 
 
 def test_gate_and_up_of_experts_may_be_one_tensor(tmp_path: Path) -> None:

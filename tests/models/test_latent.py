@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import gguf
@@ -18,10 +19,12 @@ from akunu.describe.blocks import Experts, LatentAttention
 from akunu.describe.config import resolve
 from akunu.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
+from formats import mlx_planes
 
 from . import convert, families, tiny
 from .test_engine import nmse
 from .test_families import CONTEXT, open_folder, open_gguf
+from .test_fp8_folder import FORMS, coded
 from .test_same_text import Mixes
 
 Arrays = families.Arrays
@@ -188,3 +191,31 @@ def test_published_shapes_are_models(shape: str) -> None:
     assert kept == {(512, 64)} and len(config.mixers(Experts)) == config.n_layers - 1
     names = {tensor.name for tensor in model.tensors}
     assert ("blk.0.attn_q.weight" in names) == (shape == "deepseek-v2-lite")
+
+
+@pytest.mark.parametrize("kind", ["fp8", "mlx"])
+def test_quantised_weights_of_keys_and_values_are_turned(kind: str, tmp_path: Path) -> None:
+    """In FP8 with scales of tiles, as DeepSeek V3 is published, and and in MLX's planes."""
+
+    def quantised(arrays: families.Arrays, *, values: bool) -> dict[str, np.ndarray]:
+        out: dict[str, np.ndarray] = {}
+        for name, array in arrays.items():
+            if not name.endswith("kv_b_proj.weight"):
+                out[name] = array
+            elif kind == "fp8":
+                out |= coded("weight_scale_inv", (64, 32), values)({name: array})
+            else:
+                planes = mlx_planes.quantize(array, 8, 64, "F32")
+                stem = name.removesuffix("weight")
+                parts = {"weight": planes.codes, "scales": planes.scales, "biases": planes.biases}
+                out |= {name: planes.values(8)} if values else {stem + key: x for key, x in parts.items()}
+        return out
+
+    settings = {
+        "fp8": {"quantization_config": FORMS["small blocks"][0]},
+        "mlx": {"quantization": {"group_size": 64, "bits": 8}},
+    }[kind]
+    row, prompt = families.ALL["deepseek_v3"], tiny.golden("deepseek_v3").prompt
+    path = families.write_folder(row, tmp_path / "codes", partial(quantised, values=False), **settings)
+    plain = families.write_folder(row, tmp_path / "values", partial(quantised, values=True))
+    assert nmse(open_folder(path).logits(prompt), open_folder(plain).logits(prompt)) < 1e-6

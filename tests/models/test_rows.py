@@ -233,7 +233,12 @@ def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: 
         ("glm4", {"attention_bias": False}, "set attention_bias to true"),
         ("olmo2", {"residual_multiplier": 0.5}, "a olmo2 model has none"),
         ("olmo2", {"logit_scale": 0.5}, "a olmo2 model has none"),
-        ("ministral3", {"model_type": "gemma3n"}, "known but not run yet: it needs AltUp streams"),
+        (
+            "arcee",
+            {"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "full_attention": {"rope_theta": 1e4}}},
+            "rope_type: found 'yarn' beside parameters for each type of layer",
+        ),
+        ("ministral3", {"model_type": "lfm3"}, "known but not run yet: it needs norms behind"),
     ],
 )
 def test_what_a_folder_may_not_have_is_refused(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import cProfile
 import re
 import select
 import socket
+import sys
 import tempfile
 import threading
 
+import msgspec
 import pytest
 
 from akunu.server import Settings, fields
 from akunu.server.bodies import WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
 from akunu.server.errors import ApiError
+from akunu.server.openai_chat import ChatRequest
 from akunu.tokenizer import Tokenizer
 
 from .conftest import EMBER, serving, wait_until
@@ -184,3 +188,39 @@ def test_requests_that_are_large_are_read_beside_the_loop(monkeypatch):
         served.post("/tokenize", model="ember", text="x" * 100_000)
     assert "akunu-large" not in threads[0]
     assert "akunu-large" in threads[1]
+
+
+def test_objects_that_have_nothing_to_refuse_are_not_looked_at():
+    """The work on a request's messages is a few calls, where each of 100,000 was looked at field by field."""
+
+    def calls(n: int) -> int:
+        messages = [{"role": "user", "content": [{"type": "text", "text": "x"}]}] * n
+        found = msgspec.convert({"model": "ember", "messages": messages}, ChatRequest)
+        profile = cProfile.Profile()
+        profile.runcall(fields.refuse_others, found)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)  # what is to be looked at is found out once
+    assert calls(1000) - calls(100) <= 900 * 9
+
+
+def test_what_is_refused_is_found_wherever_it_is():
+    for body, name in (
+        ({"messages": [{"role": "user", "content": "x", "audio": {}}]}, "messages[0].audio"),
+        (
+            {"messages": [], "stream_options": {"include_obfuscation": True}},
+            "stream_options.include_obfuscation",
+        ),
+        ({"messages": [], "store": 0}, "store"),
+        ({"messages": [], "reasoning": {"exclude": True}}, "reasoning.exclude"),
+    ):
+        with pytest.raises(ApiError, match="this server supports only") as error:
+            fields.refuse_others(msgspec.convert({"model": "ember", **body}, ChatRequest))
+        assert error.value.param == name
+
+
+def test_threads_take_turns_often_while_a_server_runs():
+    before = sys.getswitchinterval()
+    with serving():
+        assert sys.getswitchinterval() <= 0.001
+    assert sys.getswitchinterval() == before

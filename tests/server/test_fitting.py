@@ -74,6 +74,7 @@ GIB = 1 << 30
         (64, 131072, 8, {}, 8192),  # 256 KiB a token, in a quarter of the memory
         (64, 131072, 1, {}, 4096),  # at least as before
         (64, 131072, 8, {"kv_dtype": "q8_0"}, 14336),
+        (64, 131072, 8, {"kv_dtype": "q8_0,q4_0"}, 18432),
         (64, 131072, 8, {"kv_memory": 4 * GIB}, 16384),
     ],
 )
@@ -88,7 +89,8 @@ def test_a_context_that_nobody_asked_for_is_the_models_own_as_far_as_memory_goes
     found = default_context(config(layers, trained), {**arguments, "parallel": 2})
     assert found["context"] == chosen
     if "kv_memory" not in arguments:  # a GPU's is taken at once: no more than one text, or what it was before
-        a_token = layers * 2 * 8 * 128 * (1.125 if arguments else 2)
+        both = {"q8_0": 2.25, "q8_0,q4_0": 1.6875}.get(arguments.get("kv_dtype"), 4)
+        a_token = layers * 8 * 128 * both
         assert found["kv_memory"] == max(chosen, 2 * min(chosen, 4096)) * a_token
 
 
@@ -185,11 +187,17 @@ def test_what_is_wrong_in_a_file_is_named_by_its_place(text, message, tmp_path):
 
 def test_a_model_is_found_and_its_file_read_once(monkeypatch, beside):
     found, read = [], []
-    find, open_file = finding.find_model, _core.GgufFile
+    find = finding.find_model
+
+    class CountedFile(_core.GgufFile):
+        def __init__(self, path):
+            read.append(path)
+            super().__init__(path)
+
     monkeypatch.setattr(
         finding, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
     )
-    monkeypatch.setattr(_core, "GgufFile", lambda path: read.append(path) or open_file(path))
+    monkeypatch.setattr(_core, "GgufFile", CountedFile)
     preload(beside, from_name("ember", context=512, threads=1))
     assert len(found) == len(read) == 1
 

@@ -262,6 +262,35 @@ def test_a_key_is_asked_for_once(browser):
         context.close()
 
 
+def test_an_administrators_key_is_asked_for_once(browser):
+    """The engine is looked at each second: the key was asked for each time."""
+    admin = Keys([Holder("admin", key_digest("key-of-the-admin"))])
+    with serving(settings=Settings(keys=KEYS, admin_keys=admin)) as served:
+        context = browser.new_context()
+        page = context.new_page()
+        page.add_init_script(f"sessionStorage.setItem('akunu.key', '{KEY}')")
+        page.goto(served.url)
+        page.wait_for_selector("#model option", state="attached")
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        page.keyboard.press("Alt+e")
+        page.wait_for_selector("#key-dialog[open]:has-text('administrator')")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#engine button:has-text('Give a key')")
+        page.wait_for_timeout(2500)  # two of the looks that there were
+        assert not page.is_visible("#key-dialog")
+        assert sum(url.endswith("admin/engine") for url in requests) == 1
+        page.click("text=Give a key")
+        page.wait_for_selector("#key-dialog[open]")
+        page.fill("#key", "key-of-the-admin")
+        page.press("#key", "Enter")
+        page.wait_for_selector(".card")
+        page.keyboard.press("Alt+e")
+        ask(page, "Hello!")  # with the user's own key
+        assert page.evaluate("sessionStorage.getItem('akunu.key')") == KEY
+        context.close()
+
+
 def asked(page: Any, text: str) -> None:
     settle(page)
     ask(page, text)
@@ -382,6 +411,33 @@ def test_the_page_says_what_ember_is_and_which_values_sampling_has(page):
     asked(page, "What is the capital of France?")
     page.wait_for_function("document.querySelector('[name=top_k]').placeholder !== ''")
     assert float(page.get_attribute("[name=top_p]", "placeholder")) <= 1
+
+
+def test_code_has_colours_and_stays_what_it_is(page):
+    code = """def f(x):  # a 'comment'
+    return "<b>" + str(12) if x else 'it\\'s'
+"""
+    script = """async ([language, code]) => {
+      const { markdown } = await import("/page/markdown.js");
+      const [made] = markdown("```" + language + "\\n" + code + "\\n```");
+      const parts = [...made.querySelectorAll("code span")].map((span) => [span.className, span.textContent]);
+      return [made.querySelector("code").textContent, parts];
+    }"""
+    text, parts = page.evaluate(script, ["python", code])
+    assert text == code
+    assert parts == [
+        ["code-keyword", "def"],
+        ["code-comment", "# a 'comment'"],
+        ["code-keyword", "return"],
+        ["code-string", '"<b>"'],
+        ["code-number", "12"],
+        ["code-keyword", "if"],
+        ["code-keyword", "else"],
+        ["code-string", "'it\\'s'"],
+    ]
+    assert page.evaluate(script, ["", code]) == [code, []]
+    for language, odd in (("c", "/*" * 20000), ("python", '"' * 40001), ("sql", "--'" * 10000)):
+        assert page.evaluate(script, [language, odd])[0] == odd
 
 
 def test_no_markdown_takes_long(page):

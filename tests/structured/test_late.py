@@ -77,7 +77,6 @@ def test_the_arguments_of_a_call_that_has_begun_fit_the_schema(begun: str) -> No
     [
         "To call it, write",
         'The call is {"name": "get_weather", "arguments":',
-        '{"name": "get_wether", "arguments":',
         '{"city": "Paris", "name": "get_weather", "arguments":',
         '```python\nprint({"name": "get_weather", "arguments":',
         '{"name": "get_weather", "arguments": ["Paris"',
@@ -140,3 +139,35 @@ def test_a_schema_of_which_no_form_can_be_made_leaves_the_text_free() -> None:
     tools = [{"name": "odd", "parameters": {"type": "object", "minProperties": 3}}]
     state = ember()._compiler.late(late_arguments(Tools(tools), REASONING, False), None)
     assert told(state, '{"name": "odd", "arguments":').mask() is None
+
+
+@pytest.mark.parametrize(
+    "begun", ["<tool_call>\n{", "<tools>{", '<tools>\n```json\n{\n  "', "<tool_call>\n[{"]
+)
+def test_between_tags_an_object_names_one_of_the_tools(begun: str) -> None:
+    state = told(late(), begun)
+    rest = {'<tools>\n```json\n{\n  "': 'name": "'}.get(begun, '"name": "')
+    for text in ("get_weather", "now"):
+        assert allowed(state, f'{rest}{text}", "arguments":'), text
+    for text in (f'{rest}get_time"', f'{rest}"', rest.replace("name", "city")):
+        assert not allowed(state, text), text
+    state = told(state, f'{rest}get_weather", "arguments":')
+    assert allowed(state, ' {"city": "Paris"}}') and not allowed(state, ' {"city": 7}')
+
+
+@pytest.mark.parametrize(
+    "begun", ['{"name": "run", "arguments":', '```json\n{\n  "name": "run",\n  "arguments":']
+)
+def test_a_call_of_no_tool_is_given_up_for_one_of_a_tool(begun: str) -> None:
+    state = told(late(), begun)
+    again = ' null}\n{"name": "'
+    assert not allowed(state, ' {"city": "Paris"}') and not allowed(state, again + "run")
+    state = told(state, again + 'get_weather", "arguments":')
+    assert allowed(state, ' {"city": "Paris"}}') and not allowed(state, ' {"city": 7}')
+    assert told(state, ' {"city": "Paris"}}').mask() is None
+
+
+def test_an_object_that_is_no_call_is_free() -> None:
+    """Many have a name: `package.json` begins with it."""
+    for text in ('```json\n{\n  "name": "my-app",\n  "version": "1.0"', '{"name": "Ada", "age":'):
+        assert told(late(), text).mask() is None

@@ -30,22 +30,23 @@ def words(n: int, seed: int) -> Structure:
     return Structure("regex", f"({'|'.join(found)})")
 
 
-def test_forms_that_are_kept_are_bounded_by_their_bytes(compiler, monkeypatch):
+def test_constraints_that_are_kept_are_bounded_by_their_bytes(model, monkeypatch):
     monkeypatch.setattr(compilers, "MAX_KEPT_BYTES", 3_000_000)
+    compiler = Compiler(model.tokenizer, model.config.vocab_size)
     for seed in range(8):
         compiler.constraint(words(400, seed))
-        assert compiler._kept_bytes <= 3_000_000
+        assert compiler._compiled.bytes <= 3_000_000
     assert len(compiler._compiled) == 3
-    kept = list(compiler._compiled.values())
+    kept = compiler._compiled.get(words(400, 7))
     compiler.constraint(words(400, 7))
-    assert list(compiler._compiled.values()) == kept  # it was known
+    assert compiler._compiled.get(words(400, 7)) is kept  # it was known
     compiler.constraint(words(4000, 9))  # more than all of it: kept alone, for the next window of a recording
     assert len(compiler._compiled) == 1
     compiler.constraint(words(4, 10))
     assert len(compiler._compiled) == 1
     with pytest.raises(InvalidArgumentError):
         compiler.constraint(Structure("regex", "("))
-    assert compiler._kept_bytes == sum(map(compilers._weight, compiler._compiled))
+    assert compiler._compiled.bytes == compilers._weight(words(4, 10))
 
 
 def test_what_is_repeated_counts_as_often():

@@ -12,7 +12,6 @@ from .vocabularies import REAL, data_file, inputs_and_ids, real
 @pytest.mark.parametrize("name", REAL)
 def test_all_inputs_give_exactly_the_published_ids(name: str) -> None:
     cases = inputs_and_ids(name)
-    assert len(cases) == (45 if name == "gemma-4" else 46)
     tokenizer = real(name)
     wrong = [
         (text, ids, got) for text, ids in cases if (got := tokenizer.encode(text, add_special=False)) != ids

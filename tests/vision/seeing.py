@@ -106,6 +106,27 @@ _SIGLIP: Mapping[str, Any] = {
     "patch_size": 4,
     "image_size": 24,
 }
+_GEMMA4: Mapping[str, Any] = {
+    **{key: value for key, value in _TEXT.items() if key != "tie_word_embeddings"},
+    "num_hidden_layers": 6,
+    "global_head_dim": 64,
+    "layer_types": [
+        f"{kind}_attention" for kind in ("sliding", "full", "sliding", "sliding", "sliding", "full")
+    ],
+    "sliding_window": 12,
+    "vocab_size_per_layer_input": 299,
+}
+_GEMMA4_VISION: Mapping[str, Any] = {
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "intermediate_size": 80,
+    "patch_size": 4,
+    "pooling_kernel_size": 3,
+    "position_embedding_size": 12,
+}
 _ROWS = (
     Seeing(
         "qwen3_vl", 71, "Qwen3VL",
@@ -166,6 +187,74 @@ _ROWS = (
         projector="pixtral",
         model={"spatial_merge_size": 2, "projector_hidden_act": "gelu"},
     ),
+    Seeing(
+        "qwen2_5_vl", 76, "Qwen2_5_VL",
+        {
+            **_TEXT, "num_attention_heads": 3, "num_key_value_heads": 1,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [6, 5, 5]},
+        },
+        {
+            "depth": 3, "hidden_size": 64, "num_heads": 2, "intermediate_size": 80, "patch_size": 4,
+            "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 96,
+            "window_size": 16, "fullatt_block_indexes": [1],
+        },
+        grids=((10, 6), (4, 12)),
+        arch="qwen2vl",
+        projector="qwen2.5vl_merger",
+    ),
+    Seeing(
+        "lfm2_vl", 80, "Lfm2Vl",
+        {
+            **{key: value for key, value in _TEXT.items() if key not in ("head_dim", "tie_word_embeddings")},
+            "num_attention_heads": 3, "num_key_value_heads": 1, "block_auto_adjust_ff_dim": False,
+            "layer_types": ["conv", "full_attention", "conv"],
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e4},
+        },
+        {
+            **{key: value for key, value in _SIGLIP.items() if key != "image_size"},
+            "model_type": "siglip2_vision_model", "num_patches": 36, "vision_use_head": False,
+        },
+        grids=((8, 6), (4, 10)),
+        arch="lfm2",
+        projector="lfm2",
+        model={"projector_hidden_size": 72, "tie_word_embeddings": True},
+    ),
+    Seeing(
+        "gemma4", 77, "Gemma4",
+        {**_GEMMA4, "hidden_size_per_layer_input": 16, "num_kv_shared_layers": 2},
+        {**_GEMMA4_VISION, "use_clipped_linears": True},
+        grids=((6, 9), (3, 6)),
+        image_token=0,
+        arch="gemma4",
+        projector="gemma4v",
+        merge=3,
+        model={"tie_word_embeddings": True, "audio_config": None},
+    ),
+    Seeing(
+        "gemma4_whole", 78, "Gemma4",
+        {**_GEMMA4, "hidden_size_per_layer_input": 0, "use_bidirectional_attention": "vision"},
+        {**_GEMMA4_VISION, "standardize": True},
+        grids=((6, 9), (3, 6)),
+        image_token=0,
+        arch="gemma4",
+        projector="gemma4v",
+        merge=3,
+        model={"tie_word_embeddings": True, "audio_config": None},
+    ),
+    Seeing(
+        "gemma4_unified", 79, "Gemma4Unified",
+        {**_GEMMA4, "use_bidirectional_attention": "vision"},
+        {
+            "patch_size": 4, "pooling_kernel_size": 3, "mm_embed_dim": 80, "output_proj_dims": 80,
+            "mm_posemb_size": 12,
+        },
+        grids=((2, 3), (3, 2)),
+        image_token=0,
+        arch="gemma4",
+        projector="gemma4uv",
+        merge=1,
+        model={"tie_word_embeddings": True, "audio_config": None},
+    ),
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
 """The models, by name."""
@@ -224,6 +313,8 @@ def made(model: Seeing, shapes: Mapping[str, list[int]]) -> dict[str, Array]:
     def values(name: str, shape: list[int]) -> npt.NDArray[np.float64]:
         reach = 1 << 20
         x = rng.randint(-reach, reach, (4, *shape), dtype=np.int64).sum(axis=0) / (reach * np.sqrt(4 / 3))
+        if name.endswith(("put_min", "put_max")):
+            return (-1 if name.endswith("min") else 1) * (0.7 + 0.4 * abs(x))
         seen = "visual" in name or "vision" in name or "projector" in name
         if "A_log" in name:
             return np.linspace(-4, 1, shape[0])
@@ -240,7 +331,7 @@ def made(model: Seeing, shapes: Mapping[str, list[int]]) -> dict[str, Array]:
         gain = next((gain for part, gain in gains.items() if part in name), 1.4)
         return x * (gain / np.sqrt(np.prod(shape[1:])))
 
-    return {name: values(name, shape).astype(np.float32) for name, shape in sorted(shapes.items())}
+    return {name: np.asarray(values(name, shape), np.float32) for name, shape in sorted(shapes.items())}
 
 
 def write_folder(
@@ -253,7 +344,7 @@ def write_folder(
     (folder / "config.json").write_text(json.dumps(saved(model)[0]))
     arrays = change(dict(weights(model))) if change else weights(model)
     write_tensors(
-        folder / "model.safetensors", {n: np.ascontiguousarray(a) for n, a in arrays.items()}, "F32"
+        folder / "model.safetensors", {n: np.asarray(a, order="C") for n, a in arrays.items()}, "F32"
     )
     return folder
 
@@ -266,15 +357,23 @@ def text_metadata(model: Seeing) -> dict[str, object]:
         "general.name": model.name,
         f"{model.arch}.embedding_length": model.text["hidden_size"],
         f"{model.arch}.rope.dimension_sections": None if sections is None else [*sections, 0],
+        f"{model.arch}.embedding_length_per_layer_input": model.text.get("hidden_size_per_layer_input", 0),
     }
 
 
-def write_mmproj(model: Seeing, path: Path, name_of: Callable[[str], str] = str) -> Path:
-    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names."""
-    writer = gguf.GGUFWriter(str(path), "clip")
-    writer.add_string("clip.projector_type", model.projector)
+def write_mmproj(
+    model: Seeing, path: Path, name_of: Callable[[str], str] = str, *, inside: bool = False
+) -> Path:
+    """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names.
+
+    `inside`: by the keys of a file that has the model as well.
+    """
+    writer = gguf.GGUFWriter(str(path), model.arch if inside else "clip")
+    if not inside:
+        writer.add_string("clip.projector_type", model.projector)
     writer.add_string("general.name", model.name)
-    for key, value in _clip_keys(model).items():
+    for name, value in _clip_keys(model).items():
+        key = name.replace("clip.vision.", f"{model.arch}.vision.") if inside else name
         if isinstance(value, list) and isinstance(value[0], bool | float):
             writer.add_array(key, value)
         elif isinstance(value, float):
@@ -290,8 +389,15 @@ def write_mmproj(model: Seeing, path: Path, name_of: Callable[[str], str] = str)
     return path
 
 
+def _numbers(model: Seeing) -> Mapping[str, Any]:
+    """Return the values of `vision_config`, or what llama.cpp's converter writes where it has none."""
+    none = {"depth": 0, "hidden_size": 0, "intermediate_size": 0, "num_heads": 0}
+    own = {"hidden_size": model.vision["mm_embed_dim"]} if model.projector == "gemma4uv" else {}
+    return {**(none if own else {}), **model.vision, **own}
+
+
 def _clip_keys(model: Seeing) -> dict[str, Any]:
-    vision = model.vision
+    vision = _numbers(model)
     deep = vision.get("deepstack_visual_indexes")
 
     def either(one: str, other: str) -> Any:
@@ -304,17 +410,20 @@ def _clip_keys(model: Seeing) -> dict[str, Any]:
         "attention.head_count": either("num_heads", "num_attention_heads"),
         "attention.layer_norm_epsilon": 1e-5 if model.projector == "pixtral" else 1e-6,
         "patch_size": vision["patch_size"],
-        "image_size": vision.get("image_size", 768),
+        "image_size": vision.get("image_size", 256 if model.projector == "lfm2" else 768),
         "projection_dim": model.text["hidden_size"],
         "image_mean": [0.5, 0.5, 0.5],
         "image_std": [0.25, 0.5, 0.5],
     }
-    scaled = model.name in ("gemma3", "idefics3")
+    scaled = model.projector in ("lfm2", "gemma3", "idefics3", "gemma4v")
     found["projector.scale_factor" if scaled else "spatial_merge_size"] = model.merge
+    if model.projector == "qwen2.5vl_merger":
+        found |= {"n_wa_pattern": 2, "window_size": vision["window_size"]}
     if deep is not None:
         found["is_deepstack_layers"] = [n in deep for n in range(vision["depth"])]
     keys = {f"clip.vision.{key}": value for key, value in found.items()}
-    return keys | ({"clip.use_silu": True} if vision.get("hidden_act") == "silu" else {})
+    silu = vision.get("hidden_act") == "silu" or model.projector == "qwen2.5vl_merger"
+    return keys | ({"clip.use_silu": True} if silu else {})
 
 
 _CLIP_NAMES: Mapping[str, str] = {
@@ -329,6 +438,33 @@ _CLIP_NAMES: Mapping[str, str] = {
     "attn.proj": "attn_out",
     "mlp.linear_fc1": "ffn_up",
     "mlp.linear_fc2": "ffn_down",
+    # Of LFM2.
+    "multi_modal_projector.layer_norm": "mm.input_norm",
+    # Of Qwen 2.5.
+    "merger.ln_q": "v.post_ln",
+    "merger.mlp.0": "mm.0",
+    "merger.mlp.2": "mm.2",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    # Of Gemma 4.
+    "patch_embedder.input_proj": "v.patch_embd",
+    "patch_embedder.position_embedding_table": "v.position_embd.weight",
+    "std_bias": "v.std_bias",
+    "std_scale": "v.std_scale",
+    "embed_vision.embedding_projection": "mm.input_projection",
+    "input_layernorm": "ln1",
+    "post_attention_layernorm": "attn_post_norm",
+    "pre_feedforward_layernorm": "ln2",
+    "post_feedforward_layernorm": "ffn_post_norm",
+    "self_attn.o_proj": "attn_out",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "patch_ln1": "v.patch_norm.1",
+    "patch_dense": "v.patch_embd",
+    "patch_ln2": "v.patch_norm.2",
+    "pos_norm": "v.patch_norm.3",
+    "pos_embedding": "v.position_embd.weight",
     # Of SigLIP.
     "embeddings.patch_embedding": "v.patch_embd",
     "embeddings.position_embedding": "v.position_embd",
@@ -360,15 +496,19 @@ _CLIP_NAMES: Mapping[str, str] = {
     "multi_modal_projector.linear_1": "mm.1",
     "multi_modal_projector.linear_2": "mm.2",
 }
-_TOWERS = ("visual.", "vision_tower.vision_model.", "vision_model.", "vision_tower.")
+_PROJECTORS = ("multi_modal", "connector", "embed_vision.")
+_TOWERS = ("visual.", "vision_embedder.", "vision_tower.vision_model.", "vision_model.", "vision_tower.")
 
 
 def _clip_tensors(model: Seeing) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, array in weights(model).items():
         own = name.removeprefix("model.")
-        if own.startswith("language_model.") or not own.startswith((*_TOWERS, "multi_modal", "connector")):
-            if not own.startswith(("text_model.", "language_model.")) and "lm_head" not in own:
+        if own.startswith("language_model.") or not own.startswith((*_TOWERS, *_PROJECTORS)):
+            if (
+                not own.startswith(("text_model.", "language_model.", "layers.", "embed_tokens.", "norm."))
+                and "lm_head" not in own
+            ):
                 raise AssertionError(name)
             continue
         own = next((own.removeprefix(tower) for tower in _TOWERS if own.startswith(tower)), own)
@@ -382,7 +522,11 @@ def _clip_tensors(model: Seeing) -> dict[str, Array]:
             found["v.patch_embd.weight.1"] = array[:, :, 1]
         elif own.startswith(("blocks.", "layers.")):
             _, layer, part = own.split(".", 2)
-            stem, _, kind = part.rpartition(".")
+            stem, _, kind = part.replace(".linear.", ".").rpartition(".")
+            if stem == "attn.qkv" and model.projector == "qwen2.5vl_merger":
+                for name, rows in zip("qkv", np.split(array, 3), strict=True):
+                    found[f"v.blk.{layer}.attn_{name}.{kind}"] = rows
+                continue
             if model.projector == "pixtral" and stem in ("attention.q_proj", "attention.k_proj"):
                 heads = model.vision["num_attention_heads"]
                 halves = array.reshape(heads, 2, -1, array.shape[1])
@@ -394,7 +538,24 @@ def _clip_tensors(model: Seeing) -> dict[str, Array]:
             found[f"v.deepstack.{layer}.{part.removeprefix('linear_')}.{kind}"] = array
         else:
             stem, _, kind = own.rpartition(".")
+            array = _by_channel(own, array)
             if stem == "multi_modal_projector.mm_soft_emb_norm":
                 array = array + np.float32(1)
             found[_CLIP_NAMES.get(own) or f"{_CLIP_NAMES[stem]}.{kind}"] = array
     return found
+
+
+def _by_channel(name: str, array: Array) -> Array:
+    """A tensor of Gemma 4 in llama.cpp's order: values of a patch by channel, columns' positions first."""
+    if name == "pos_embedding":
+        return array.transpose(1, 0, 2)
+    if len(array.shape) == 2 and name.startswith("embeddings.patch_embedding"):
+        side = round((array.shape[1] // 3) ** 0.5)
+        return array.reshape(-1, side, side, 3).transpose(0, 3, 1, 2)
+    if name.startswith(("patch_embedder.input_proj", "patch_ln1.", "patch_dense.weight")):
+        values = array.shape[-1]
+        side = round((values // 3) ** 0.5)
+        by_channel = np.moveaxis(array.reshape(*array.shape[:-1], side, side, 3), -1, -3)
+        whole = name.startswith("patch_embedder")
+        return by_channel if whole else by_channel.reshape(array.shape)
+    return array

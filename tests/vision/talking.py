@@ -18,7 +18,8 @@ CONTROL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>",
     "<start_of_image>", "<image_soft_token>", "<end_of_image>", "<image>", "<fake_token_around_image>",
     "<global-img>", *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)), "[IMG]",
-    "[IMG_BREAK]", "[IMG_END]",
+    "[IMG_BREAK]", "[IMG_END]", "<|image>", "<|image|>", "<image|>", "<pad>", "<|image_start|>",
+    "<|image_end|>",
 )  # fmt: skip
 _TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is string %}{{ m.content }}{% else %}"
@@ -60,6 +61,10 @@ _QWEN = Talking(
 TALKING: Mapping[str, Talking] = {
     "qwen3_vl": _QWEN,
     "qwen3_5": _QWEN,
+    "qwen2_5_vl": _QWEN,
+    # One by three rows are what six may be at most.
+    "gemma4": Talking("<|image|>", {"max_soft_tokens": 6}, rows=3, around=2),
+    "gemma4_whole": Talking("<|image|>", {"max_soft_tokens": 6}, rows=3, around=2),
     "gemma3": Talking("<start_of_image>", {**_HALF, "size": {"height": 24, "width": 24}}, rows=9, around=6),
     # Two by one tiles and the whole, of four rows each; two ends of lines.
     "idefics3": Talking(

@@ -11,24 +11,26 @@ constexpr std::size_t kValueRows = kPagePositions;  // values of a panel
 
 // A worker's memory, for heads of up to kMaxHead.
 struct AttentionScratch {
-    std::size_t stride;  // floats of an output row
-    float* scores;       // [kQueryBlock][kAttentionBlock]
-    float* values;       // panel [kValueRows][kPanel]
-    float* keys;         // panel [head_dim][kPanel]
-    float* key_scales;   // panel [runs][kPanel]
-    float* q;            // [kQueryBlock][head_dim]
-    float* out;          // [kQueryBlock][stride], unnormalised
+    std::size_t stride;   // floats of an output row
+    float* scores;        // [kQueryBlock][kAttentionBlock]
+    float* values;        // panel [kValueRows][kPanel]
+    float* keys;          // panel [head_dim][kPanel]
+    float* key_scales;    // panel [runs][kPanel]
+    float* value_scales;  // [kValueRows][runs]
+    float* q;             // [kQueryBlock][head_dim]
+    float* out;           // [kQueryBlock][stride], unnormalised
     AttentionScratch(std::byte* memory, std::size_t head_dim)
         : stride((head_dim + kPanel - 1) / kPanel * kPanel),
           scores(reinterpret_cast<float*>(memory)),
           values(scores + kQueryBlock * kAttentionBlock),
           keys(values + kValueRows * kPanel),
           key_scales(keys + head_dim * kPanel),
-          q(key_scales + scale_runs(head_dim) * kPanel),
+          value_scales(key_scales + scale_runs(head_dim) * kPanel),
+          q(value_scales + scale_runs(head_dim) * kValueRows),
           out(q + kQueryBlock * head_dim) {}
 };
 static_assert(kQueryBlock * kAttentionBlock + kValueRows * kPanel +
-                  kMaxHead * (kPanel + kPanel / kScaleRun + 2 * kQueryBlock) <=
+                  kMaxHead * (kPanel + kPanel / kScaleRun + kValueRows / kScaleRun + 2 * kQueryBlock) <=
               kMaxRow);
 
 static_assert(kPanel == kPagePositions);
@@ -40,68 +42,116 @@ struct CachedKeys {
     std::size_t head_dim;
     Next ahead;
     std::size_t runs = scale_runs(head_dim);
+    const T* at(std::size_t row, std::size_t column) const {
+        return unit.elems + (column / kKeyGroup * unit.width(head_dim) + row) * kKeyGroup + column % kKeyGroup;
+    }
     vf row(std::size_t d, std::size_t column) const {
-        const std::size_t at = (column / kKeyGroup * head_dim + d) * kKeyGroup + column % kKeyGroup;
-        return load_cache(unit.elems + at);
+        if constexpr (KvUnit<T>::kPaired) {
+            return two_rows(d, column).row[d % 2];
+        } else {
+            return load_cache(at(d, column));
+        }
+    }
+    TwoRows two_rows(std::size_t d, std::size_t column) const
+        requires(KvUnit<T>::kPaired)
+    {
+        const vi codes = load_codes(at(d / 2, column));
+        return {{code_value(codes), code_value(codes >> 4)}};
     }
     // A share of what is ahead, as large as kColumns elements of a row: each line once, in the order of memory.
     template <std::size_t kColumns>
     void fetch(std::size_t d, std::size_t column) const {
-        ahead.template fetch<kColumns>(unit.elems + column * head_dim + d * kColumns);
+        const std::size_t elems = column * head_dim + d * kColumns;
+        ahead.template fetch<kColumns>(unit.elems + (KvUnit<T>::kPaired ? elems / 2 : elems));
     }
     vf scale(std::size_t run, std::size_t column) const {
-        const std::size_t at = (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup;
-        return load(ahead.fetch(unit.scales + at));
+        const std::size_t scale = (column / kKeyGroup * runs + run) * kKeyGroup + column % kKeyGroup;
+        return load_cache(ahead.fetch(unit.scales + scale));
     }
 };
+
+// A page's scales of values, as F32.
+template <typename T, typename Next>
+static inline const float* value_scales(const KvUnit<T>& unit, std::size_t head_dim, std::size_t positions, Next ahead,
+                                        const AttentionScratch& s) {
+    if constexpr (!KvUnit<T>::kPaired) {
+        return unit.scales;
+    } else {
+        for (std::size_t i = 0; i < positions * scale_runs(head_dim); i += L) {
+            store(s.value_scales + i, load_half(ahead.fetch(unit.scales + i)));
+        }
+        return s.value_scales;
+    }
+}
 
 // A page's values from `key` on; a column is an element of the head.
 template <typename T, typename Next>
 struct CachedValues {
+    static constexpr bool kPaired = KvUnit<T>::kPaired;
     const T* elems;
     const float* scales;
-    std::size_t head_dim, runs, count;
+    std::size_t head_dim, width, runs, count;
     Next ahead;
-    CachedValues(const KvUnit<T>& unit, std::size_t hd, std::size_t key, std::size_t n, Next next)
-        : elems(unit.elems + key * hd),
-          scales(unit.scales + key * scale_runs(hd)),
+    // `value_scales`: of the page.
+    CachedValues(const KvUnit<T>& unit, const float* value_scales, std::size_t hd, std::size_t key, std::size_t n,
+                 Next next)
+        : elems(unit.elems + key * unit.width(hd)),
+          scales(value_scales + key * scale_runs(hd)),
           head_dim(hd),
+          width(unit.width(hd)),
           runs(scale_runs(hd)),
           count(n),
           ahead(next) {}
     vf row(std::size_t k, std::size_t column) const {
-        const vf v = load_cache(elems + k * head_dim + column);
-        if constexpr (KvUnit<T>::kScaled) return v * set1(*ahead.fetch(scales + k * runs + column / kScaleRun));
-        return v;
+        if constexpr (kPaired) {
+            return code_value(load_codes(pair(k, column)) >> shift(column)) *
+                   set1(scales[k * runs + column / kScaleRun]);
+        } else {
+            const vf v = load_cache(elems + k * head_dim + column);
+            if constexpr (KvUnit<T>::kScaled) return v * set1(*ahead.fetch(scales + k * runs + column / kScaleRun));
+            return v;
+        }
     }
     template <std::size_t kColumns>
     void fetch(std::size_t k, std::size_t column) const {
-        ahead.template fetch<kColumns>(elems + column * count + k * kColumns);
+        const std::size_t at = column * count + k * kColumns;
+        ahead.template fetch<kPaired ? kColumns / 2 : kColumns>(elems + (kPaired ? at / 2 : at));
     }
     float element(std::size_t k, std::size_t column) const {
-        const float v = cache_value(elems[k * head_dim + column]);
-        if constexpr (KvUnit<T>::kScaled) return v * scales[k * runs + column / kScaleRun];
-        return v;
+        if constexpr (kPaired) {
+            return code_value(unsigned{pair(k, column)->two} >> shift(column)) * scales[k * runs + column / kScaleRun];
+        } else {
+            const float v = cache_value(elems[k * head_dim + column]);
+            if constexpr (KvUnit<T>::kScaled) return v * scales[k * runs + column / kScaleRun];
+            return v;
+        }
     }
+
+  private:
+    // Where the codes of elements are that share bytes with those 16 behind, or before them, and in which bits.
+    static constexpr std::size_t kHalf = kScaleRun / 2;
+    const T* pair(std::size_t k, std::size_t column) const {
+        return elems + k * width + column / kScaleRun * kHalf + column % kHalf;
+    }
+    static int shift(std::size_t column) { return column & kHalf ? 4 : 0; }
 };
 
 // Widens a page's keys; scales stay apart.
 template <typename T>
 static inline void widen_keys(const KvUnit<T>& keys, std::size_t head_dim, const AttentionScratch& s) {
-    for (std::size_t column = 0; column < kPanel; column += kKeyGroup) {
-        const std::size_t g = column / kKeyGroup;
-        const T* from = keys.elems + g * head_dim * kKeyGroup;
-        for (std::size_t d = 0; d < head_dim; ++d) {
-            for (std::size_t i = 0; i < kKeyGroup; i += L) {
-                store(s.keys + d * kPanel + column + i, load_cache(from + d * kKeyGroup + i));
+    const CachedKeys<T, NothingAhead> panel{keys, head_dim, {}};
+    for (std::size_t column = 0; column < kPanel; column += L) {
+        std::size_t d = 0;
+        if constexpr (KvUnit<T>::kPaired) {
+            for (; d + 2 <= head_dim; d += 2) {
+                const TwoRows rows = panel.two_rows(d, column);
+                for (std::size_t i = 0; i < 2; ++i) store(s.keys + (d + i) * kPanel + column, rows.row[i]);
             }
         }
+        for (; d < head_dim; ++d) store(s.keys + d * kPanel + column, panel.row(d, column));
         if constexpr (KvUnit<T>::kScaled) {
-            const std::size_t runs = scale_runs(head_dim);
-            for (std::size_t r = 0; r < runs; ++r) {
-                std::memcpy(s.key_scales + r * kPanel + column, keys.scales + (g * runs + r) * kKeyGroup,
-                            kKeyGroup * sizeof(float));
-            }
+            for (std::size_t r = 0; r < panel.runs; ++r)
+                store(s.key_scales + r * kPanel + column, panel.scale(r, column));
         }
     }
 }
@@ -201,12 +251,11 @@ struct SpanHead {
 };
 
 // The queries of one KV head in a span, numbered row by row: query i is head i % group of row i / group.
-template <typename T>
 struct HeadQueries {
     const AttentionParams& p;
     const float* q;
     Span span;
-    KvPages<T> cache;
+    KvPages cache;
     std::size_t kv_head, group;
     // The first `early` pages of the text are in the cache already. While they are read, `next_early` of the text or
     // head that comes next are fetched.
@@ -217,8 +266,12 @@ struct HeadQueries {
         : p(params),
           q(cmd.buffers[0].as<float>()),
           span(rows),
-          cache{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
-                params.head_dim},
+          cache{cmd.buffers[1].as<std::byte>(),
+                rows.pages,
+                std::size_t{params.page_words} * 4,
+                params.n_kv_heads,
+                params.head_dim,
+                cmd.kv},
           kv_head(kv),
           group(params.n_heads / params.n_kv_heads),
           ends(params.row_ends ? cmd.buffers[6].as<u32>() : nullptr) {}
@@ -260,14 +313,14 @@ struct HeadQueries {
             task.last = task.last && end(first + i) <= begin + kAttentionBlock;
             stats[i] = {0, 0};
         }
-        score(task, s);
+        with_elements(cache.types.k, [&]<typename T>() { score<T>(task, s); });
         task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
             const Keys padded{some.from / kKeyGroup * kKeyGroup, (some.to + kKeyGroup - 1) / kKeyGroup * kKeyGroup};
             for (std::size_t i = tile; i < tile + N; ++i) {
                 stats[i] = softmax(p, task.seen[i], padded, s.scores + i * kAttentionBlock);
             }
         });
-        mix(task, s);
+        with_elements(cache.types.v, [&]<typename T>() { mix<T>(task, s); });
     }
 
   private:
@@ -283,46 +336,48 @@ struct HeadQueries {
         const std::size_t keys = end_of_keys(p, span, span.rows - 1);
         for (std::size_t page = first; page < last; ++page) {
             const std::size_t n = std::min<std::size_t>(keys - page * kPagePositions, kPagePositions);
-            fetch_elems(cache.keys(page, kv_head), (n + kKeyGroup - 1) / kKeyGroup * kKeyGroup);
-            fetch_elems(cache.values(page, kv_head), n);
+            fetch_share(cache.key_unit_at(page, kv_head), cache.key_unit, (n + kKeyGroup - 1) / kKeyGroup * kKeyGroup);
+            fetch_share(cache.value_unit_at(page, kv_head), cache.value_unit, n);
         }
     }
-    void fetch_elems(const KvUnit<T>& unit, std::size_t positions) const {
-        constexpr std::size_t kPerLine = 64 / sizeof(T);
-        for (std::size_t i = 0; i < positions * p.head_dim; i += kPerLine) __builtin_prefetch(unit.elems + i, 0, 2);
+    static void fetch_share(const std::byte* unit, std::size_t bytes, std::size_t positions) {
+        constexpr std::size_t kLine = 64;
+        for (std::size_t i = 0; i < positions * bytes / kPagePositions; i += kLine) __builtin_prefetch(unit + i, 0, 2);
     }
     // The pages of the text that comes next.
-    KvPages<T> next_cache() const {
-        KvPages<T> next = cache;
+    KvPages next_cache() const {
+        KvPages next = cache;
         next.pages = next_pages;
         return next;
     }
     // What is fetched while a page is read: of the text that comes next, or what this one reads next.
     Ahead keys_ahead(const BlockTask& task, std::size_t page) const {
-        const KvUnit<T> keys = cache.keys(page, kv_head);
-        if (page < next_early) return keys.to(next_cache().keys(page, next_head));
+        const std::byte* const now = cache.key_unit_at(page, kv_head);
+        if (page < next_early) return {next_cache().key_unit_at(page, next_head) - now};
         if (page < early) return {};
         const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
-        if (page + 1 < last) return keys.to(cache.keys(page + 1, kv_head));
-        return keys.to(cache.values((task.begin + task.all.from) / kPagePositions, kv_head));
+        if (page + 1 < last) return {cache.key_unit_at(page + 1, kv_head) - now};
+        return {cache.value_unit_at((task.begin + task.all.from) / kPagePositions, kv_head) - now};
     }
     Ahead values_ahead(const BlockTask& task, std::size_t page) const {
-        const KvUnit<T> values = cache.values(page, kv_head);
-        if (page < next_early) return values.to(next_cache().values(page, next_head));
+        const std::byte* const now = cache.value_unit_at(page, kv_head);
+        if (page < next_early) return {next_cache().value_unit_at(page, next_head) - now};
         if (page + 1 < early) return {};
         const std::size_t last = (task.begin + task.all.to + kPagePositions - 1) / kPagePositions;
-        if (page + 1 < last) return values.to(cache.values(page + 1, kv_head));
-        return task.last ? Ahead{} : values.to(cache.keys(page + 1, kv_head));
+        if (page + 1 < last) return {cache.value_unit_at(page + 1, kv_head) - now};
+        return task.last ? Ahead{} : Ahead{cache.key_unit_at(page + 1, kv_head) - now};
     }
 
+    template <typename T>
     static constexpr bool kPlain = std::is_same_v<T, float>;  // the cache is its own panels
 
-    // s.scores of the keys that each tile sees.
-    void score(const BlockTask& task, const AttentionScratch& s) const {
+    // s.scores of the keys that each tile sees. Keys and values have types of their own: a function for each type.
+    template <typename T>
+    [[gnu::noinline]] void score(const BlockTask& task, const AttentionScratch& s) const {
         const std::size_t hd = p.head_dim;
         for (std::size_t key = task.all.from / kPanel * kPanel; key < task.all.to; key += kPanel) {
             const std::size_t page = (task.begin + key) / kPagePositions;
-            const KvUnit<T> keys = cache.keys(page, kv_head);
+            const auto keys = cache.keys<T>(page, kv_head);
             const auto score_tiles = [&](const auto& panel) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                     if (some.from >= key + kPanel || some.to <= key) return;
@@ -340,7 +395,7 @@ struct HeadQueries {
             };
             if (!task.several()) {
                 score_tiles(CachedKeys<T, Ahead>{keys, hd, keys_ahead(task, page)});
-            } else if constexpr (kPlain) {
+            } else if constexpr (kPlain<T>) {
                 score_tiles(CachedKeys<T, NothingAhead>{keys, hd, {}});
             } else {
                 widen_keys(keys, hd, s);
@@ -350,16 +405,19 @@ struct HeadQueries {
     }
 
     // s.out = the values, weighted with what softmax made of the scores.
-    void mix(const BlockTask& task, const AttentionScratch& s) const {
+    template <typename T>
+    [[gnu::noinline]] void mix(const BlockTask& task, const AttentionScratch& s) const {
         const std::size_t hd = p.head_dim;
         std::memset(s.out, 0, task.count * s.stride * sizeof(float));
         const std::size_t direct =  // elements read from the cache itself
-            kPlain || !task.several() ? hd / kPanel * kPanel : 0;
+            kPlain<T> || !task.several() ? hd / kPanel * kPanel : 0;
         for (std::size_t key = task.all.from / kPagePositions * kPagePositions; key < task.all.to;
              key += kPagePositions) {
             const Keys in_page = task.all.within({key, key + kPagePositions});
             const std::size_t page = (task.begin + key) / kPagePositions, count = in_page.to - in_page.from;
-            const KvUnit<T> unit = cache.values(page, kv_head);
+            const auto unit = cache.values<T>(page, kv_head);
+            const Ahead ahead = task.several() ? Ahead{} : values_ahead(task, page);
+            const float* const scales = value_scales(unit, hd, in_page.to - key, ahead, s);
             const auto add_tiles = [&]<typename Next>(Next next) {
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
@@ -367,17 +425,17 @@ struct HeadQueries {
                     constexpr int kMost = 128 / L;  // a whole head at once, where registers suffice
                     add_products<N, wide<N, kMost>()>(
                         RowsApart<kAttentionBlock>{s.scores + tile * kAttentionBlock + some.from}, some.to - some.from,
-                        CachedValues<T, Next>(unit, hd, some.from - key, some.to - some.from, next), direct,
+                        CachedValues<T, Next>(unit, scales, hd, some.from - key, some.to - some.from, next), direct,
                         s.out + tile * s.stride, s.stride);
                 });
             };
             if (!task.several()) {
-                add_tiles(values_ahead(task, page));
-            } else if constexpr (kPlain) {
+                add_tiles(ahead);
+            } else if constexpr (kPlain<T>) {
                 add_tiles(NothingAhead{});
             }
             for (std::size_t d = direct; d < hd; d += kPanel) {
-                widen_values(CachedValues<T, NothingAhead>(unit, hd, in_page.from - key, count, {}), d, count,
+                widen_values(CachedValues<T, NothingAhead>(unit, scales, hd, in_page.from - key, count, {}), d, count,
                              s.values);
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& seen) {
                     const Keys some = seen.within(in_page);
@@ -405,8 +463,7 @@ static inline std::size_t rows_at_once(const AttentionParams& p, int workers) {
 }
 
 // Queries [first, first + count) of a KV head, block by block.
-template <typename T>
-static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionParams& p, std::size_t first,
+static inline void attend_to_all(const HeadQueries& heads, const AttentionParams& p, std::size_t first,
                                  std::size_t count, const AttentionScratch& scratch, float* out, const float* sinks) {
     Running running[kQueryBlock];
     BlockStats stats[kQueryBlock];
@@ -425,7 +482,6 @@ static inline void attend_to_all(const HeadQueries<T>& heads, const AttentionPar
 }
 
 // Whole attention of some rows and a KV head, sequence by sequence. Used where there are many rows.
-template <typename T>
 static void attention(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
@@ -438,7 +494,7 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
     while (tasks.next()) {
         std::size_t fetched = 0;
         const auto run = [&](const SpanHead& head, const SpanHead* next) {
-            HeadQueries<T> heads(cmd, p, head.span, head.kv_head);
+            HeadQueries heads(cmd, p, head.span, head.kv_head);
             if (next || fetched > 0) heads.be_between(fetched, next);
             fetched = heads.next_early;
             const std::size_t queries = head.span.rows * heads.group;
@@ -460,7 +516,6 @@ static void attention(const DispatchCmd& cmd, const std::byte* params, const Wor
 }
 
 // One row: every (KV head, block) is a task; partial results go to memory.
-template <typename T>
 static void attention_split(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
@@ -469,11 +524,13 @@ static void attention_split(const DispatchCmd& cmd, const std::byte* params, con
     const std::size_t b0 = first_key(position, p.window) / kAttentionBlock;
     const std::size_t blocks = position / kAttentionBlock + 1 - b0;
     const AttentionScratch scratch(worker.scratch, p.head_dim);
-    auto tasks = worker.claim(std::uint64_t{p.n_kv_heads} * blocks, 2 * sizeof(T) * kAttentionBlock * p.head_dim);
+    auto tasks = worker.claim(
+        std::uint64_t{p.n_kv_heads} * blocks,
+        kAttentionBlock / kPagePositions * (kv_unit_bytes(cmd.kv.k, p.head_dim) + kv_unit_bytes(cmd.kv.v, p.head_dim)));
     while (tasks.next()) {
         const Span span = row_span(cmd, p, 0, 1);
         for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
-            const HeadQueries<T> heads(cmd, p, span, t / blocks);
+            const HeadQueries heads(cmd, p, span, t / blocks);
             const std::size_t block = b0 + t % blocks;
             for (std::size_t first = 0; first < heads.group; first += kQueryBlock) {
                 const std::size_t count = std::min(heads.group - first, kQueryBlock);

@@ -275,7 +275,7 @@ static void attention_fixed(const DispatchCmd& cmd, const std::byte* params, con
 // Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase. Where a
 // matmul of floats has sums of F32, so has attention.
 static bool can_fix_attention(const DispatchCmd& cmd) {
-    if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
+    if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != KvTypes{DType::F32, DType::F32}) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
     const bool fixed_behind = p.formats == kActQ8 || kFixedMatmul;
     return fixed_behind && p.bidirectional && p.head_dim % kStrip == 0 && p.head_dim <= kMostFixedHead;

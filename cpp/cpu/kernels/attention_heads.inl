@@ -10,7 +10,7 @@ struct HeadRows {
     const std::size_t kv_head, stride;  // floats from one row of q, or out, to the next
     const float* const q;
     float* const out;
-    const KvPages<float> cache;
+    const KvPages cache;
 
     HeadRows(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t head)
         : p(params),
@@ -19,11 +19,15 @@ struct HeadRows {
           stride(std::size_t{params.n_heads} * params.head_dim),
           q(cmd.buffers[0].as<float>() + span.first_row * stride + head * params.head_dim),
           out(cmd.buffers[2].as<float>() + span.first_row * stride + head * params.head_dim),
-          cache{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, params.n_kv_heads,
-                params.head_dim} {}
+          cache{cmd.buffers[1].as<std::byte>(),
+                rows.pages,
+                std::size_t{params.page_words} * 4,
+                params.n_kv_heads,
+                params.head_dim,
+                {DType::F32, DType::F32}} {}
 
-    const float* keys(std::size_t page) const { return cache.keys(page, kv_head).elems; }
-    const float* values(std::size_t page) const { return cache.values(page, kv_head).elems; }
+    const float* keys(std::size_t page) const { return cache.keys<float>(page, kv_head).elems; }
+    const float* values(std::size_t page) const { return cache.values<float>(page, kv_head).elems; }
 
     // Calls f(begin, end) for each block that some row sees keys of, up to the last of those.
     template <typename F>

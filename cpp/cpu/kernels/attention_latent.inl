@@ -5,7 +5,6 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 // Writes a row's latent, normed, and its rotated key to the cache, and rotates the queries.
-template <typename T>
 static void latent_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<LatentKvParams>(params);
     const auto* kv = cmd.buffers[0].as<float>();
@@ -27,10 +26,15 @@ static void latent_kv(const DispatchCmd& cmd, const std::byte* params, const Wor
                 std::memcpy(kept, kv + row * key_dim, key_dim * sizeof(float));
                 scale_row(kept, rms_scale(kept, p.latent, p.eps), norm, kept, p.latent);
                 turn(row, kept + p.latent);
-                const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
-                                       pages + std::size_t{where[row].slot} * p.max_pages,
-                                       std::size_t{p.page_words} * 4, 1, key_dim};
-                cache.keys(pos / kPagePositions, 0).store_value(pos % kPagePositions, kept, key_dim);
+                const KvPages cache{cmd.buffers[4].as<std::byte>(),
+                                    pages + std::size_t{where[row].slot} * p.max_pages,
+                                    std::size_t{p.page_words} * 4,
+                                    1,
+                                    key_dim,
+                                    cmd.kv};
+                with_elements(cmd.kv.k, [&]<typename T>() {
+                    cache.keys<T>(pos / kPagePositions, 0).store_value(pos % kPagePositions, kept, key_dim);
+                });
                 continue;
             }
             float scale = 1;
@@ -49,14 +53,16 @@ static void latent_kv(const DispatchCmd& cmd, const std::byte* params, const Wor
 
 // Turns a page's rows into a panel of keys, [head_dim][kPanel].
 template <typename T>
-static inline void turn_rows(const KvUnit<T>& unit, std::size_t head_dim, Ahead ahead, float* panel) {
-    const CachedValues<T, Ahead> rows(unit, head_dim, 0, kPagePositions, ahead);
+static inline void turn_rows(const KvUnit<T>& unit, std::size_t head_dim, Ahead ahead, const AttentionScratch& s) {
+    const float* const scales = value_scales(unit, head_dim, kPagePositions, ahead, s);
+    const CachedValues<T, Ahead> rows(unit, scales, head_dim, 0, kPagePositions, ahead);
+    float* const panel = s.keys;
     for (std::size_t k = 0; k < kPagePositions; k += L) {
         std::size_t d = 0;
         for (; d + L <= head_dim; d += L) {
             vf v[L];
             unroll<L>([&]<int i>() {
-                ahead.fetch(unit.elems + (k + i) * head_dim + d);
+                ahead.fetch(unit.elems + ((k + i) * head_dim + d) / (unit.kPaired ? 2 : 1));
                 v[i] = rows.row(k + i, d);
             });
             transpose(v);
@@ -69,19 +75,23 @@ static inline void turn_rows(const KvUnit<T>& unit, std::size_t head_dim, Ahead 
 }
 
 // Some heads of a span's rows, numbered row by row: query i is head first_head + i % heads of row i / heads.
-template <typename T>
 struct LatentQueries {
     const AttentionParams& p;
     const float* q;
     Span span;
-    KvPages<T> cache;
+    KvPages cache;
     std::size_t first_head, heads;
     LatentQueries(const DispatchCmd& cmd, const AttentionParams& params, const Span& rows, std::size_t head,
                   std::size_t n)
         : p(params),
           q(cmd.buffers[0].as<float>()),
           span(rows),
-          cache{cmd.buffers[1].as<std::byte>(), rows.pages, std::size_t{params.page_words} * 4, 1, params.head_dim},
+          cache{cmd.buffers[1].as<std::byte>(),
+                rows.pages,
+                std::size_t{params.page_words} * 4,
+                1,
+                params.head_dim,
+                cmd.kv},
           first_head(head),
           heads(n) {}
 
@@ -107,25 +117,27 @@ struct LatentQueries {
             stats[i] = {0, 0};
         }
         std::memset(s.out, 0, n * s.stride * sizeof(float));
-        score(task, s);
+        with_elements(cache.types.k, [&]<typename T>() { score<T>(task, s); });
         task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
             const Keys padded{0, (some.to + kKeyGroup - 1) / kKeyGroup * kKeyGroup};
             for (std::size_t i = tile; i < tile + N; ++i) {
                 stats[i] = softmax(p, task.seen[i], padded, s.scores + i * kAttentionBlock);
             }
         });
-        mix(task, s);
+        with_elements(cache.types.k, [&]<typename T>() { mix<T>(task, s); });
     }
 
   private:
-    KvUnit<T> unit(const BlockTask& task, std::size_t key) const {
-        return cache.keys((task.begin + key) / kPagePositions, 0);
+    std::byte* unit_at(const BlockTask& task, std::size_t key) const {
+        return cache.key_unit_at((task.begin + key) / kPagePositions, 0);
     }
-    void score(const BlockTask& task, const AttentionScratch& s) const {
+    template <typename T>
+    [[gnu::noinline]] void score(const BlockTask& task, const AttentionScratch& s) const {
         for (std::size_t key = 0; key < task.all.to; key += kPanel) {
-            const KvUnit<T> rows = unit(task, key);
+            std::byte* const now = unit_at(task, key);
             const bool more = key + kPanel < task.all.to;
-            turn_rows(rows, p.head_dim, more ? rows.to(unit(task, key + kPanel)) : Ahead{}, s.keys);
+            turn_rows(KvUnit<T>(now, p.head_dim), p.head_dim, more ? Ahead{unit_at(task, key + kPanel) - now} : Ahead{},
+                      s);
             task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
                 if (some.to <= key) return;
                 panel_scores<N, false>(Rows<N>(s.q + tile * p.head_dim, p.head_dim), p.head_dim, WidePanel{s.keys},
@@ -133,10 +145,13 @@ struct LatentQueries {
             });
         }
     }
-    void mix(const BlockTask& task, const AttentionScratch& s) const {
+    template <typename T>
+    [[gnu::noinline]] void mix(const BlockTask& task, const AttentionScratch& s) const {
         for (std::size_t key = 0; key < task.all.to; key += kPagePositions) {
             const std::size_t count = std::min<std::size_t>(task.all.to - key, kPagePositions);
-            const CachedValues<T, NothingAhead> values(unit(task, key), p.head_dim, 0, count, {});
+            const KvUnit<T> unit(unit_at(task, key), p.head_dim);
+            const float* const scales = value_scales(unit, p.head_dim, count, NothingAhead{}, s);
+            const CachedValues<T, NothingAhead> values(unit, scales, p.head_dim, 0, count, {});
             for (std::size_t d = 0; d < p.latent; d += kPanel) {
                 widen_values(values, d, count, s.values);
                 task.for_tiles([&]<int N>(std::size_t tile, const Keys& some) {
@@ -161,7 +176,6 @@ static inline std::size_t heads_at_once(const AttentionParams& p, std::size_t pa
     return n;
 }
 
-template <typename T>
 static void attention_latent(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
@@ -173,7 +187,7 @@ static void attention_latent(const DispatchCmd& cmd, const std::byte* params, co
         for (std::uint64_t u = tasks.begin; u < tasks.end; ++u) {
             const std::size_t row = (parts - 1 - u / slices) * at_once, head = u % slices * heads;
             for_spans(cmd, p, row, std::min<std::size_t>(p.rows, row + at_once), [&](const Span& span) {
-                const LatentQueries<T> queries(cmd, p, span, head, std::min<std::size_t>(heads, p.n_heads - head));
+                const LatentQueries queries(cmd, p, span, head, std::min<std::size_t>(heads, p.n_heads - head));
                 for (std::size_t first = 0; first < queries.count(); first += kQueryBlock) {
                     const std::size_t n = std::min(queries.count() - first, kQueryBlock);
                     Running running[kQueryBlock];
@@ -195,7 +209,6 @@ static void attention_latent(const DispatchCmd& cmd, const std::byte* params, co
 }
 
 // One row: some heads and a block of keys are a task; partial results go to memory.
-template <typename T>
 static void attention_latent_split(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionParams>(params);
     auto* out = cmd.buffers[2].as<float>();
@@ -208,7 +221,7 @@ static void attention_latent_split(const DispatchCmd& cmd, const std::byte* para
         const Span span = row_span(cmd, p, 0, 1);
         for (std::uint64_t t = tasks.begin; t < tasks.end; ++t) {
             const std::size_t block = t / slices, head = t % slices * heads;
-            const LatentQueries<T> queries(cmd, p, span, head, std::min<std::size_t>(heads, p.n_heads - head));
+            const LatentQueries queries(cmd, p, span, head, std::min<std::size_t>(heads, p.n_heads - head));
             BlockStats stats[kQueryBlock];
             queries.load_queries(0, queries.count(), scratch);
             queries.attend(0, queries.count(), block, scratch, stats);

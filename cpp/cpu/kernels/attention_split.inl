@@ -201,7 +201,7 @@ static void attention_split_floats(const DispatchCmd& cmd, const std::byte* para
 
 // Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase.
 static bool can_split_attention(const DispatchCmd& cmd) {
-    if (cmd.op != Op::kAttention || cmd.kv != DType::F32) return false;
+    if (cmd.op != Op::kAttention || cmd.kv != KvTypes{DType::F32, DType::F32}) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());
     // Smaller heads leave most of a tile empty.
     return p.bidirectional && p.head_dim >= kTileRows && p.head_dim <= kMostSplitHead;

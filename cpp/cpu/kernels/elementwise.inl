@@ -5,7 +5,7 @@ namespace akunu::cpu::AKUNU_ISA {
 // What an element's work is worth, as Worker::claim counts it.
 constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
 
-static inline float rms_scale(const float* x, std::size_t dim, float eps) {
+static inline float mean_square(const float* x, std::size_t dim) {
     vf sum[4] = {zero(), zero(), zero(), zero()};
     std::size_t i = 0;
     for (; i + 4 * L <= dim; i += 4 * L) {
@@ -16,7 +16,11 @@ static inline float rms_scale(const float* x, std::size_t dim, float eps) {
     }
     float total = reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
     for (; i < dim; ++i) total += x[i] * x[i];
-    return 1.0f / std::sqrt(total / static_cast<float>(dim) + eps);
+    return total / static_cast<float>(dim);
+}
+
+static inline float rms_scale(const float* x, std::size_t dim, float eps) {
+    return 1.0f / std::sqrt(mean_square(x, dim) + eps);
 }
 
 // out = x·scale·weight
@@ -203,6 +207,23 @@ static void insert_rows(const DispatchCmd& cmd, const std::byte* params, const W
     }
 }
 
+static void affine(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<AffineParams>(params);
+    const auto *x = cmd.buffers[0].as<float>(), *scale = cmd.buffers[1].as<float>(), *bias = cmd.buffers[2].as<float>();
+    auto* y = cmd.buffers[3].as<float>();
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            for (std::uint64_t i = 0; i < p.dim; ++i) {
+                float value = x[r * p.dim + i];
+                if (p.has_scale) value *= scale[i];
+                if (p.has_bias) value += bias[i];
+                y[r * p.dim + i] = std::min(std::max(value, p.low), p.high);
+            }
+        }
+    }
+}
+
 static inline void rotate(float* x, const float* table, u32 rope_dim, u32 style) {
     const std::size_t half = rope_dim / 2;
     std::size_t i = 0;
@@ -245,7 +266,6 @@ static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, 
     }
 }
 
-template <typename T>
 static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<RopeKvParams>(params);
     auto* q = cmd.buffers[0].as<float>();
@@ -273,9 +293,12 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
             const std::size_t begin = u / parts * kKeyGroup, h0 = first + u % parts;
             for_key_groups(where, rows, p.step, begin, begin + kKeyGroup, [&](std::size_t row, std::size_t n) {
                 const std::size_t pos = where[row].position + p.step;
-                const KvPages<T> cache{cmd.buffers[4].as<std::byte>(),
-                                       pages + std::size_t{where[row].slot} * p.max_pages,
-                                       std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
+                const KvPages cache{cmd.buffers[4].as<std::byte>(),
+                                    pages + std::size_t{where[row].slot} * p.max_pages,
+                                    std::size_t{p.page_words} * 4,
+                                    p.n_kv_heads,
+                                    hd,
+                                    cmd.kv};
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
                 for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
@@ -283,13 +306,17 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
                     } else if (h < p.n_heads + p.n_kv_heads) {
                         const std::size_t kv = h - p.n_heads, stride = p.n_kv_heads * hd;
                         for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, hd);
-                        cache.keys(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
+                        with_elements(cmd.kv.k, [&]<typename T>() {
+                            cache.keys<T>(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
+                        });
                     } else {
                         const std::size_t kv = h - p.n_heads - p.n_kv_heads, stride = p.n_kv_heads * hd;
                         const float* x = v + row * stride + kv * hd;
-                        for (std::size_t i = 0; i < n; ++i) {
-                            cache.values(page, kv).store_value(in_page + i, x + i * stride, hd);
-                        }
+                        with_elements(cmd.kv.v, [&]<typename T>() {
+                            for (std::size_t i = 0; i < n; ++i) {
+                                cache.values<T>(page, kv).store_value(in_page + i, x + i * stride, hd);
+                            }
+                        });
                     }
                 }
             });

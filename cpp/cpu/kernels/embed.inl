@@ -18,7 +18,7 @@ static inline void for_embedded(const DispatchCmd& cmd, const std::byte* params,
             const std::size_t at = std::size_t{where[r].slot} * p.history_stride + where[r].position + p.step;
             float* const out = h + r * p.dim;
             float* const x = p.accumulate ? reinterpret_cast<float*>(worker.scratch) + kMaxRow - p.dim : out;
-            load_row(std::min(history[at], p.vocab - 1), x);
+            load_row(history[at] < p.vocab ? history[at] : 0, x);
             std::size_t i = 0;
             if (p.accumulate) {
                 for (; i + L <= p.dim; i += L) store(out + i, fma(load(x + i), scale, load(out + i)));

@@ -76,7 +76,7 @@ struct IntegerExperts {
     const std::byte* row(std::size_t i) const { return x + i * at.stride; }
     Form form(const u32* rows) const { return {format.bytes, layout, x, k, rows}; }
     IntegerTiles tiles(const std::byte* of, std::size_t tokens, std::byte* scratch, std::size_t room) const {
-        IntegerTiles t{format, layout, k, tokens, of, at, format.runs.shared(k, tokens, room)};
+        IntegerTiles t{format, layout, k, tokens, of, at, format.runs.share(k, tokens, room)};
         t.copy_tokens(scratch);
         return t;
     }

@@ -23,17 +23,20 @@
 #include "cpu/kernels/embed.inl"
 #include "cpu/kernels/elementwise.inl"
 #include "cpu/kernels/encoder.inl"
+#include "cpu/kernels/streams.inl"
 #include "cpu/kernels/recurrence.inl"
 #include "cpu/kernels/short_conv.inl"
 #include "cpu/kernels/chunked_states.inl"
 #include "cpu/kernels/delta_rule.inl"
 #include "cpu/kernels/ssm_scan.inl"
 #include "cpu/kernels/route.inl"
+#include "cpu/kernels/lora.inl"
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/attention_latent.inl"
+#include "cpu/kernels/attention_relative.inl"
 #include "cpu/kernels/sampling_scans.inl"
 #include "cpu/kernels/sampling_cuts.inl"
 #include "cpu/kernels/sampling.inl"
@@ -42,27 +45,10 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-template <typename T>
-static Kernel find_attention(const DispatchCmd& cmd) {
-    switch (cmd.op) {
-        case Op::kRopeKv:
-            return rope_kv<T>;
-        case Op::kLatentKv:
-            return latent_kv<T>;
-        case Op::kAttention:
-            return cmd.params_as<AttentionParams>().latent ? attention_latent<T> : attention<T>;
-        case Op::kAttentionSplit:
-            return cmd.params_as<AttentionParams>().latent ? attention_latent_split<T> : attention_split<T>;
-        case Op::kAttentionWeights:
-            return attention_weights<T>;
-        default:
-            return nullptr;
-    }
-}
-
 Kernel find_kernel(const DispatchCmd& cmd);
 
 Kernel find_kernel(const DispatchCmd& cmd) {
+    if (!kv_unit_bytes(cmd.kv.k, 1) || !kv_unit_bytes(cmd.kv.v, 1)) return nullptr;
     switch (cmd.op) {
         case Op::kEmbed:
             return embed;
@@ -85,14 +71,15 @@ Kernel find_kernel(const DispatchCmd& cmd) {
         case Op::kGateAct:
             return gate_act;
         case Op::kRopeKv:
+            return rope_kv;
         case Op::kLatentKv:
+            return latent_kv;
         case Op::kAttention:
+            return cmd.params_as<AttentionParams>().latent ? attention_latent : attention;
         case Op::kAttentionSplit:
+            return cmd.params_as<AttentionParams>().latent ? attention_latent_split : attention_split;
         case Op::kAttentionWeights:
-            if (cmd.kv == DType::F16) return find_attention<std::uint16_t>(cmd);
-            if (cmd.kv == DType::F32) return find_attention<float>(cmd);
-            if (cmd.kv == DType::Q8_0) return find_attention<std::int8_t>(cmd);
-            return nullptr;
+            return attention_weights;
         case Op::kAttentionMerge:
             return attention_merge;
         case Op::kKvCopy:
@@ -125,6 +112,20 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return route;
         case Op::kInsertRows:
             return insert_rows;
+        case Op::kAffine:
+            return affine;
+        case Op::kLoraA:
+            return lora_a;
+        case Op::kLoraB:
+            return lora_b;
+        case Op::kAddRows:
+            return add_rows;
+        case Op::kMixStreams:
+            return mix_streams;
+        case Op::kSparsify:
+            return sparsify;
+        case Op::kRelativeAttention:
+            return find_relative_attention(cmd);
         case Op::kMatmul:  // in isa/
         case Op::kGateUp:
         case Op::kExpertsGateUp:

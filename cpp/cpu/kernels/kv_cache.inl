@@ -11,6 +11,13 @@ static inline float cache_value(std::uint16_t v) { return half_to_float(v); }
 static inline float cache_value(float v) { return v; }
 static inline float cache_value(std::int8_t v) { return v; }
 
+// Two codes of Q4_0.
+struct Nibbles {
+    std::uint8_t two;
+};
+static inline vi load_codes(const Nibbles* p) { return load_u8(&p->two); }
+static inline float code_value(unsigned code) { return static_cast<float>(code & 15) - 8; }
+
 // Bytes from a page's keys or values to those that are read next. They are fetched while the page is read: pages lie
 // apart, so the hardware does not see them coming. Into the second-level cache: more of its lines can be on
 // their way than of the first-level one's.
@@ -34,19 +41,34 @@ struct NothingAhead {
     }
 };
 
-// One KV head's keys or values of a page. T: uint16_t is F16, float is F32, int8_t is Q8_0, which has scales.
+// One KV head's keys or values of a page. T: uint16_t is F16, float is F32, int8_t is Q8_0 and Nibbles Q4_0, which have
+// scales.
 template <typename T>
 struct KvUnit {
-    static constexpr bool kScaled = std::is_same_v<T, std::int8_t>;
+    static constexpr bool kPaired = std::is_same_v<T, Nibbles>, kScaled = std::is_same_v<T, std::int8_t> || kPaired;
+    using Scale = std::conditional_t<kPaired, std::uint16_t, float>;
     T* elems;
-    float* scales;
+    Scale* scales;
     KvUnit(std::byte* at, std::size_t head_dim)
-        : elems(reinterpret_cast<T*>(at)), scales(reinterpret_cast<float*>(elems + kPagePositions * head_dim)) {}
+        : elems(reinterpret_cast<T*>(at)), scales(reinterpret_cast<Scale*>(elems + kPagePositions * width(head_dim))) {}
 
-    Ahead to(const KvUnit& next) const {
-        return {reinterpret_cast<const std::byte*>(next.elems) - reinterpret_cast<const std::byte*>(elems)};
+    // Of a position: how many T it takes.
+    static constexpr std::size_t width(std::size_t head_dim) {
+        return kPaired ? scale_runs(head_dim) * (kScaleRun / 2) : head_dim;
     }
 
+    // Quantises n values as Q4_0: code i goes to codes[i], 0 behind them. The value that is farthest from 0 is -8
+    // times the scale; of two as far the negative one.
+    static std::uint16_t write_codes(const float* x, std::size_t n, std::uint8_t (&codes)[kScaleRun]) {
+        float high = 0, low = 0;
+        for (std::size_t i = 0; i < n; ++i) high = std::max(high, x[i]), low = std::min(low, x[i]);
+        const float d = (high > -low ? high : low) / -8, inverse = d != 0 ? 1 / d : 0.0f;
+        for (std::size_t i = 0; i < n; ++i) {
+            codes[i] = static_cast<std::uint8_t>(std::min(15.0f, std::max(0.0f, x[i] * inverse + 8.5f)));
+        }
+        for (std::size_t i = n; i < kScaleRun; ++i) codes[i] = 8;
+        return static_cast<std::uint16_t>(float_to_half(d));
+    }
     // Quantises n values that share a scale: sets `scale`, and value i where `element(i)` refers to.
     template <typename Element>
     static void write_run(const float* x, std::size_t n, float& scale, Element&& element) {
@@ -61,8 +83,17 @@ struct KvUnit {
     // `pos` is the position in the page.
     void store_key(std::size_t pos, const float* x, std::size_t head_dim) const {
         const std::size_t group = pos / kKeyGroup, lane = pos % kKeyGroup;
-        T* to = elems + group * head_dim * kKeyGroup + lane;
-        if constexpr (kScaled) {
+        T* to = elems + group * width(head_dim) * kKeyGroup + lane;
+        if constexpr (kPaired) {
+            for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
+                std::uint8_t codes[kScaleRun];
+                scales[(group * scale_runs(head_dim) + d / kScaleRun) * kKeyGroup + lane] =
+                    write_codes(x + d, std::min(kScaleRun, head_dim - d), codes);
+                for (std::size_t i = 0; i < kScaleRun; i += 2) {
+                    to[(d + i) / 2 * kKeyGroup].two = static_cast<std::uint8_t>(codes[i] | codes[i + 1] << 4);
+                }
+            }
+        } else if constexpr (kScaled) {
             for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
                 write_run(x + d, std::min(kScaleRun, head_dim - d),
                           scales[(group * scale_runs(head_dim) + d / kScaleRun) * kKeyGroup + lane],
@@ -93,8 +124,17 @@ struct KvUnit {
         }
     }
     void store_value(std::size_t pos, const float* x, std::size_t head_dim) const {
-        T* to = elems + pos * head_dim;
-        if constexpr (kScaled) {
+        T* to = elems + pos * width(head_dim);
+        if constexpr (kPaired) {
+            for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
+                std::uint8_t codes[kScaleRun];
+                scales[pos * scale_runs(head_dim) + d / kScaleRun] =
+                    write_codes(x + d, std::min(kScaleRun, head_dim - d), codes);
+                for (std::size_t i = 0; i < kScaleRun / 2; ++i) {
+                    to[d / 2 + i].two = static_cast<std::uint8_t>(codes[i] | codes[i + kScaleRun / 2] << 4);
+                }
+            }
+        } else if constexpr (kScaled) {
             for (std::size_t d = 0; d < head_dim; d += kScaleRun) {
                 write_run(x + d, std::min(kScaleRun, head_dim - d), scales[pos * scale_runs(head_dim) + d / kScaleRun],
                           [&](std::size_t i) -> T& { return to[d + i]; });
@@ -127,18 +167,42 @@ struct KvUnit {
     }
 };
 
+// Calls f.operator()<T>() with what elements of a type are.
+template <typename F>
+static inline auto with_elements(DType type, F&& f) {
+    switch (type) {
+        case DType::F32:
+            return f.template operator()<float>();
+        case DType::Q8_0:
+            return f.template operator()<std::int8_t>();
+        case DType::Q4_0:
+            return f.template operator()<Nibbles>();
+        default:
+            return f.template operator()<std::uint16_t>();
+    }
+}
+
 // A sequence's keys and values in one layer.
-template <typename T>
 struct KvPages {
     std::byte* kv;
     const u32* pages;
-    std::size_t page_bytes, n_kv_heads, head_dim, unit = kv_unit_bytes(sizeof(T), head_dim);
-    KvUnit<T> keys(std::size_t page, std::size_t head) const { return at(page, head); }
-    KvUnit<T> values(std::size_t page, std::size_t head) const { return at(page, n_kv_heads + head); }
+    std::size_t page_bytes, n_kv_heads, head_dim;
+    KvTypes types;
+    std::size_t key_unit = kv_unit_bytes(types.k, head_dim), value_unit = kv_unit_bytes(types.v, head_dim);
 
-  private:
-    KvUnit<T> at(std::size_t page, std::size_t index) const {
-        return {kv + pages[page] * page_bytes + index * unit, head_dim};
+    std::byte* key_unit_at(std::size_t page, std::size_t head) const {
+        return kv + pages[page] * page_bytes + head * key_unit;
+    }
+    std::byte* value_unit_at(std::size_t page, std::size_t head) const {
+        return kv + pages[page] * page_bytes + n_kv_heads * key_unit + head * value_unit;
+    }
+    template <typename T>
+    KvUnit<T> keys(std::size_t page, std::size_t head) const {
+        return {key_unit_at(page, head), head_dim};
+    }
+    template <typename T>
+    KvUnit<T> values(std::size_t page, std::size_t head) const {
+        return {value_unit_at(page, head), head_dim};
     }
 };
 

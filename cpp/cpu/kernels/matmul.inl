@@ -86,10 +86,8 @@ struct FormatBF16 {
 };
 
 // Neighbouring groups that a float tile takes: for one token they are the independent accumulators.
-template <int M>
-constexpr int kGroupsPerTile = M == 1   ? 8
-                               : M == 2 ? 4
-                                        : 2;
+constexpr int groups_per_tile(std::size_t tokens) { return tokens == 1 ? 8 : tokens <= 3 ? 4 : 2; }
+constexpr int kMostSums = std::max(12, 2 * kTokenTile);  // of such a tile
 
 template <typename F, int M, int G>
 [[gnu::noinline]] static void dot_tile_f32(const std::byte* group, const GroupLayout& layout, std::size_t n,
@@ -192,15 +190,14 @@ static void fill_f8(const std::byte* group, const GroupLayout& layout, std::size
     }
 }
 
-// What matmul and gate-up share of a format. Tiles of M tokens are at tile_index<M>; null where this set has none.
-template <int M>
-constexpr int tile_index = std::countr_zero(static_cast<unsigned>(M));
+// What matmul and gate-up share of a format. Tiles of M tokens are at M - 1; null where this set has none.
+using TileSizes = std::make_integer_sequence<int, kTokenTile>;
 
 struct IntegerFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const std::byte* x,
                           const Q8Layout& at, std::size_t token, std::size_t tokens, vf* out);
     DType type;
-    Tile tiles[4];
+    Tile tiles[kTokenTile];
     Tile pair;  // of kTokenTile tokens and two groups
     RunFunctions runs;
     ByteFunctions bytes;
@@ -219,13 +216,13 @@ struct IntegerFormat {
             return dot_tile_q8<F, kTokenTile, 0, 1>;
         return nullptr;
     }
+    template <typename F, int... I>
+    static constexpr IntegerFormat of(std::integer_sequence<int, I...>) {
+        return {F::kType, {tile<F, I + 1>()...}, pair_tile<F>(), RunFunctions::of<F>(), ByteFunctions::of<F>()};
+    }
     template <typename F>
     static constexpr IntegerFormat of() {
-        return {F::kType,
-                {tile<F, 1>(), tile<F, 2>(), tile<F, 4>(), tile<F, 8>()},
-                pair_tile<F>(),
-                RunFunctions::of<F>(),
-                ByteFunctions::of<F>()};
+        return of<F>(TileSizes{});
     }
 };
 static constexpr IntegerFormat kIntegerFormats[] = {
@@ -246,8 +243,8 @@ static constexpr IntegerFormat kIntegerFormats[] = {
 struct FloatFormat {
     using Tile = void (*)(const std::byte* group, const GroupLayout& layout, std::size_t k, const float* x, vf* out);
     DType type;
-    Tile wide[4], narrow[4];  // of kGroupsPerTile groups, and of one
-    FillFloats fill;          // null: read where they are packed
+    Tile wide[kTokenTile], narrow[kTokenTile];  // of groups_per_tile groups, and of one
+    FillFloats fill;                            // null: read where they are packed
 
     template <typename F, int M, int G>
     static constexpr Tile tile() {
@@ -268,13 +265,13 @@ struct FloatFormat {
         else
             return fill_floats<F>;
     }
-    template <typename F, int... M>
-    static constexpr FloatFormat of(std::integer_sequence<int, M...>) {
-        return {F::kType, {tile<F, M, kGroupsPerTile<M>>()...}, {tile<F, M, 1>()...}, fill_of<F>()};
+    template <typename F, int... I>
+    static constexpr FloatFormat of(std::integer_sequence<int, I...>) {
+        return {F::kType, {tile<F, I + 1, groups_per_tile(I + 1)>()...}, {tile<F, I + 1, 1>()...}, fill_of<F>()};
     }
     template <typename F>
     static constexpr FloatFormat of() {
-        return of<F>(std::integer_sequence<int, 1, 2, 4, 8>{});
+        return of<F>(TileSizes{});
     }
 };
 static constexpr FloatFormat kFloatFormats[] = {
@@ -321,6 +318,15 @@ static void matmul_panels(const MatmulParams& p, const Form& form, const std::by
         });
 }
 
+// Calls f(first, n) for tiles of tokens: one of all that a whole tile leaves over, so that they read the weights once.
+template <typename F>
+static inline void for_tile_sizes(std::size_t tokens, const F& f) {
+    for (std::size_t t = 0, n; t < tokens; t += n) {
+        n = kSmallTokenTiles || tokens - t >= kTokenTile ? std::min<std::size_t>(kTokenTile, tokens - t) : 1;
+        f(t, n);
+    }
+}
+
 // The tiles of a command: of up to kMostTokens tokens, and one group or two.
 struct IntegerTiles {
     const IntegerFormat& format;
@@ -328,33 +334,34 @@ struct IntegerTiles {
     std::size_t k, tokens;
     const std::byte* x;
     Q8Layout at{k};
-    std::size_t shared = format.runs.shared(k, tokens);  // of the first tokens, whose tiles share runs
-    const std::byte* records = nullptr;                  // of them
+    bool shared = format.runs.share(k, tokens);  // whether tiles share runs
+    const std::byte* records = nullptr;          // of all tokens then
 
     void copy_tokens(std::byte* scratch) {
-        if (shared > 0) format.runs.copy(x, at, k, shared, scratch);
+        if (shared) format.runs.copy(x, at, k, tokens, scratch);
         records = scratch;
     }
     // Calls f(first, n) for all tokens.
     template <typename F>
     void for_tiles(const F& f) const {
-        if (shared > 0) f(std::size_t{0}, shared);
-        for_token_tiles<kTokenTile>(shared, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
+        if (shared) return f(std::size_t{0}, tokens);
+        for_tile_sizes(tokens, f);
     }
     // Groups, of `most` that follow each other, that a tile of n tokens takes together.
     int together(std::size_t n, std::uint64_t most) const {
-        return n >= kTokenTile && (shared > 0 || format.pair) && most >= 2 ? 2 : 1;
+        return n >= kTokenTile && (shared || format.pair) && most >= 2 ? 2 : 1;
     }
     // acc[n][groups] of the tokens from `token` on.
     void run(int groups, const std::byte* group, std::size_t token, std::size_t n, vf* acc) const {
         if (groups == 2) {
-            if (shared > 0) return format.runs.dot(group, layout, k, records, shared, acc);
+            if (shared) return format.runs.dot(group, layout, k, records, tokens, acc);
             return format.pair(group, layout, k, x, at, token, tokens, acc);
         }
         std::size_t m = std::min<std::size_t>(n, kTokenTile);
-        if (!format.tiles[std::countr_zero(m)]) m /= 2;  // of formats that have pairs, a last group alone
+        if (!format.tiles[m - 1]) m /= 2;  // of formats that have pairs, a last group alone
         for (const std::size_t end = token + n; token < end; token += m, acc += m) {
-            format.tiles[std::countr_zero(m)](group, layout, k, x, at, token, tokens, acc);
+            m = std::min(m, end - token);
+            format.tiles[m - 1](group, layout, k, x, at, token, tokens, acc);
         }
     }
 };
@@ -368,11 +375,11 @@ struct NarrowTiles {
     void copy_tokens(std::byte*) {}
     template <typename F>
     void for_tiles(const F& f) const {
-        for_token_tiles<kTokenTile>(0, tokens, [&]<int M>(std::size_t t) { f(t, std::size_t{M}); });
+        for_tile_sizes(tokens, f);
     }
     int together(std::size_t, std::uint64_t) const { return 1; }
     void run(int, const std::byte* group, std::size_t token, std::size_t n, vf* acc) const {
-        format.narrow[std::countr_zero(n)](group, layout, k, x + token * k, acc);
+        format.narrow[n - 1](group, layout, k, x + token * k, acc);
     }
 };
 
@@ -397,9 +404,9 @@ static void matmul_q8(const DispatchCmd& cmd, const std::byte* params, const Wor
     }
     IntegerTiles tiles{format, layout, p.k, p.rows, x};
     const std::uint64_t groups = (p.n + L - 1) / L;
-    const std::uint64_t step = p.format == kActQ8                                          ? 32 / L
-                               : (format.pair || tiles.shared > 0) && p.rows >= kTokenTile ? 2
-                                                                                           : 1;
+    const std::uint64_t step = p.format == kActQ8                                      ? 32 / L
+                               : (format.pair || tiles.shared) && p.rows >= kTokenTile ? 2
+                                                                                       : 1;
     auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
     if (!steps.next()) return;
     tiles.copy_tokens(worker.scratch);
@@ -433,16 +440,14 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
     static_assert(kStep * L % 32 == 0);
     const std::uint64_t groups = (p.n + L - 1) / L;
     const auto run = [&](std::uint64_t g0, std::uint64_t g1) {
-        for_token_tiles<kTokenTile>(0, p.rows, [&]<int M>(std::size_t t) {
-            const auto tile = [&]<int G>(FloatFormat::Tile dot, std::uint64_t g) {
-                vf acc[M * G];
-                dot(w + g * layout.bytes, layout, p.k, x + t * p.k, acc);
-                out.store(acc, M, G, t, g * L);
-            };
-            constexpr int G = kGroupsPerTile<M>;
-            std::uint64_t g = g0;
-            for (; g + G <= g1; g += G) tile.template operator()<G>(format.wide[tile_index<M>], g);
-            for (; g < g1; ++g) tile.template operator()<1>(format.narrow[tile_index<M>], g);
+        for_tile_sizes(p.rows, [&](std::size_t t, std::size_t m) {
+            const std::uint64_t most = groups_per_tile(m);
+            for (std::uint64_t g = g0, n; g < g1; g += n) {
+                n = g + most <= g1 ? most : 1;
+                vf acc[kMostSums];
+                (n == 1 ? format.narrow : format.wide)[m - 1](w + g * layout.bytes, layout, p.k, x + t * p.k, acc);
+                out.store(acc, static_cast<int>(m), static_cast<int>(n), t, g * L);
+            }
         });
     };
     auto steps = worker.claim((groups + kStep - 1) / kStep, kStep * group_cost(layout.bytes, p.rows));

@@ -3,7 +3,7 @@
 namespace akunu::cpu::AKUNU_ISA {
 
 // Tokens whose results come together, but for those of panels.
-constexpr int kMostTokens = (kSharedRuns ? kBytePanelTiles - 1 : 1) * kTokenTile;
+constexpr int kMostTokens = kSharedRuns ? kBytePanelTiles * kTokenTile - 1 : kTokenTile;
 
 // What becomes of a tile's results.
 class Epilogue {

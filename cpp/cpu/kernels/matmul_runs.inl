@@ -71,32 +71,32 @@ struct OpenRun {
     vf d[kParts][W], minus_min[kParts][W];
     vi scale[kParts][W];  // where they are integers
 
-    // acc[M][W] += the products of a tile of tokens, whose records these are, with four elements after the other:
+    // acc[kTokens][W] += the products of a tile of tokens, whose records these are, with four elements after the other:
     // weights<part, j>().
-    template <typename Weights>
+    template <int kTokens, typename Weights>
     void add_tile(const std::byte* records, const Weights& weights, vf* acc) const {
         const auto of_record = [&](int m, std::size_t i) {
             return set1(*reinterpret_cast<const float*>(records + m * Record::kSize + i));
         };
-        vf u[M][W];
-        [[maybe_unused]] vi scaled[M][W];
+        vf u[kTokens][W];
+        [[maybe_unused]] vi scaled[kTokens][W];
         unroll<kParts>([&]<int part>() {
             constexpr std::size_t kStart = Record::kStart + part * sizeof(float),
                                   kSum = Record::kSums + part * sizeof(float);
-            Dot dots[M][W];
+            Dot dots[kTokens][W];
             if constexpr (Record::kStarts) {
-                for (int m = 0; m < M; ++m) {
+                for (int m = 0; m < kTokens; ++m) {
                     for (int w = 0; w < W; ++w) dots[m][w].start(records + m * Record::kSize + kStart);
                 }
             }
             unroll<kSteps>([&]<int j>() {
                 const auto* four = weights.template operator()<part, j>();
-                for (int m = 0; m < M; ++m) {
+                for (int m = 0; m < kTokens; ++m) {
                     const auto* x = reinterpret_cast<const std::int8_t*>(records + m * Record::kSize);
                     for (int w = 0; w < W; ++w) dots[m][w].template step<j>(four[w], x + part * kSteps * 4);
                 }
             });
-            for (int m = 0; m < M; ++m) {
+            for (int m = 0; m < kTokens; ++m) {
                 [[maybe_unused]] vf sum = zero();
                 if constexpr (kHasMin) sum = of_record(m, kSum);
                 for (int w = 0; w < W; ++w) {
@@ -111,7 +111,7 @@ struct OpenRun {
                 }
             }
         });
-        for (int m = 0; m < M; ++m) {
+        for (int m = 0; m < kTokens; ++m) {
             const vf scale = of_record(m, Record::kScale);
             for (int w = 0; w < W; ++w) acc[m * W + w] = fma(u[m][w], scale, acc[m * W + w]);
         }
@@ -119,9 +119,13 @@ struct OpenRun {
 
     // acc[token][W] += the products with the tokens whose records these are.
     [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
-        for (std::size_t t = 0; t < tokens; t += M, records += M * Record::kSize, acc += M * W) {
-            add_tile(records, [&]<int part, int j>() { return quants[part][j]; }, acc);
+        const auto taken_apart = [&]<int part, int j>() { return quants[part][j]; };
+        for (; tokens >= M; tokens -= M, records += M * Record::kSize, acc += M * W) {
+            add_tile<M>(records, taken_apart, acc);
         }
+        unroll<M - 1>([&]<int i>() {
+            if (tokens == i + 1) add_tile<i + 1>(records, taken_apart, acc);
+        });
     }
 };
 
@@ -139,8 +143,8 @@ template <typename Record>
     }
 }
 
-// out[m][w] = dot products of the tokens of such records, a multiple of kTokenTile, with the rows of the w-th of
-// kRunGroups groups.
+// out[m][w] = dot products of the tokens of such records, of a tile at least, with the rows of the w-th of kRunGroups
+// groups.
 template <typename F>
 [[gnu::noinline, gnu::flatten]] static void dot_runs_q8(const std::byte* group, const GroupLayout& layout,
                                                         std::size_t k, const std::byte* records, std::size_t tokens,
@@ -187,7 +191,7 @@ template <typename F>
             vf* acc = kHasCommon<F> ? sums : out;
             if constexpr (kTogether) {
                 unroll<kParts>(take_scales);
-                run.add_tile(records, take_four, acc);
+                run.template add_tile<M>(records, take_four, acc);
                 run.add_products(records + M * kRecord, tokens - M, acc + M * W);
             } else {
                 unroll<kParts>([&]<int part>() {
@@ -224,10 +228,9 @@ struct RunFunctions {
         }
         return {};
     }
-    // How many of n tokens of k elements are run so, with records in so much of a worker's scratch.
-    std::size_t shared(std::size_t k, std::size_t n, std::size_t room = kWorkerScratch) const {
-        const bool worth = dot && n >= tokens && n * (k / 32) * record_bytes <= room;
-        return worth ? n / kTokenTile * kTokenTile : 0;
+    // Whether n tokens of k elements are run so, with records in so much of a worker's scratch.
+    bool share(std::size_t k, std::size_t n, std::size_t room = kWorkerScratch) const {
+        return dot && n >= tokens && n * (k / 32) * record_bytes <= room;
     }
 };
 

@@ -36,6 +36,10 @@ constexpr int wide() {
     return w;
 }
 
+struct TwoRows {
+    vf row[2];
+};
+
 // A panel in memory. Columns may have scales that change from run to run of the rows.
 struct WidePanel {
     const float* elems;
@@ -60,12 +64,27 @@ struct RowsApart {
     float at(int n, std::size_t k) const { return first[static_cast<std::size_t>(n) * kStride + k]; }
 };
 
-// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L], while the panel fetches what is read after it, if it does
+// sum[n][w] += Σ_k x[n][k]·panel[k][column + w·L], while the panel fetches what is read after it, if it does. A panel
+// may give two rows at a time, the first of which is even.
 template <int N, int W, typename X, typename Panel>
 static inline void multiply(const X& x, const Panel& panel, std::size_t column, std::size_t k0, std::size_t k1,
                             vf (&sum)[N][W]) {
-    for (std::size_t k = k0; k < k1; ++k) {
-        constexpr std::size_t kColumns = static_cast<std::size_t>(W) * L;
+    constexpr std::size_t kColumns = static_cast<std::size_t>(W) * L;
+    std::size_t k = k0;
+    if constexpr (requires { panel.two_rows(k, column); }) {
+        for (; k + 2 <= k1; k += 2) {
+            panel.template fetch<kColumns>(k, column);
+            TwoRows b[W];
+            for (int w = 0; w < W; ++w) b[w] = panel.two_rows(k, column + static_cast<std::size_t>(w) * L);
+            for (std::size_t i = 0; i < 2; ++i) {
+                for (int n = 0; n < N; ++n) {
+                    const vf a = set1(x.at(n, k + i));
+                    for (int w = 0; w < W; ++w) sum[n][w] = fma(a, b[w].row[i], sum[n][w]);
+                }
+            }
+        }
+    }
+    for (; k < k1; ++k) {
         if constexpr (requires { panel.template fetch<kColumns>(k, column); })
             panel.template fetch<kColumns>(k, column);
         vf b[W];

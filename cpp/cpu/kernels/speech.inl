@@ -23,7 +23,6 @@ static void unfold(const DispatchCmd& cmd, const std::byte* params, const Worker
     }
 }
 
-template <typename T>
 static void attention_weights(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<AttentionWeightsParams>(params);
     const auto* q = cmd.buffers[0].as<float>();
@@ -32,18 +31,23 @@ static void attention_weights(const DispatchCmd& cmd, const std::byte* params, c
     const auto* where = cmd.buffers[4].as<Row>();
     const std::size_t hd = p.head_dim, n = p.fixed_keys, padded = (n + L - 1) / L * L;
     auto* s = reinterpret_cast<float*>(worker.scratch);
-    auto units = worker.claim(std::uint64_t{p.rows} * p.chosen, 2 * sizeof(T) * n * hd);
+    auto units = worker.claim(std::uint64_t{p.rows} * p.chosen, 4 * n * hd);
     while (units.next()) {
         for (std::uint64_t u = units.begin; u < units.end; ++u) {
             const std::size_t row = u / p.chosen, i = u % p.chosen, head = chosen[i];
-            const KvPages<T> cache{cmd.buffers[1].as<std::byte>(),
-                                   cmd.buffers[5].as<u32>() + std::size_t{where[row].slot} * p.max_pages,
-                                   std::size_t{p.page_words} * 4, p.n_kv_heads, hd};
+            const KvPages cache{cmd.buffers[1].as<std::byte>(),
+                                cmd.buffers[5].as<u32>() + std::size_t{where[row].slot} * p.max_pages,
+                                std::size_t{p.page_words} * 4,
+                                p.n_kv_heads,
+                                hd,
+                                cmd.kv};
             const Rows<1> query(q + (row * p.n_heads + head) * hd, hd);
-            for (std::size_t key = 0; key < n; key += kPanel) {
-                const KvUnit<T> keys = cache.keys(key / kPagePositions, head / (p.n_heads / p.n_kv_heads));
-                panel_scores<1, KvUnit<T>::kScaled>(query, hd, CachedKeys<T, NothingAhead>{keys, hd, {}}, s + key);
-            }
+            with_elements(cmd.kv.k, [&]<typename T>() {
+                for (std::size_t key = 0; key < n; key += kPanel) {
+                    const auto keys = cache.keys<T>(key / kPagePositions, head / (p.n_heads / p.n_kv_heads));
+                    panel_scores<1, KvUnit<T>::kScaled>(query, hd, CachedKeys<T, NothingAhead>{keys, hd, {}}, s + key);
+                }
+            });
             for (std::size_t k = n; k < padded; ++k) s[k] = -kInfinity;
             vf top = set1(-kInfinity), sum = zero();
             for (std::size_t k = 0; k < padded; k += L) top = max_(top, load(s + k));

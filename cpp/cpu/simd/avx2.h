@@ -44,6 +44,8 @@ static inline vi load_u8(const std::uint8_t* p) {
 static inline vi load_i8(const std::int8_t* p) {
     return vi(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
 }
+// What a code of 4 bits means, whatever the higher bits are.
+static inline vf code_value(vi code) { return __builtin_convertvector((code & 15) - 8, vf); }
 static inline vi round_int(vf a) { return vi(_mm256_cvtps_epi32(a)); }
 static inline void store_i8(std::int8_t* p, vi a) {
     const __m256i x = __m256i(a);

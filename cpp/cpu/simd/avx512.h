@@ -42,6 +42,11 @@ static inline vi load_u8(const std::uint8_t* p) {
 static inline vi load_i8(const std::int8_t* p) {
     return vi(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
 }
+// What a code of 4 bits means, whatever the higher bits are.
+static inline vf code_value(vi code) {
+    const vf values = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    return _mm512_permutexvar_ps(__m512i(code), values);
+}
 static inline vi load_u16(const std::uint16_t* p) {
     return vi(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }

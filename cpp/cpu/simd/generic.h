@@ -58,6 +58,8 @@ static inline vf load_bf16(const std::uint16_t* p) {
 }
 static inline vi load_u8(const std::uint8_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
 static inline vi load_i8(const std::int8_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
+// What a code of 4 bits means, whatever the higher bits are.
+static inline vf code_value(vi code) { return __builtin_convertvector((code & 15) - 8, vf); }
 static inline vi load_u16(const std::uint16_t* p) { return vi{p[0], p[1], p[2], p[3]}; }
 static inline void store_i8(std::int8_t* p, vi a) {
     for (int i = 0; i < L; ++i) p[i] = static_cast<std::int8_t>(a[i]);

@@ -34,6 +34,20 @@ kernel void insert_rows(device float* hidden [[buffer(0)]],
     h = p.accumulate ? h + value : value;
 }
 
+// y = min(max(x·scale + bias, low), high)
+kernel void affine(device const float* x [[buffer(0)]],
+                   device const float* scale [[buffer(1)]],
+                   device const float* bias [[buffer(2)]],
+                   device float* y [[buffer(3)]],
+                   constant AffineParams& p [[buffer(kParamsIndex)]],
+                   uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= p.dim) return;
+    float value = x[ulong(at.y) * p.dim + at.x];
+    if (p.has_scale) value *= scale[at.x];
+    if (p.has_bias) value += bias[at.x];
+    y[ulong(at.y) * p.dim + at.x] = min(max(value, p.low), p.high);
+}
+
 // out[row][tap] = x[row·stride + tap - (taps - 1) / 2], zeros where that is outside.
 kernel void unfold(device const float* x [[buffer(0)]],
                    device float* out_f32 [[buffer(1)]],

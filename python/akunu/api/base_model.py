@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import ABC, ABCMeta, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Self
@@ -13,12 +13,12 @@ from akunu.base.errors import AkunuError, UnsupportedError
 from akunu.base.memory import Memory
 from akunu.scheduling import ModelStats
 
-__all__ = ["BaseModel"]
+__all__ = ["BaseModel", "Loading"]
 
 _KINDS: Final[Mapping[str, str]] = {
     "text": "generate stream agenerate astream generate_batch chat stream_chat achat astream_chat session "
     "chat_template sampling logits perplexity importance_matrix profile pin unpin flush clear_cache "
-    "prepare_constraints prepare_chat count_tokens reads_images",
+    "prepare_constraints prepare_chat count_tokens reads_images adapters add_adapter remove_adapter",
     "vectors": "embed rerank classify dimensions prompts labels",
     "speech": "transcribe atranscribe transcribe_stream atranscribe_stream listen alisten languages notice",
     "tokens": "tokenize detokenize",
@@ -31,7 +31,27 @@ class _NoSuchMemberError(UnsupportedError, AttributeError):
     """A model of another kind has the member; `hasattr` says no."""
 
 
-class BaseModel(ABC):
+class Loading(ABCMeta):
+    """A class of models that loads one when it is called with a name: as `akunu.load`, and of that kind."""
+
+    _task: str | None
+    load: Callable[..., Any]
+    """`akunu.load`, which the code that loads puts here (`akunu.loading.classes`)."""
+
+    def __call__(cls, *parts: Any, **options: Any) -> Any:
+        if not (parts and isinstance(parts[0], str | os.PathLike)):
+            return super().__call__(*parts, **options)
+        model = Loading.load(*parts, **{"task": cls._task, **options})
+        if not isinstance(model, cls):
+            model.close()
+            raise UnsupportedError(
+                f"{os.fspath(parts[0])}: found a model of the kind {type(model).__name__}, expected "
+                f"{cls.__name__}; akunu.load loads models of any kind"
+            )
+        return model
+
+
+class BaseModel(ABC, metaclass=Loading):
     """A loaded model. It is a context manager that frees the memory at its end.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
@@ -39,6 +59,8 @@ class BaseModel(ABC):
 
     _instead: ClassVar[Mapping[str, str]] = {}
     """What is said of a member that only other models have, by its name or by their kind."""
+    _task: ClassVar[str | None] = None
+    """What a model that this class loads is for."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name = name

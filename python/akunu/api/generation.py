@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
     from akunu._core import Chunk
     from akunu.api.options import Request
+    from akunu.api.reading import Reading
     from akunu.describe.sampling import Sampling
     from akunu.scheduling import Scheduler, Written
+    from akunu.scheduling.sequence import Adapter
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
     from akunu.vision.inputs import Inputs
@@ -60,6 +62,8 @@ class Generation:
         The constraint of the output; None: there is none.
     inputs
         Makes what the prompt has besides tokens, when the text begins.
+    adapter
+        What is added to the model for it.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Generation:
         visible: frozenset[int] = frozenset(),
         constraint: Constraint | None = None,
         inputs: Callable[[], Inputs] | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._request = request
@@ -93,6 +98,7 @@ class Generation:
             request.speculative,
             constraint=constraint,
             salt=request.cache_salt,
+            adapter=adapter,
             priority=request.priority,
         )
         trims = constraint is None or not constraint.exact
@@ -125,8 +131,11 @@ class Generation:
         """Whether it has begun and not ended."""
         return self._sequence.slot is not None
 
-    def pieces(self) -> Generator[Piece, None, None]:
-        """Run, and yield the text as it becomes certain. No piece ends in half a character."""
+    def pieces(self, reading: Reading | None = None) -> Generator[Piece, None, None]:
+        """Run, and yield the text as it becomes certain. No piece ends in half a character.
+
+        A `reading` gives each piece what it says of an answer, and adds one for what it held back.
+        """
         if self._inputs is not None:
             start = time.perf_counter()
             self._sequence.take_inputs(self._inputs())
@@ -134,12 +143,20 @@ class Generation:
         self._scheduler.submit(self._sequence)
         try:
             try:
-                yield from self._run()
+                while self._finish_reason is None:
+                    piece = self._proceed()
+                    if piece is None:
+                        continue
+                    if reading is not None:
+                        reading.read(piece)
+                    yield piece
             finally:
                 self._end()
         except BaseException:  # maybe a handler's, before that was done: nobody else would do it
             self._end()
             raise
+        if reading is not None and (rest := reading.end()) is not None:
+            yield rest
 
     def _end(self) -> None:
         """Give the slot back. The KV cache ends where the caller's knowledge ends."""
@@ -147,52 +164,56 @@ class Generation:
 
     def completion(self) -> Completion:
         """The result so far; a run that has not ended counts as cancelled."""
-        seen, sequence, text = self._seen(), self._sequence, "".join(self._text)
-        prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
+        seen, text = self._seen(), "".join(self._text)
         return Completion(
             text=text,
             ids=self._ids[:seen],
             logprobs=None if self._request.logprobs is None else self._logprobs[:seen],
             finish_reason=self._finish_reason or "cancelled",
-            stats=Stats(
-                prompt_tokens=len(sequence.prompt),
-                cached_tokens=sequence.cached_tokens,
-                generated_tokens=seen,
-                time_to_first_token=self._input_seconds + sequence.first_token_seconds,
-                prefill_seconds=sequence.prefill_seconds,
-                decode_seconds=sequence.decode_seconds,
-                prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),
-                decode_tokens_per_second=_rate(len(sequence.tokens) - 1, sequence.decode_seconds),
-                drafted_tokens=sequence.drafted,
-                accepted_tokens=sequence.accepted,
-                expert_hits=sequence.expert_hits,
-                expert_misses=sequence.expert_misses,
-                expert_bytes=sequence.expert_bytes,
-                expert_seconds=sequence.expert_seconds,
-            ),
+            stats=self.stats(),
             seed=self._request.seed,
             stop=self._matcher.matched if self._stopped is None else self._stopped,
             message={"role": "assistant", "content": text},
         )
 
-    def _run(self) -> Generator[Piece, None, None]:
-        while True:
-            chunk = self._scheduler.next(self._sequence)
-            piece = self._accept(chunk) if chunk is not None else ""
-            reason = self._reason_to_end(chunk)
-            if reason and not self._matcher.matched:
-                piece += self._tail()
-            # Set before the yield: closed there, the caller has all of the text.
-            self._finish_reason = "stop" if self._matcher.matched else reason
-            self._text.append(piece)
-            self._released += len(piece)
-            tokens = slice(self._given, self._seen())
-            if piece or (self._ids[tokens] and (self._finish_reason or not self._detokenizer)):
-                self._given = tokens.stop
-                logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
-                yield Piece(piece, self._ids[tokens], logprobs)
-            if self._finish_reason:
-                return
+    def stats(self) -> Stats:
+        """Its counts and times so far."""
+        sequence = self._sequence
+        prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
+        return Stats(
+            prompt_tokens=len(sequence.prompt),
+            cached_tokens=sequence.cached_tokens,
+            generated_tokens=self._seen(),
+            time_to_first_token=self._input_seconds + sequence.first_token_seconds,
+            prefill_seconds=sequence.prefill_seconds,
+            decode_seconds=sequence.decode_seconds,
+            prefill_tokens_per_second=_rate(prefilled, sequence.prefill_seconds),
+            decode_tokens_per_second=_rate(len(sequence.tokens) - 1, sequence.decode_seconds),
+            drafted_tokens=sequence.drafted,
+            accepted_tokens=sequence.accepted,
+            expert_hits=sequence.expert_hits,
+            expert_misses=sequence.expert_misses,
+            expert_bytes=sequence.expert_bytes,
+            expert_seconds=sequence.expert_seconds,
+        )
+
+    def _proceed(self) -> Piece | None:
+        """Take what comes next; the text that became certain by it, if any did."""
+        chunk = self._scheduler.next(self._sequence)
+        text = self._accept(chunk) if chunk is not None else ""
+        reason = self._reason_to_end(chunk)
+        if reason and not self._matcher.matched:
+            text += self._tail()
+        # Set before the piece is given: whoever closes then has all of the text.
+        self._finish_reason = "stop" if self._matcher.matched else reason
+        self._text.append(text)
+        self._released += len(text)
+        tokens = slice(self._given, self._seen())
+        if not text and not (self._ids[tokens] and (self._finish_reason or not self._detokenizer)):
+            return None
+        self._given = tokens.stop
+        logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
+        return Piece(text, self._ids[tokens], logprobs)
 
     def _accept(self, chunk: Chunk | Written) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""

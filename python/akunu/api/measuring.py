@@ -21,7 +21,7 @@ from akunu.scheduling.interrupts import check
 __all__ = ["Measuring"]
 
 _MOST_RUNS: Final = 1 << 20
-"""Of one table."""
+"""Most runs of one table."""
 
 
 class Measuring(Tokenizing):

@@ -6,6 +6,7 @@ Chats, token ids and measurements are in the classes that it is made of.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import PAGE, Engine
+from akunu.api.adapting import AdapterInfo, Adapting
 from akunu.api.chatting import Chatting
 from akunu.api.generation import Generation
 from akunu.api.measuring import Measuring
@@ -34,13 +36,14 @@ from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentErr
 from akunu.base.memory import Memory
 from akunu.base.progress import Progress, check_progress, reporter
 from akunu.chat import ChatTemplate
-from akunu.describe.config import ModelConfig
+from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
 from akunu.scheduling.head_writer import HeadWriter
 from akunu.scheduling.interrupts import held
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
+from akunu.scheduling.sequence import Adapter
 from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
@@ -55,7 +58,7 @@ MAX_TEXTS: Final = 256
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
-class Model(Chatting, Measuring):
+class Model(Chatting, Measuring, Adapting):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
@@ -83,6 +86,7 @@ class Model(Chatting, Measuring):
         page_files: PageFiles | None = None,
         draft: Engine | None = None,
         tower: Tower | None = None,
+        spec: ModelSpec | None = None,
     ) -> None:
         super().__init__(engine, tokenizer, config, metadata, path)
         self._sampling = Sampling.from_metadata(metadata, engine.context, folder=path.is_dir())
@@ -102,6 +106,9 @@ class Model(Chatting, Measuring):
             writer = Writer(draft, config.vocab_size, smaller / larger)
         self._draft = draft
         self._scheduler = Scheduler(engine, page_files, writer)
+        self._spec = spec
+        self._adapters: dict[str, tuple[AdapterInfo, Adapter]] = {}
+        self._adapter_lock = threading.Lock()
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
 
     @property
@@ -418,7 +425,10 @@ class Model(Chatting, Measuring):
             constraint = self._compiler.late(reading.late, constraint)
         visible = reading.visible if reading else frozenset[int]()
         inputs = partial(self._sight.inputs, len(ids), rows) if self._sight and rows else None
-        generation = Generation(self._scheduler, self._tokenizer, ids, request, visible, constraint, inputs)
+        adapter = self._adapter(request.adapter, request.adapter_scale)
+        generation = Generation(
+            self._scheduler, self._tokenizer, ids, request, visible, constraint, inputs, adapter
+        )
         stream = Stream(self, generation, reading)
         self._streams.add(stream)
         return stream

@@ -96,6 +96,10 @@ class GenerationOptions(TypedDict, total=False):
         Sequences share pages of the KV cache, in memory and in `cache_dir`, and drafts only with sequences of
         the same salt, and take turns with those of others. One for each tenant keeps them from telling by a
         fast answer what others asked, and from waiting for all that others asked. None: a salt, too.
+    adapter : str | None
+        The name of an adapter (LoRA) that the model has (`Model.add_adapter`); None: the model as it is.
+    adapter_scale : float | None
+        Multiplies what the adapter adds; None: the scale that it was added with.
     schema : Mapping[str, Any] | str | None
         The output is JSON that this JSON schema, a mapping or a JSON string, accepts. At most one of `schema`
         and the five constraints that follow may be given. The output satisfies it, or the finish reason is
@@ -146,6 +150,8 @@ class GenerationOptions(TypedDict, total=False):
     priority: int | None
     speculative: bool | None
     cache_salt: str | None
+    adapter: str | None
+    adapter_scale: float | None
     schema: Mapping[str, Any] | str | None
     json: bool | None
     regex: str | None
@@ -163,6 +169,7 @@ _OTHER_LIMITS: Final[Mapping[str, Limit]] = {
     "logprobs": Limit(int, 0, MAX_LOGPROBS),
     "wait_timeout": Limit(float, 0.0, math.inf),
     "priority": Limit(int, -MAX_PRIORITY, MAX_PRIORITY),
+    "adapter_scale": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
 }
 
 
@@ -181,6 +188,8 @@ class Request:
     priority: int = 0
     speculative: bool = True
     cache_salt: str | None = None
+    adapter: str | None = None
+    adapter_scale: float | None = None
     structure: Structure | None = None
 
 
@@ -233,8 +242,16 @@ def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) 
         priority=number("priority") or 0,
         speculative=flag("speculative", options.get("speculative"), default=True),
         cache_salt=salt(options.get("cache_salt")),
+        adapter=_adapter(options.get("adapter")),
+        adapter_scale=number("adapter_scale"),
         structure=structure_of(options),
     )
+
+
+def _adapter(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgumentError(f"adapter: expected a name, got {value!r} ({type(value).__name__})")
+    return value
 
 
 def salt(value: object) -> str | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from akunu.api.results import Piece
-from akunu.chat.deltas import message_of
+from akunu.chat.deltas import Delta, message_of
 from akunu.chat.family import Family
 from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
@@ -20,7 +19,7 @@ __all__ = ["Reading"]
 
 
 class Reading:
-    """Reads one answer, as often as it is wanted.
+    """Reads one answer, once.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class Reading:
     ) -> None:
         self.visible = visible
         self.whole_calls = False
-        """Of pieces: a call is given when it is complete; one that breaks off is content."""
+        """A piece has a call only when that is complete; one that breaks off is content."""
         self.budget = budget
         self.loose = 0
         """Most calls in another form than the family's that are read as calls (`loose_calls`)."""
@@ -56,26 +55,38 @@ class Reading:
         self._tools = Tools(tools)
         self._thinking = thinking
         self._call_ids: list[str] = []
+        self._parser: OutputParser | None = None
+        self._deltas: list[Delta] = []
+        self._ended = False
 
-    def pieces(self, pieces: Generator[Piece, None, None]) -> Generator[Piece, None, None]:
-        """The same, each with what it says, and an empty one for what was still held back."""
-        parser = self._parser(whole=self.whole_calls)
-        with closing(pieces):
-            for piece in pieces:
-                piece.deltas = parser.feed(piece)
-                yield piece
-        rest = parser.end()
-        if rest:
-            last = Piece("")
-            last.deltas = rest
-            yield last
+    def read(self, piece: Piece) -> None:
+        """Give a piece of the answer its deltas."""
+        if self._parser is None:
+            self._parser = self._new_parser(whole=self.whole_calls)
+        piece.deltas = self._parser.feed(piece)
+        self._deltas += piece.deltas
+
+    def end(self) -> Piece | None:
+        """The answer is over; an empty piece with what was still held back."""
+        last = Piece("")
+        if self._parser is not None:
+            last.deltas = self._parser.end()
+            self._deltas += last.deltas
+            self._ended = True
+        return last if last.deltas else None
 
     def message(self, text: str) -> dict[str, Any]:
-        """The assistant's message; a call in it is complete, or it is content."""
-        parser = self._parser(whole=True)
+        """The assistant's message; a call in it is complete, or it is content.
+
+        It is what the pieces said. Only before the end of the answer, and where pieces had the beginning of a
+        call that was never completed, the text is read again.
+        """
+        if self._ended and self._parser is not None and not self._parser.broke_off:
+            return message_of(self._deltas)
+        parser = self._new_parser(whole=True)
         return message_of([*parser.feed(text), *parser.end()])
 
-    def _parser(self, *, whole: bool) -> OutputParser:
+    def _new_parser(self, *, whole: bool) -> OutputParser:
         return OutputParser(
             self._family,
             self._tools,
@@ -86,7 +97,7 @@ class Reading:
         )
 
     def _call_id(self, index: int) -> str:
-        """The same each time that the answer is read."""
+        """Return a call's id, the same one each time that the answer is read."""
         while len(self._call_ids) <= index:
             self._call_ids.append(self._family.call_id())
         return self._call_ids[index]

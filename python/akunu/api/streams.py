@@ -14,7 +14,7 @@ from typing import Protocol, Self, TypeVar
 from akunu.api.async_items import AsyncItems
 from akunu.api.generation import Generation
 from akunu.api.reading import Reading
-from akunu.api.results import Completion, Piece
+from akunu.api.results import Completion, Piece, Stats
 from akunu.chat.deltas import Delta
 from akunu.scheduling.interrupts import held
 
@@ -51,7 +51,7 @@ class Stream(Iterator[Piece]):
         self._model = model
         self._generation = generation
         self._reading = reading  # of an answer of a chat
-        self._steps = generation.pieces() if reading is None else reading.pieces(generation.pieces())
+        self._steps = generation.pieces(reading)
         self._rest: deque[Piece] = deque()  # what a cancelled generation had still to say
         self._busy = False
         self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
@@ -82,9 +82,15 @@ class Stream(Iterator[Piece]):
         self._model._check_process()
         with self._mutex:
             completion = self._generation.completion()
-        if self._reading is None:
-            return completion
-        return replace(completion, message=self._reading.message(completion.text))
+            if self._reading is None:
+                return completion
+            return replace(completion, message=self._reading.message(completion.text))
+
+    @property
+    def stats(self) -> Stats:
+        """The counts and times so far, as of `completion.stats`."""
+        with self._mutex:
+            return self._generation.stats()
 
     def deltas(self) -> Iterator[Delta]:
         """Instead of the pieces, what those of a chat say: content, reasoning and calls of tools.
@@ -175,6 +181,11 @@ class AsyncStream(AsyncItems[Piece]):
     def completion(self) -> Completion:
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         return self._stream.completion
+
+    @property
+    def stats(self) -> Stats:
+        """The counts and times so far, as of `completion.stats`."""
+        return self._stream.stats
 
     async def deltas(self) -> AsyncIterator[Delta]:
         """Instead of the pieces, what they say, as of `Stream.deltas`."""

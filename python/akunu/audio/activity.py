@@ -198,7 +198,7 @@ def speech_spans(
 def spans_and_silence(
     blocks: Iterable[Samples], options: VadOptions, detector: Detector
 ) -> Iterator[SpeechSpan]:
-    """As `speech_spans`, and now and then an empty span: no other one begins before it.
+    """Yield what `speech_spans` does, and now and then an empty span: no other one begins before it.
 
     So that those who keep the samples know which of them they may forget.
     """

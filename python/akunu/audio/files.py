@@ -32,8 +32,8 @@ SHORTFALL: Final = 0.01
 _BYTES: Final = re.compile(
     r"^ *(?:data|SSND|BODY|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
-"""Of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are; of a W64 or
-RF64 file those of all of it."""
+"""Lines of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are; of
+a W64 or RF64 file those of all of it."""
 _UNKNOWN: Final = 0x7F000000
 """Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
 

@@ -97,7 +97,7 @@ class _Silero:
         }
 
     def probabilities(self, blocks: Iterable[Samples]) -> Iterator[npt.NDArray[np.float32]]:
-        """Of each frame of mono samples at 16 kHz, in pieces; the last frame is filled up with silence."""
+        """Return the probability of each frame of mono samples at 16 kHz; the last is filled with silence."""
         state: dict[str, Any] = dict(self._begin)
         at_once = 1 if len(self._begin) == 1 else None
         heard = np.zeros(BEFORE, np.float32)  # what the next frame has before it, and what is left of a block

@@ -50,7 +50,7 @@ class AkunuError(Exception):
         return found and found[0].partition(" and ")[0]
 
     def renamed(self, name: Callable[[str], str]) -> Self:
-        """The same error; what its message begins with is called `name(argument)`."""
+        """Return the error; what its message begins with is called `name(argument)`."""
         text = str(self)
         found = _ARGUMENTS.match(text)
         if found is None:

@@ -30,6 +30,9 @@ class Kept(Generic[K, V]):
         self.bytes = 0
         """Bytes of the values that are kept."""
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def get(self, key: K) -> V | None:
         """Return a value, which counts as used; None where it is not kept."""
         found = self._values.get(key)
@@ -44,6 +47,11 @@ class Kept(Generic[K, V]):
             self.bytes += self._size(value)
         while self.bytes > self._most and len(self._values) > 1:
             self.bytes -= self._size(self._values.popitem(last=False)[1])
+
+    def forget(self, key: K) -> None:
+        """Let go of the value of a key, if it is kept."""
+        if key in self._values:
+            self.bytes -= self._size(self._values.pop(key))
 
     def clear(self) -> None:
         """Keep nothing."""

@@ -49,7 +49,7 @@ def check_progress(progress: object) -> None:
 
 
 def check_callback(progress: object) -> None:
-    """The same where nothing is shown without a function.
+    """Refuse what is no function, where nothing is shown without one.
 
     Raises
     ------

@@ -23,7 +23,7 @@ def load_case(case: Case, context: int) -> LoadedModel:
         device=case.device,
         context=context,
         threads=case.n_threads,
-        kv_dtype=case.type_k,
+        kv_dtype=f"{case.type_k},{case.type_v}",
         chunk=min(case.n_batch, case.n_ubatch),
     )
     try:

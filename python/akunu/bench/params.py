@@ -124,7 +124,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As llama-bench prints it: pp512, tg128, pp512+tg128, each perhaps with " @ d4096"."""
+        """Name of the test as llama-bench prints it: pp512, tg128, pp512+tg128, perhaps with " @ d4096"."""
         parts = [f"pp{self.n_prompt}"] if self.n_prompt else []
         if self.n_gen:
             parts.append(f"tg{self.n_gen}")

@@ -111,7 +111,7 @@ def _end(form: Form, calls: Calls) -> Steps[None]:
         yield from calls.source.one_of((form.end,))
 
 
-def _one_or_list(form: Form, calls: Calls, read: Callable[[Calls], Steps[None]]) -> Steps[None]:
+def _one_or_list(form: Form, calls: Calls, read: Callable[[Calls], Steps[Any]]) -> Steps[None]:
     """A call, or some between brackets, and the mark that ends them."""
     source = calls.source
     yield from source.space()
@@ -141,9 +141,11 @@ def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
     declared = mark == form.bare
     if declared:
         source.at -= len(mark)
-    yield from _object(calls, declared)
+    found = yield from _object(calls, declared)
     while (yield from _separated(source)):
-        yield from _object(calls, declared)
+        found = (yield from _object(calls, declared)) or found
+    if not found:
+        raise Malformed
 
 
 def _separated(source: Incoming) -> Steps[bool]:
@@ -152,23 +154,24 @@ def _separated(source: Incoming) -> Steps[bool]:
     return bool((yield from source.one_of((";", ",")))) or (yield from source.peek()) == "{"
 
 
-def read_object(calls: Calls) -> Steps[None]:
-    """An object that names one of the tools."""
-    yield from _object(calls, declared=True)
+def read_object(calls: Calls) -> Steps[bool]:
+    """An object that names one of the tools; False for one that was given up."""
+    return (yield from _object(calls, declared=True))
 
 
-def _object(calls: Calls, declared: bool = False) -> Steps[None]:
+def _object(calls: Calls, declared: bool = False) -> Steps[bool]:
     call = _Call(calls, declared)
     yield from calls.source.space()
     yield from calls.source.expect("{")
     yield from call.members()
-    call.end()
+    return call.end()
 
 
 class _Call:
     """One object that is read, whose members may come in any order.
 
-    With `declared` it has to name one of the tools, and to look like a call from its first member.
+    With `declared` it has to name one of the tools, and to look like a call from its first member. One of no
+    tool whose arguments are null is none, and no error: what a model gave up.
     """
 
     def __init__(self, calls: Calls, declared: bool) -> None:
@@ -177,6 +180,7 @@ class _Call:
         self._name = ""
         self._held = ""  # arguments that came before the name
         self._begun = False
+        self._unknown = self._given_up = False
 
     def members(self) -> Steps[None]:
         source = self._calls.source
@@ -189,7 +193,11 @@ class _Call:
             yield from source.space()
             yield from source.expect(":")
             yield from source.space()
-            yield from self._member(key)
+            if self._unknown:
+                yield from source.expect("null")
+                self._given_up = key in _ARGUMENTS
+            else:
+                yield from self._member(key)
             mark = yield from self._mark()
 
     def _mark(self) -> Steps[str]:
@@ -209,7 +217,10 @@ class _Call:
         first = yield from source.peek()
         if key == "name" or (key == "function" and first == '"'):
             self._name = yield from _string(source)
-            if not self._name or (self._declared and self._name not in self._calls.tools):
+            if not self._name:
+                raise Malformed
+            self._unknown = self._declared and self._name not in self._calls.tools
+            if self._unknown and self._held:
                 raise Malformed
         elif key == "function" and first == "{":
             source.at += 1
@@ -232,13 +243,17 @@ class _Call:
         self._begun = True
         self._calls.begin(self._name)
 
-    def end(self) -> None:
+    def end(self) -> bool:
+        """The object is over; whether it is a call."""
+        if self._given_up:
+            return False
         if not self._begun:
-            if not self._name:
+            if not self._name or self._unknown:
                 raise Malformed
             self._begin()
             self._calls.arguments(self._held or "{}")
         self._calls.done()
+        return True
 
 
 def _object_text(value: str) -> str:

@@ -54,7 +54,7 @@ Delta = Content | Reasoning | ToolCall | ToolArguments
 
 
 def merged(deltas: Iterable[Delta]) -> list[Delta]:
-    """The same, with neighbours of one kind joined, and without what is empty."""
+    """Return the deltas with neighbours of one kind joined, and without empty ones."""
     joined: list[Delta] = []
     for delta in deltas:
         last = joined[-1] if joined else None

@@ -21,7 +21,7 @@ from akunu.structured.structure import Structure, structure_of
 from akunu.structured.tags import StructuralTag, Tag
 
 if TYPE_CHECKING:
-    from akunu.structured.late import LateConstraints
+    from akunu.structured.late import LateConstraints, LatePart
 
 __all__ = ["MOST_LOOSE", "late_arguments", "loose_calls"]
 
@@ -40,7 +40,8 @@ def loose_calls(calls: Calls, most: int) -> Steps[None]:
     found: list[_Held] = []
     while (yield from _dress(source)):
         held = _Held(calls)
-        yield from read_object(held)
+        if not (yield from read_object(held)):  # see `late_arguments`
+            continue
         if len(found) == most or not _fits(held):
             raise Malformed
         found.append(held)
@@ -103,12 +104,23 @@ SPACE: /[ \\t\\r\\n]{{1,24}}/
 END: /[ \\t\\r\\n]{{0,24}}\\}}/
 """
 """Arguments, and the end of the object that they are in."""
+_NAME: Final = """start: {before} ({names}) END
+BEGIN: /\\{{[ \\t\\r\\n]{{0,24}}"name"[ \\t\\r\\n]{{0,24}}:[ \\t\\r\\n]{{0,24}}"/
+END: /"[ \\t\\r\\n]{{0,24}},[ \\t\\r\\n]{{0,24}}"(arguments|parameters)"[ \\t\\r\\n]{{0,24}}:/
+"""
+"""An object that names one of the tools, up to its arguments."""
+_GIVEN_UP: Final = r'" null}\n{\"name\": \""'
+"""The end of a call of no tool, and the beginning of another one."""
 _MOST_SCHEMA: Final = 20_000
 """Characters of a schema that is compiled while the text is written."""
 
 
 def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> LateConstraints:
-    """Arguments that fit their schemas, where an answer has begun as a call of one of the tools.
+    """Calls of the tools with arguments that fit their schemas, where an answer has begun as a call.
+
+    Between tags an object is a call from its first character, and names one of the tools. Elsewhere it may
+    be anything that has a name, until its arguments begin. If it names no tool, its arguments are null, and
+    an object that names one follows it: a small model that makes up a name gets on by itself.
 
     Parameters
     ----------
@@ -119,22 +131,35 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
     opened
         The prompt ends within that.
     """
-    names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in tools)
     dress = "|".join([r"[\s}]", "```(?:json|tool_call|tools)?", *map(re.escape, _TAGS)])
     pattern = re.compile(
-        rf'(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>{names})"\s*,\s*"(?:arguments|parameters)"\s*:'
+        rf'(?:{dress})*(?:<tools>|<tool_call>)(?:{dress})*(?=\{{[\s":name]*\Z)'
+        rf'|(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>[^"\\]{{1,200}})"\s*,\s*"(?:arguments|parameters)"\s*:'
     )
     from akunu.structured.late import LateConstraints
 
-    return LateConstraints(_STARTS, pattern, partial(_arguments, tools), reasoning, opened)
+    return LateConstraints(_STARTS, pattern, partial(_part, tools), reasoning, opened)
 
 
-def _arguments(tools: Tools, name: str) -> Structure | None:
-    """The form of a function's arguments and of the end of the call; None for one that takes too long."""
-    schema = tools[name]
-    if len(str(schema)) > _MOST_SCHEMA:
-        return None
-    styled = {"type": "object", **(schema or NO_PARAMETERS), "x-guidance": _STYLE}
-    expression = schema_expression(styled, f"tools: {name}")
-    tag = Tag("", None, "", _ARGUMENTS.format(schema=expression), name=f"tools: {name}")
-    return structure_of({"structural_tag": StructuralTag((tag,), required=True, parallel=False)})
+def _part(tools: Tools, found: re.Match[str]) -> LatePart | None:
+    """What follows the beginning of a call; None where that takes too long to compile."""
+    from akunu.structured.late import LatePart
+
+    name = found["name"]
+    if name is not None and name in tools:
+        schema = tools[name]
+        if len(str(schema)) > _MOST_SCHEMA:
+            return None
+        styled = {"type": "object", **(schema or NO_PARAMETERS), "x-guidance": _STYLE}
+        grammar = _ARGUMENTS.format(schema=schema_expression(styled, f"tools: {name}"))
+        return LatePart(_structure(grammar, f"tools: {name}"))
+    names = " | ".join(json.dumps(json.dumps(each, ensure_ascii=False)[1:-1]) for each in tools)
+    grammar = _NAME.format(before="BEGIN" if name is None else _GIVEN_UP, names=names)
+    return LatePart(_structure(grammar, "tools: a name"), again="{")
+
+
+def _structure(grammar: str, name: str) -> Structure:
+    tag = Tag("", None, "", grammar, name=name)
+    structure = structure_of({"structural_tag": StructuralTag((tag,), required=True, parallel=False)})
+    assert structure is not None
+    return structure

@@ -56,6 +56,7 @@ class OutputParser:
         self._ready: list[Delta] = []
         self._call: list[Delta] = []  # of a call that is not complete, where it has to be
         self._index = -1
+        self._complete = 0
         self._safe = 0  # up to here, the text is in deltas
         self._steps = family.layout(self)
 
@@ -68,6 +69,11 @@ class OutputParser:
         """The answer is over; the rest of it."""
         self.source.over = True
         return self._proceed()
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a call was begun and not completed."""
+        return self._complete <= self._index
 
     def _proceed(self) -> list[Delta]:
         next(self._steps, None)
@@ -149,6 +155,7 @@ class OutputParser:
         self._add(ToolArguments(self._index, fragment))
 
     def done(self) -> None:
+        self._complete += 1
         self._ready += self._call
         self._call.clear()
         self._safe = self.source.at

@@ -317,7 +317,7 @@ class Probe:
 
 
 def _one_call_each(messages: Sequence[dict[str, Any]], content: Any) -> Iterator[dict[str, Any]]:
-    """The same conversation with one call in a message at most, each followed by its result.
+    """Return the conversation with one call in a message at most, each followed by its result.
 
     What is said and thought beside several calls stays with the first; the others have this `content`.
     """

@@ -203,7 +203,7 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """As in Transformers: plain JSON, not escaped for HTML as Jinja's own filter does."""
+    """Write plain JSON as Transformers does, not escaped for HTML as Jinja's own filter does."""
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

@@ -23,7 +23,7 @@ _EFFORT: Final = "reasoning_effort"
 
 
 def switches(sources: Iterable[str]) -> list[str]:
-    """Those of the `SWITCHES` that templates have."""
+    """Return the `SWITCHES` that templates have."""
     sources = list(sources)
     return [name for name in SWITCHES if _mentions(sources, name)]
 

@@ -44,7 +44,7 @@ __all__ = [
 Style = Literal["bold", "dim"]
 
 MAX_CHARACTERS = 256 << 20
-"""Of a text that is read whole; what has more, such as a device, has perhaps no end."""
+"""Most characters of a text that is read whole; what has more, such as a device, has perhaps no end."""
 
 WAIT_SECONDS = 2.0
 """How long standard input may be silent before a remark."""

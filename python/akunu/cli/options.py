@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.cli.app import typed_name
 from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer, as_number
-from akunu.describe.filetypes import KV_DTYPES
+from akunu.describe.filetypes import kv_dtypes
 
 if TYPE_CHECKING:
     pass
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GENERATION_OPTIONS",
     "MODEL_HELP",
+    "adapter_option",
     "device_options",
     "encoder_options",
     "generation_arguments",
@@ -56,6 +59,32 @@ def model_options(function: F) -> F:
         help=MODEL_HELP,
     )
     return model(loading_options(writing_options(function)))
+
+
+adapter_option = click.option(
+    "--adapter",
+    type=FULL,
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="An adapter (LoRA) beside the model: a GGUF file, or a folder of PEFT. NAME is what requests call "
+    "it. [default: that of the file]",
+)
+
+
+def _adapters(given_ones: Sequence[str]) -> dict[str, str]:
+    """Return the paths of `--adapter` by name."""
+    found = dict[str, str]()
+    for text in given_ones:
+        name, equals, path = text.partition("=")
+        if not equals:
+            path, name = text, Path(text).stem
+        if not name or not path or name in found:
+            raise click.BadParameter(
+                f"found {text!r}, expected a PATH, or NAME=PATH with a name of its own",
+                param_hint="--adapter",
+            )
+        found[name] = path
+    return found
 
 
 def writing_options(function: F) -> F:
@@ -110,6 +139,8 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     mmproj = values.pop("mmproj", None)
     if mmproj is not None:
         found["mmproj"] = False if mmproj == "none" else mmproj
+    if adapters := _adapters(values.pop("adapter", ())):
+        found["adapters"] = adapters
     if (memory := values.pop("memory", None)) is not None:
         found["memory"] = math.ceil(memory * (1 << 30))
     if folder is None:
@@ -187,13 +218,22 @@ def loading_options(function: F) -> F:
         ),
         click.option(
             "--kv-dtype",
-            type=click.Choice(KV_DTYPES),
+            callback=_kv_dtype,
             default="f16",
             show_default=True,
             metavar="TYPE",
-            help="Type of the KV cache: f16, f32, or q8_0, which takes half the memory.",
+            help="Type of the KV cache: f16, f32, q8_0 (half the memory) or q4_0 (a quarter); "
+            "q8_0,q4_0: of keys, of values.",
         ),
     )
+
+
+def _kv_dtype(_context: click.Context, _option: click.Parameter, names: str) -> str:
+    try:
+        kv_dtypes(names)
+    except InvalidArgumentError as error:
+        raise click.BadParameter(str(error).removeprefix("kv_dtype: ")) from error
+    return names
 
 
 def _number(
@@ -329,6 +369,10 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
     found["stop"] = [_unescaped(text) for text in values.pop("stop")] or None
     breakers = [_unescaped(text) for text in values.pop("dry_sequence_breakers")]
     found["dry_sequence_breakers"] = ([] if breakers == ["none"] else breakers) if breakers else None
+    if adapters := _adapters(values.get("adapter", ())):
+        if len(adapters) > 1:
+            raise click.BadParameter("an output has one adapter at most", param_hint="--adapter")
+        (found["adapter"],) = adapters
     found = {name: value for name, value in found.items() if value is not None}
     resolve(found, Sampling(), _ANY_VOCABULARY)
     return found

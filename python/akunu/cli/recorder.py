@@ -67,7 +67,7 @@ def _gathered(waiting: queue.Queue[bytes | OSError]) -> Iterator[bytes]:
 
 
 def _whole_samples(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, in pieces of whole samples."""
+    """Yield the bytes in pieces of whole samples."""
     rest = b""
     for piece in pieces:
         data = rest + piece

@@ -32,7 +32,7 @@ _TRANSCRIPTS: Final = frozenset({".txt", ".srt", ".vtt", ".tsv", ".lrc", ".json"
 """What may lie beside them without a word."""
 
 _COLOURS: Final = ((0.5, "red"), (0.8, "yellow"))
-"""Of what is less probable."""
+"""Colour of what is less probable."""
 
 
 def audio_files(names: Sequence[str], quiet: bool = False) -> list[str]:

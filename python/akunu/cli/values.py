@@ -169,7 +169,7 @@ def _within(
 
 
 def _limits(kind: Integer | Number) -> str:
-    """As click's help shows them; nothing where there are none."""
+    """Return the limits as click's help shows them; nothing where there are none."""
     if kind.min is None:
         return "" if kind.max is None else f"x<={kind.max}"
     if kind.max is None:

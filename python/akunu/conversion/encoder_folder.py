@@ -13,12 +13,13 @@ from typing import Final
 from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.folder_config import folder_config, folder_model_type, plain
-from akunu.describe.config import GgufNumbers, ModelSpec
+from akunu.describe.config import ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_config import ACTIVATIONS
 from akunu.describe.encoder_modules import Dense, Modules
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HfEncoder
 from akunu.describe.file_tensors import head_layers
+from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.tensor_rules import TensorRule
 from akunu.files.model_files import GgufModel
 

@@ -11,10 +11,11 @@ from typing import Final
 
 from akunu.base.errors import UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import EncoderConfig, ModelConfig, ModelSpec, local_by_period
+from akunu.describe.config import EncoderConfig, ModelConfig, ModelSpec
 from akunu.describe.encoder_config import ACTIVATIONS, POOLING_TYPES, RANK
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
 from akunu.describe.file_tensors import DENSE_NAMES, head_layers
+from akunu.describe.gguf_numbers import local_by_period
 from akunu.describe.hf_config import HfNumbers, HfRotary
 
 __all__ = ["encoder_layers", "pooling", "whole_window"]

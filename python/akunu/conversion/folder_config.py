@@ -21,11 +21,12 @@ from akunu.conversion.hf_metadata import SIZES, head_dims, per_layer
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, ShortConvolution
-from akunu.describe.config import GgufNumbers, ModelConfig, ModelSpec
+from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape
+from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.hf_config import resolve_hf
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS
 from akunu.describe.hf_row import HfModel

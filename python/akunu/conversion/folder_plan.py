@@ -155,6 +155,7 @@ def _is_exact(name: str) -> bool:
     """Whether a canonical matrix stays floats: rows that are added to others, and what chooses experts."""
     return name.rpartition(".")[2] in (
         *("positions", "kinds", "router", "shared_router"),
+        *("streams_router", "streams_predict", "streams_correct"),
         "latent_kv_b",  # whose keys are turned, which codes cannot be
     )
 

@@ -20,9 +20,10 @@ from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer, ShortConvolution
-from akunu.describe.config import ModelConfig, ModelSpec, local_by_period
+from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
+from akunu.describe.gguf_numbers import local_by_period
 from akunu.describe.hf_config import rotary_parameters
 from akunu.describe.rotary import UNROTATED_DIVISOR, inverse_frequencies, yarn_scale
 from akunu.describe.routers import GATINGS
@@ -132,6 +133,11 @@ def _attention(config: ModelConfig) -> dict[str, object]:
     fields = {
         "shared_kv_layers": sum(a.kv_owner is not None for a in config.mixers(Attention)),
         "layer_input_dim": config.layer_inputs.dim if config.layer_inputs else 0,
+        "streams": config.streams.count if config.streams else 0,
+        "active_stream": config.streams.active if config.streams else 0,
+        "deviations": [
+            -math.inf if f.deviations is None else f.deviations for f in config.mixers(FeedForward)
+        ],
     }
     return found | {CONFIG_KEYS[field].suffixes[0]: fields[field] for field in arch.fields}
 

@@ -23,7 +23,7 @@ __all__ = ["PartFile", "digest_of", "stamps"]
 
 
 def digest_of(parts: Iterable[object]) -> str:
-    """Of the texts of these, in hexadecimal."""
+    """Return the SHA-256 of these parts, shortened, in hexadecimal."""
     found = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode()

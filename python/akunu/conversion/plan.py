@@ -20,6 +20,7 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import LatentAttention
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import ROPE_TENSORS
+from akunu.describe.encoder_rows import ENCODERS
 from akunu.describe.file_tensors import matrix_type, model_tensors
 from akunu.describe.filetypes import FILE_TYPES
 from akunu.describe.quantized import take_factors
@@ -34,7 +35,7 @@ from akunu.tokenizer import Tokenizer
 __all__ = ["Plan", "plan_gguf", "rotated_heads"]
 
 _QUANTIZATION_VERSION = 2
-"""Of the layouts of blocks; GGUF's readers refuse others."""
+"""Version of the layouts of blocks; GGUF's readers refuse others."""
 
 _SPLIT = "split."
 
@@ -65,6 +66,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     if isinstance(model, ModelFolder):
         refuse_latents(spec)
         refuse_mamba(spec)
+        _refuse_unknown(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
     if FILE_TYPES[file_type].dtype not in ("f32", "f16", "bf16"):
@@ -81,6 +83,9 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     if isinstance(model, ModelFolder):
         for context in (None, 1):
             wanted = model.spec(context).config
+            if (inputs := wanted.layer_inputs) is not None:  # see `_for_all_tokens`
+                rows = max(inputs.vocab_size, wanted.vocab_size)
+                wanted = replace(wanted, layer_inputs=replace(inputs, vocab_size=rows))
             what = f"a GGUF file of a {wanted.arch} model"
             refuse_difference(
                 wanted, gguf_spec(plan, context).config, model.path, what, but=rounded_ramp(model.config)
@@ -88,6 +93,16 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
+
+
+def _refuse_unknown(spec: ModelSpec) -> None:
+    """Raise for an encoder that GGUF has no name for."""
+    row = ENCODERS.get(spec.config.arch)
+    if row is not None and not row.in_gguf:
+        raise UnsupportedError(
+            f"a {spec.config.arch} model cannot be a GGUF file: llama.cpp and its converter do not know it; "
+            "convert to a folder (--type mlx-…), or load it as it is"
+        )
 
 
 def refuse_latents(spec: ModelSpec) -> None:
@@ -158,11 +173,24 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
                 f"tensor {planned.sources[0].source}: llama.cpp knows no such tensor of a {config.arch} "
                 "model; convert to a folder (--type mlx-…)"
             )
+        planned = _for_all_tokens(rule, planned, config.vocab_size)
         name, shape = rule.source.replace("{n}", str(layer)), planned.shape
         if rule.parts[0][1] == "one" and rule.cols is not None:  # llama.cpp's matrices of one row are vectors
             shape = shape[1:]
         tensors.append(replace(planned, name=name, shape=shape))
     return metadata, tensors
+
+
+def _for_all_tokens(rule: TensorRule, planned: PlannedTensor, vocab_size: int) -> PlannedTensor:
+    """The tensor with a row for each token, where it is a table of layer inputs that lacks some.
+
+    These have its first row. llama.cpp wants as many rows as there are tokens.
+    """
+    rows = planned.shape[0]
+    if rule.parts[0][0] != "layer_input_table" or rows >= vocab_size:
+        return planned
+    order = np.concatenate([np.arange(rows), np.zeros(vocab_size - rows, np.intp)])
+    return replace(planned, shape=(vocab_size, *planned.shape[1:]), order=order)
 
 
 def _of_gguf(model: ModelFiles, spec: ModelSpec) -> tuple[dict[str, object], list[PlannedTensor]]:

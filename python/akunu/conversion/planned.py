@@ -198,6 +198,8 @@ class _Sizes:
     def __init__(self, spec: ModelSpec, layer: int | None) -> None:
         self._counts: dict[str, int] = {}
         self._net: DeltaNet | None = None
+        if spec.config.streams is not None:
+            self._counts["more_streams"] = spec.config.streams.count - 1
         for block in spec.config.blocks:
             if block.layer != layer:
                 continue

@@ -40,7 +40,7 @@ NAMED: Final = {"cls_token": "cls", "sep_token": "seperator", "pad_token": "padd
 """Keys of `tokenizer_config.json`, and GGUF's names, of which one is spelt so."""
 
 _NO_SCORE: Final = -10000.0
-"""Of an id that no text has."""
+"""Score of an id that no text has."""
 
 SAMPLES: Final = (_SAMPLE, _SAMPLE.upper(), "")
 """Texts of which two tokenizers that are the same make the same tokens."""

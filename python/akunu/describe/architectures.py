@@ -25,6 +25,7 @@ from akunu.describe.expert_rules import (
     expert_rules,
     shared_rules,
 )
+from akunu.describe.gemma3n import GEMMA3N_ROWS
 from akunu.describe.gemma4 import GEMMA4_ROWS
 from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.latent_rows import LATENT_ROWS
@@ -331,6 +332,17 @@ _ROWS = (
 )
 
 ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
-    {row.name: row for row in (*_ROWS, *EXPERT_ROWS, *LATENT_ROWS, *GEMMA4_ROWS, *HYBRID_ROWS, *DENSE_ROWS)}
+    {
+        row.name: row
+        for row in (
+            *_ROWS,
+            *EXPERT_ROWS,
+            *LATENT_ROWS,
+            *GEMMA3N_ROWS,
+            *GEMMA4_ROWS,
+            *HYBRID_ROWS,
+            *DENSE_ROWS,
+        )
+    }
 )
 """The rows, by name."""

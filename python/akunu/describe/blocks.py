@@ -25,14 +25,18 @@ __all__ = [
     "Experts",
     "FeedForward",
     "LatentAttention",
+    "Laurel",
     "LayerInput",
     "LayerInputs",
     "Mamba2",
     "Merge",
+    "MixStreams",
     "Mixer",
     "Recurrence",
+    "RelativeAttention",
     "RopeSet",
     "ShortConvolution",
+    "Streams",
     "layer_blocks",
 ]
 
@@ -92,6 +96,8 @@ class Attention:
         A query also sees the keys after it.
     whole_images
         A query of a row of an image also sees the keys of all rows of it.
+    image_windows
+        In a tower: a query sees the keys of its window of the image alone.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
     norms_after_rope
@@ -114,6 +120,7 @@ class Attention:
     softcap: float = 0.0
     bidirectional: bool = False
     whole_images: bool = False
+    image_windows: bool = False
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
     norm_values: bool = False
@@ -142,12 +149,15 @@ class CrossAttention:
 class FeedForward:
     """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`.
 
-    A `parallel` one reads what the attention block before it has read, and has no norm of its own.
+    A `parallel` one reads what the attention block before it has read, and has no norm of its own. With
+    `deviations`, of a row's products with the gate what exceeds their mean by so many standard deviations is
+    kept, less that limit; the others become 0.
     """
 
     dim: int
     activation: Activation
     parallel: bool = False
+    deviations: float | None = None
     kind: Literal["feed_forward"] = "feed_forward"
 
 
@@ -213,7 +223,7 @@ class Experts:
 class LayerInputs:
     """Embeddings of a token besides the first one: `count` parts of `dim` elements, each for a layer.
 
-    `vocab_size` is the number of tokens that their table has; further ones have what the last one has.
+    `vocab_size` is the number of tokens that their table has; further ones have what the first one has.
     """
 
     dim: int
@@ -228,6 +238,30 @@ class LayerInput:
     index: int
     activation: Activation
     kind: Literal["layer_input"] = "layer_input"
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The `count` residual streams of AltUp, of which layers read and write the one with number `active`."""
+
+    count: int
+    active: int = 0
+
+
+@dataclass(frozen=True)
+class MixStreams:
+    """A layer's prediction of all residual streams, or their correction by what it made of the active one."""
+
+    correct: bool
+    kind: Literal["mix_streams"] = "mix_streams"
+
+
+@dataclass(frozen=True)
+class Laurel:
+    """A learned augmented residual of `rank` elements, of what the attention block before it has read."""
+
+    rank: int
+    kind: Literal["laurel"] = "laurel"
 
 
 @dataclass(frozen=True)
@@ -297,6 +331,35 @@ class LatentAttention:
 
 
 @dataclass(frozen=True)
+class RelativeAttention:
+    """Attention of an encoder to all of a text, by how far a key is from a query.
+
+    With d the distance's row in tables, a score is scale * (q·k + q·K[d] + k·Q[d]) + b[d, head]; K and Q are
+    keys and queries that are made of the model's `distance_embedding`, b is the tensor `distance_bias`.
+
+    Attributes
+    ----------
+    distances
+        Rows of these tables.
+    columns
+        The row of each distance of a key from a query, an odd number of them, of which the middle one is 0;
+        farther ones have those of the ends.
+    by_query, by_key
+        Whether there is a K, and a Q. They are made by tensors `distance_k` and `distance_q`, where there
+        are some, else as the block's own keys and queries are.
+    """
+
+    n_heads: int
+    head_dim: int
+    scale: float
+    distances: int
+    columns: tuple[int, ...]
+    by_query: bool = False
+    by_key: bool = False
+    kind: Literal["relative_attention"] = "relative_attention"
+
+
+@dataclass(frozen=True)
 class Mamba2:
     """Mamba-2.
 
@@ -340,12 +403,21 @@ class Merge:
         The patches' mean is multiplied, else they stand side by side.
     part
         Which of the vectors of a row it makes: 0 is the embedding.
+    normed
+        What is multiplied is normed (RMS) before, without a weight.
+    norm_eps
+        Epsilon of that norm; None: the tower's.
+    gain
+        Factor on the mean, before its standard (`standard_scale`, `standard_bias`) and that norm.
     """
 
     activation: Activation
     dim: int = 0
     mean: bool = False
     part: int = 0
+    normed: bool = False
+    norm_eps: float | None = None
+    gain: float = 1.0
     kind: Literal["merge"] = "merge"
 
 
@@ -355,9 +427,12 @@ Mixer: TypeAlias = (
     | FeedForward
     | Experts
     | LayerInput
+    | MixStreams
+    | Laurel
     | Recurrence
     | DeltaNet
     | LatentAttention
+    | RelativeAttention
     | Mamba2
     | ShortConvolution
     | Merge

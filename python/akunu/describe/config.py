@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -27,20 +28,19 @@ from akunu.describe.blocks import (
     Experts,
     FeedForward,
     LatentAttention,
+    Laurel,
     LayerInput,
     LayerInputs,
     Mixer,
+    MixStreams,
+    RelativeAttention,
     RopeSet,
+    Streams,
     layer_blocks,
 )
 from akunu.describe.config_keys import (
     CONFIG_KEYS,
-    NEUTRAL_VALUES,
-    REFUSED_PREFIXES,
     ROPE_TENSORS,
-    SOFT_CAPS,
-    ZERO_IF_UNSET,
-    ConfigKey,
 )
 from akunu.describe.config_numbers import (
     DecoderSizes,
@@ -48,7 +48,9 @@ from akunu.describe.config_numbers import (
     decoder_sizes,
     shown,
 )
+from akunu.describe.distances import Distances
 from akunu.describe.expert_rules import stored_rules
+from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.gguf_rotary import GgufSource, gguf_rotary
 from akunu.describe.known_missing import why_missing
 from akunu.describe.layer_rules import with_fused_qkv
@@ -78,15 +80,12 @@ from akunu.describe.tensor_rules import (
 
 __all__ = [
     "EncoderConfig",
-    "GgufNumbers",
     "GgufSource",
     "ModelConfig",
     "ModelSpec",
     "TensorInfo",
     "TensorRef",
     "check_heads",
-    "local_by_period",
-    "local_layers_of",
     "model_config",
     "resolve",
     "rows_of_table",
@@ -149,6 +148,8 @@ class ModelConfig:
         Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
+    streams
+        Residual streams, where there are several; None: there is one.
     layer_inputs
         Embeddings of a token for layers, besides the first one; None: there are none.
     positions, kinds
@@ -179,6 +180,7 @@ class ModelConfig:
     branch_norm_eps: float | None = None
     layer_norm: bool = False
     layer_inputs: LayerInputs | None = None
+    streams: Streams | None = None
     positions: int = 0
     kinds: int = 0
     encoder: EncoderConfig | None = None
@@ -325,6 +327,7 @@ def model_config(
     norms_whole_rows: bool = False,
     layer_input_rows: int = 0,
     prediction: PredictionLayer | None = None,
+    distances: Distances | None = None,
 ) -> ModelConfig:
     """The configuration, of what each kind of file says its own way and of the numbers that all have.
 
@@ -342,6 +345,7 @@ def model_config(
         RopeSet(values, scale, rope_style) for values, (_, scale) in zip(frequencies, rotary, strict=True)
     ]
     n_sets = len(sets)
+    deviations = _deviations(decoder, numbers)
     weight, length = temperature
     if length and sizes.latent is None:  # those of queries
         sets += [
@@ -382,8 +386,26 @@ def model_config(
             temperature_length=length,
         )
 
+    def relative_attention(n: int) -> RelativeAttention:
+        assert distances is not None
+        return RelativeAttention(
+            n_heads=sizes.n_heads[n],
+            head_dim=sizes.layer_head_dim(n),
+            scale=attn_scale,
+            distances=distances.count,
+            columns=distances.columns,
+            by_query=distances.by_query,
+            by_key=distances.by_key,
+        )
+
     def feed_forward(n: int) -> FeedForward:
-        return FeedForward(sizes.ffn_dim[n], activation, decoder is not None and decoder.parallel)
+        cut = deviations[n] if deviations else -math.inf
+        return FeedForward(
+            sizes.ffn_dim[n],
+            activation,
+            decoder is not None and decoder.parallel,
+            cut if math.isfinite(cut) else None,
+        )
 
     def experts(n: int) -> Experts:
         assert sizes.experts is not None and router is not None
@@ -407,7 +429,11 @@ def model_config(
         "feed_forward": feed_forward,
         "experts": experts,
         "latent_attention": latent_attention,
+        "relative_attention": relative_attention,
         "layer_input": lambda n: LayerInput(n, activation),
+        "laurel": lambda _: Laurel(sizes.laurel_rank),
+        "predict_streams": lambda _: MixStreams(correct=False),
+        "correct_streams": lambda _: MixStreams(correct=True),
     }
     inputs = sizes.layer_input_dim
     if recurrent is not None and recurrent.kind is not None:
@@ -426,10 +452,21 @@ def model_config(
         logit_scale=_logit_scale(decoder, numbers),
         layer_norm=decoder is not None and decoder.layer_norm,
         layer_inputs=LayerInputs(inputs, sizes.n_layers, layer_input_rows) if inputs else None,
+        streams=Streams(sizes.streams, numbers.integer("active_stream")) if sizes.streams else None,
         rope_sets=tuple(sets),
         blocks=layer_blocks(kinds, makers),
         drafter=None if prediction is None else prediction.head(makers),
     )
+
+
+def _deviations(decoder: Architecture | None, numbers: Numbers) -> tuple[float, ...]:
+    """Return what is cut off of each layer's gate, -inf: nothing; empty where there is no such thing."""
+    if decoder is None or not decoder.sparse_layers:
+        return ()
+    if numbers.get(numbers.key("deviations")) is None:  # llama.cpp does not read it
+        first = min(decoder.sparse_layers, numbers.n_layers)
+        return (NormalDist().inv_cdf(0.95),) * first + (-math.inf,) * (numbers.n_layers - first)
+    return numbers.layer_reals("deviations", default=-math.inf)
 
 
 def _scale(decoder: Architecture | None, numbers: Numbers, field: str) -> float:
@@ -487,7 +524,11 @@ def resolve(
     tensors, factors = take_factors(by_name(gguf.tensors))
 
     sizes = decoder_sizes(meta, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
-    sizes = dataclasses.replace(sizes, windowed=meta.windowed_layers()[: sizes.n_layers])
+    sizes = dataclasses.replace(
+        sizes,
+        windowed=meta.windowed_layers()[: sizes.n_layers],
+        laurel_rank=rows_of_table(tensors, ["blk.0.laurel_l.weight"]),  # there is no key for it
+    )
     n_layers, dim, head_dim = sizes.n_layers, sizes.dim, sizes.head_dim
     for field, keys in (("value_dim", head_dim), ("local_value_dim", sizes.local_head_dim)):
         value_dim = meta.integer(field, default=keys)
@@ -575,7 +616,7 @@ def resolve(
 
 
 def rows_of_table(tensors: Mapping[str, TensorInfo], names: Iterable[str]) -> int:
-    """How many tokens the table of layer inputs has, which is the first of these tensors."""
+    """How many rows the first of these tensors has, such as the table of layer inputs; 0: there is none."""
     table = next((tensors[name] for name in names if name in tensors), None)
     return rows_of(table) if table is not None else 0
 
@@ -623,84 +664,6 @@ _TEMPERATURE_KEYS: Final = ("temperature_length", "yarn_log_multiplier")
 """Fields of models whose queries have a temperature."""
 
 
-class GgufNumbers(Numbers):
-    """The numbers of a GGUF file: `<architecture>.<suffix>`. `soft_caps`: those that the model has."""
-
-    def __init__(
-        self,
-        metadata: Mapping[str, object],
-        name: str,
-        defaults: Mapping[str, float],
-        *,
-        soft_caps: Sequence[str] = (),
-    ) -> None:
-        super().__init__(metadata, defaults, name)
-        self._foreign = self._names(field for field in SOFT_CAPS if field not in soft_caps)
-        self._zero_if_unset = self._names(ZERO_IF_UNSET)
-
-    def _names(self, fields: Iterable[str]) -> frozenset[str]:
-        return frozenset(name for field in fields for name in self.keys(CONFIG_KEYS[field]))
-
-    def get(self, name: str) -> object:
-        value = super().get(name)
-        unset = isinstance(value, int | float) and value == 0 and name in self._zero_if_unset
-        return None if unset or name in self._foreign else value
-
-    def keys(self, key: ConfigKey) -> tuple[str, ...]:
-        return tuple(f"{self.owner}.{suffix}" for suffix in key.suffixes)
-
-    @property
-    def suffixes(self) -> dict[str, object]:
-        """The values of all keys of the architecture, by what follows its prefix."""
-        prefix = f"{self.owner}."
-        return {name[len(prefix) :]: self.get(name) for name in self.values if name.startswith(prefix)}
-
-    def suffixed(self, suffix: str) -> object:
-        """The raw value of `<architecture>.<suffix>`, or None."""
-        return self.get(f"{self.owner}.{suffix}")
-
-    def recurrent_layers(self) -> tuple[bool, ...]:
-        key = f"{self.owner}.attention.recurrent_layers"
-        flags = self.get(key)
-        if flags is None:  # heads of keys may also be 0 there
-            heads = self.layer_integers("n_kv_heads", default=1)
-            return tuple(n == 0 for n in heads) if 0 in heads else super().recurrent_layers()
-        if isinstance(flags, np.ndarray):
-            flags = flags.tolist()
-        if not isinstance(flags, list | tuple) or len(flags) != self.n_layers:
-            raise ModelFileError(
-                f"{key}: found {shown(flags)}, expected a flag for each of {self.n_layers} layers"
-            )
-        return tuple(map(bool, flags))
-
-    def windowed_layers(self) -> tuple[bool, ...]:
-        row = ARCHITECTURES.get(self.owner)
-        return tuple(local_layers_of(self, self.n_layers, row.window_period if row else 0))
-
-    def refuse_unknown_features(self, *known: str, prefixes: Sequence[str] = ()) -> None:
-        """Raise for a key that changes the computation in a way that is not implemented.
-
-        `known` are those that this kind of model has, and `prefixes` begin those of features that it has.
-        """
-        refused = tuple(prefix for prefix in REFUSED_PREFIXES if prefix not in prefixes)
-        prefix = f"{self.owner}."
-        for key, value in self.values.items():
-            if not key.startswith(prefix):
-                continue
-            suffix = key[len(prefix) :]
-            if suffix.startswith(refused) and not (isinstance(value, bool | float) or value == 0):
-                raise UnsupportedError(f"{key}: found {shown(value)}, but this feature is not supported")
-            neutral = NEUTRAL_VALUES.get(suffix)
-            if (
-                suffix not in known
-                and neutral is not None
-                and not (isinstance(value, int | float) and value in neutral)
-            ):
-                raise UnsupportedError(
-                    f"{key}: found {shown(value)}, but this feature is not supported (only {neutral[0]} is)"
-                )
-
-
 def _architecture(metadata: Mapping[str, object]) -> Architecture:
     kind = metadata.get("general.type", "model")
     if kind != "model":
@@ -730,30 +693,3 @@ def vocabulary_size(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, ob
             "in tokenizer.ggml.tokens"
         )
     return rows
-
-
-def local_by_period(n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
-    """Which layers a window is for: all but the last (the first) of each `period`, 0: all."""
-    full = 0 if full_first else period - 1
-    return [period == 0 or n % period != full for n in range(n_layers)]
-
-
-def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
-    """Which layers a window is for: as the file says, else by `local_by_period`."""
-    pattern = meta.suffixed("attention.sliding_window_pattern")
-    if pattern is None:
-        pattern = period
-    if isinstance(pattern, np.ndarray):
-        pattern = pattern.tolist()
-    if (
-        isinstance(pattern, list | tuple)
-        and len(pattern) == n_layers
-        and all(isinstance(flag, int) for flag in pattern)
-    ):
-        return [bool(flag) for flag in pattern]
-    if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern >= 0:
-        return local_by_period(n_layers, pattern, full_first=full_first)
-    raise ModelFileError(
-        f"{meta.owner}.attention.sliding_window_pattern: found {shown(pattern)}, expected a period "
-        f"or one flag for each of the {n_layers} layers"
-    )

@@ -5,6 +5,7 @@ Facts about names: gguf-py's `constants.py`, llama.cpp's converter, and Transfor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -68,6 +69,14 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         ),
         "layer_input_dim": ConfigKey(
             ("embedding_length_per_layer_input",), int, 0, 1 << 16, 0, hf=("hidden_size_per_layer_input",)
+        ),
+        # Of several residual streams (AltUp), and up to where the gates of their layers are cut off: in GGUF
+        # files, and in configurations as `spelled`, standard deviations above the mean, -inf for nothing.
+        "streams": ConfigKey(("altup.num_inputs",), int, 0, 8, 0, hf=("altup_num_inputs",)),
+        "active_stream": ConfigKey(("altup.active_idx",), int, 0, 7, 0, hf=("altup_active_idx",)),
+        "laurel_rank": ConfigKey((), int, 0, 1 << 16, 0, hf=("laurel_rank",)),
+        "deviations": ConfigKey(
+            ("activation_sparsity_scale",), float, -math.inf, 1e3, hf=("activation_sparsity_scale",)
         ),
         "ffn_dim": ConfigKey(("feed_forward_length",), int, 0, 1 << 24, hf=("intermediate_size", "n_inner")),
         "n_experts": ConfigKey(
@@ -274,6 +283,7 @@ NEUTRAL_VALUES: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
         "swiglu_clamp_shexp": (0.0,),
         "nextn_predict_layers": (0,),
         "embedding_length_per_layer_input": (0,),
+        "activation_sparsity_scale": (0.0,),
         "use_parallel_residual": (False,),
         "logit_scale": (0.0, 1.0),
         "residual_scale": (0.0, 1.0),

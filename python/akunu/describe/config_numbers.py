@@ -81,6 +81,15 @@ class Numbers:
         self._check_length(self.name(field), values)
         return tuple(int(self._checked(field, each)) for each in values)
 
+    def layer_reals(self, field: str, *, default: float) -> tuple[float, ...]:
+        """The field's value in each layer, as in `layer_integers`."""
+        value = self._value(field, default)
+        if not isinstance(value, list | tuple | np.ndarray):
+            return (float(self._checked(field, value)),) * self.n_layers
+        values = value.tolist() if isinstance(value, np.ndarray) else list(value)
+        self._check_length(self.name(field), values)
+        return tuple(float(self._checked(field, each)) for each in values)
+
     def recurrent_layers(self) -> tuple[bool, ...]:
         """Which layers have a recurrence in attention's place: by default all but each n-th."""
         interval = self.integer("full_attention_interval")
@@ -186,6 +195,8 @@ class DecoderSizes:
     windowed: tuple[bool, ...] = ()  # each layer; empty: none is
     shared_kv_layers: int = 0  # the last ones, which read the keys and values of others
     layer_input_dim: int = 0
+    streams: int = 0  # residual streams, where there are several
+    laurel_rank: int = 0
 
     def symbols(self, vocab_size: int, layer_input_rows: int = 0) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
@@ -195,6 +206,7 @@ class DecoderSizes:
             "layer_input_rows": layer_input_rows,
             "layer_input_dim": self.layer_input_dim,
             "layer_inputs": self.layer_input_dim * self.n_layers,
+            "more_streams": self.streams - 1,
         }
 
     def layer_head_dim(self, layer: int) -> int:
@@ -243,6 +255,9 @@ class DecoderSizes:
             "kv_dim": self.n_kv_heads[layer] * head_dim,
             "ffn_dim": self.ffn_dim[layer],
             "layer_input_dim": self.layer_input_dim,
+            "streams": self.streams,
+            "stream_pairs": self.streams**2,
+            "laurel_rank": self.laurel_rank,
         }
 
 
@@ -325,7 +340,18 @@ def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False, latent: bo
         local_head_dim=numbers.integer("local_head_dim", default=head_dim),
         shared_kv_layers=shared,
         layer_input_dim=numbers.integer("layer_input_dim"),
+        streams=_streams(numbers),
+        laurel_rank=numbers.integer("laurel_rank"),
     )
+
+
+def _streams(numbers: Numbers) -> int:
+    count, active = numbers.integer("streams"), numbers.integer("active_stream")
+    if count and active >= count:
+        raise ModelFileError(
+            f"{numbers.name('active_stream')}: found {active}, expected less than the {count} streams"
+        )
+    return count
 
 
 def _expert_sizes(numbers: Numbers, *, shared_by_count: bool) -> ExpertSizes | None:

@@ -17,20 +17,19 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import Attention, Block
 from akunu.describe.config import (
     EncoderConfig,
-    GgufNumbers,
     GgufSource,
     ModelConfig,
     ModelSpec,
-    local_by_period,
-    local_layers_of,
     model_config,
     resolve,
     vocabulary_size,
 )
 from akunu.describe.config_keys import ConfigKey
 from akunu.describe.config_numbers import Numbers, decoder_sizes, shown
+from akunu.describe.distances import Distances
 from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
+from akunu.describe.gguf_numbers import GgufNumbers, local_by_period, local_layers_of
 from akunu.describe.gguf_rotary import gguf_rotary
 from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
 from akunu.describe.layer_rules import with_fused_qkv
@@ -69,6 +68,7 @@ _STATIC_TOKENS: Final = 1 << 15
 _NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "add_cross_attention": (False,),
     "causal": (False,),
+    "conv_kernel_size": (0,),
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
     "num_experts": (0,),
@@ -132,7 +132,11 @@ def resolve_gguf_vectors(gguf: GgufSource, *, context: int | None = None) -> Mod
     Raises what `akunu.describe.config.resolve` does.
     """
     name = str(gguf.metadata["general.architecture"])
-    return _gguf_encoder(gguf) if name in ENCODERS else _gguf_decoder(gguf, name, context)
+    return (
+        _gguf_encoder(gguf)
+        if name in ENCODERS and ENCODERS[name].in_gguf
+        else _gguf_decoder(gguf, name, context)
+    )
 
 
 def resolve_hf_vectors(
@@ -368,9 +372,9 @@ def _hf_encoder(
         return _FIRST_NAMES.sub(lambda m: _GAMMA_BETA[m[1]], name) if first_names else name
 
     head = kind.head or row.head
-    if kind.chooses_head and config.get("classifier_activation") is not None:
-        wanted = config["classifier_activation"]
-        chosen = "tanh" if wanted == "tanh" else _activation("config.json: classifier_activation", wanted)
+    wanted = config.get(kind.head_key) if kind.head_key else None
+    if wanted is not None:
+        chosen = "tanh" if wanted == "tanh" else _activation(f"config.json: {kind.head_key}", wanted)
         head = tuple(dataclasses.replace(layer, activation=layer.activation and chosen) for layer in head)
     names = _Names(row, named, head, hf=True, prefix=prefixes[0])
     ranks = is_classifier(config)
@@ -396,6 +400,10 @@ def _hf_encoder(
         n_layers = numbers.integer("n_layers")
         period = numbers.integer("window_period", default=row.window_period)
         local = local_layers(config, n_layers) or local_by_period(n_layers, period, full_first=True)
+    padding = _padding(config) if kind.padding is None else kind.padding
+    ignored, left_out = kind.ignored, frozenset[str]()
+    if config.get("position_biased_input") is False:  # some checkpoints have the table all the same
+        ignored, left_out = (*ignored, "embeddings.position_embeddings.weight"), frozenset({"positions"})
     spec = _resolve(
         row,
         names,
@@ -405,9 +413,11 @@ def _hf_encoder(
         activation=activation,
         encoder=EncoderConfig(pooling or "mean", task="rank" if ranks else "embed"),
         rotary=rotary,
-        ignored=tuple(prefix + pattern for pattern in kind.ignored for prefix in {"", prefixes[0]}),
-        skipped_positions=_padding(config) + 1 if kind.skips_padding else 0,
+        ignored=tuple(prefix + pattern for pattern in ignored for prefix in {"", prefixes[0]}),
+        skipped_positions=padding + 1 if kind.skips_padding else 0,
         local=local,
+        distances=row.distances and row.distances(config, numbers.integer("context_length")),
+        left_out=left_out,
     )
     return ModelSpec(spec.config, with_planes(spec.tensors, found))
 
@@ -458,30 +468,41 @@ def _resolve(
     ignored: tuple[str, ...],
     local: Sequence[bool],
     skipped_positions: int = 0,
+    distances: Distances | None = None,
+    left_out: frozenset[str] = frozenset(),
 ) -> ModelSpec:
     """What is common to all files.
 
     `rotary` is called with the head size and whether there are windows, if heads rotate at all. `local` says
-    of each layer whether it is windowed, where the architecture has windows.
+    of each layer whether it is windowed, where the architecture has windows. `left_out` are canonical names
+    of tensors that the row has, and such a model has not.
     """
     sizes = decoder_sizes(numbers)
+    if distances is not None:
+        left_out |= distances.left_out
 
     def in_file(rules: Sequence[TensorRule]) -> tuple[TensorRule, ...]:
-        return tuple(dataclasses.replace(rule, source=names.named(rule)) for rule in rules)
+        return tuple(
+            dataclasses.replace(rule, source=names.named(rule))
+            for rule in rules
+            if rule.parts[0][0].removesuffix("_bias") not in left_out
+        )
 
     rules = list(in_file(row.tensors))
     symbols = sizes.symbols(vocab_size)
     for rule in rules:  # sizes that no number gives
         name = rule.parts[0][0]
-        if name in ("positions", "kinds") and rule.source in tensors:
-            symbols[name] = rows_of(tensors[rule.source])
+        if name in ("positions", "kinds"):
+            symbols[name] = rows_of(tensors[rule.source]) if rule.source in tensors else 0
+    of_distances = {"distances": distances.count} if distances is not None else {}
+    symbols |= of_distances
     if encoder.task == "rank":
         head_rules, head = _head(names, tensors, sizes.dim, symbols)
         rules += head_rules
         encoder = dataclasses.replace(encoder, head=head)
     kinds = row.kinds_of(sizes.n_layers)
     layers = [
-        LayerTensors(in_file(with_fused_qkv(kind.tensors, tensors, n)), sizes.layer_symbols(n))
+        LayerTensors(in_file(with_fused_qkv(kind.tensors, tensors, n)), sizes.layer_symbols(n) | of_distances)
         for n, kind in enumerate(kinds)
     ]
     refs = map_tensors(rules, tensors, symbols, layers, owner=row.name, ignored=ignored)
@@ -515,9 +536,10 @@ def _resolve(
         rotary=rotary(sizes.head_dim, any(windows)) if row.rope else [],
         activation=activation,
         layer_window=windows,
-        attn_scale=sizes.head_dim**-0.5,
+        attn_scale=(sizes.head_dim * (distances.terms if distances is not None else 1)) ** -0.5,
         kinds=kinds,
         bidirectional=True,
+        distances=distances,
     )
     config = dataclasses.replace(
         config,

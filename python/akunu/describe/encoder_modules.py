@@ -154,7 +154,7 @@ def gguf_makes_vectors(metadata: Mapping[str, object]) -> bool:
 
     name = metadata.get("general.architecture")
     return isinstance(name, str) and (
-        name in ENCODERS
+        (name in ENCODERS and ENCODERS[name].in_gguf)
         or (name in ARCHITECTURES and ARCHITECTURES[name].bidirectional)
         or metadata.get(f"{name}.pooling_type") not in NO_POOLING
     )

@@ -7,12 +7,13 @@ model classes, against which tests/encoders checks every row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from akunu.describe.tensor_rules import Activation, LayerKind, Pooling, TensorRule
+from akunu.describe.distances import Distances, deberta_distances, mpnet_distances
+from akunu.describe.tensor_rules import Activation, LayerKind, MixerKind, Pooling, TensorRule
 
 __all__ = ["ENCODERS", "HF_ENCODERS", "HeadRule", "HfEncoder", "Row"]
 
@@ -50,6 +51,10 @@ class Row:
         Of rerankers whose file does not say.
     window_period
         Every n-th layer, from the first on, sees the whole text; the others a window. 0: all see all.
+    distances
+        What attention makes of distances, by the object in `config.json` and the most tokens of a text.
+    in_gguf
+        llama.cpp has it, and its name is that in GGUF files.
     """
 
     name: str
@@ -64,6 +69,8 @@ class Row:
     window_period: int = 0
     rank_pooling: Pooling = "cls"
     ignored: tuple[str, ...] = ()
+    distances: Callable[[Mapping[str, object], int], Distances] | None = None
+    in_gguf: bool = True
 
     @property
     def rules(self) -> tuple[TensorRule, ...]:
@@ -74,6 +81,9 @@ class Row:
     def kinds_of(self, n_layers: int) -> list[LayerKind]:
         """The kind of each layer of a model."""
         return [self.first_layer or self.layers, *[self.layers] * (n_layers - 1)]
+
+
+_UNUSED: Final = ("*position_ids", "pooler.*", "cls.*", "lm_head.*")
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,8 @@ class HfEncoder:
         Besides the row's: those of Transformers' class.
     skips_padding
         Positions begin behind the id of the padding token: no text uses the rows of the table before it.
+    padding
+        That id, where Transformers' class has its own, whatever `config.json` says.
     head
         In place of the row's.
     ignored
@@ -100,8 +112,9 @@ class HfEncoder:
     foreign
         Keys of other models, which Transformers' class does not use.
     chooses_head
-        Its rerankers say how they pool and which activation their head has; others take the first row, and
-        the activation is the row's.
+        Its rerankers say how they pool; others take the first row.
+    head_key
+        The name in `config.json` of the activation of a reranker's head; "": it is the row's.
     names
         Pairs of a pattern and what stands in its place, applied in turn to the names that the row has.
     numbers
@@ -110,14 +123,16 @@ class HfEncoder:
 
     arch: str
     skips_padding: bool = False
+    padding: int | None = None
     head: tuple[HeadRule, ...] | None = None
     defaults: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    ignored: tuple[str, ...] = ("*position_ids", "pooler.*", "cls.*", "lm_head.*")
+    ignored: tuple[str, ...] = _UNUSED
     model_class: str = ""
     inner: str = ""
     keys: tuple[str, str] = ("layer_norm_eps", "hidden_act")
     foreign: tuple[str, ...] = ("num_key_value_heads", "head_dim")
     chooses_head: bool = False
+    head_key: str = ""
     names: tuple[tuple[str, str], ...] = ()
     numbers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -217,7 +232,30 @@ _MODERN_LAYER = (
     *_folder_biases((_B + "attn_norm", _L + "attn_norm", (("attn_norm", "dim"),))),
     *_MODERN_FIRST,
 )
+_RELATIVE: tuple[MixerKind, ...] = ("relative_attention", "feed_forward")
+# MPNet's attention has other names, and one table of distances for all layers.
+_MPNET = (_BERT[0], *_BERT[2:])
+_MPNET_LAYER = (
+    *_BERT_LAYER,
+    TensorRule(
+        "distance_bias",
+        "encoder.relative_attention_bias.weight",
+        (("distance_bias", "distances"),),
+        "n_heads",
+    ),
+)
+_DEBERTA = (
+    *_BERT,
+    TensorRule("distances", "encoder.rel_embeddings.weight", (("distance_embedding", "distances"),), "dim"),
+    *_norm("distance_norm", "encoder.LayerNorm", "distance_norm"),
+)
+_DEBERTA_LAYER = (
+    *_BERT_LAYER,
+    *_linear(_B + "distance_k", _H + "attention.self.pos_key_proj", "distance_k", "q_dim", "dim"),
+    *_linear(_B + "distance_q", _H + "attention.self.pos_query_proj", "distance_q", "q_dim", "dim"),
+)
 _CLASSIFIER = (HeadRule("cls", "pooler.dense", "tanh", inside=True), HeadRule("cls.output", "classifier"))
+_ROBERTA_HEAD = (HeadRule("cls", "classifier.dense", "tanh"), HeadRule("cls.output", "classifier.out_proj"))
 
 _ROWS = (
     Row(
@@ -255,6 +293,26 @@ _ROWS = (
         rank_pooling="mean",  # as llama.cpp takes such a file
         ignored=("cls.*",),
     ),
+    Row(
+        name="mpnet",
+        summary="MPNet: a bias of attention for each distance",
+        activation="gelu",
+        tensors=_MPNET,
+        layers=LayerKind(_MPNET_LAYER, _RELATIVE),
+        head=_ROBERTA_HEAD,
+        distances=mpnet_distances,
+        in_gguf=False,
+    ),
+    Row(
+        name="deberta-v2",
+        summary="DeBERTa 2 and 3: keys and queries of distances",
+        activation="gelu",
+        tensors=_DEBERTA,
+        layers=LayerKind(_DEBERTA_LAYER, _RELATIVE),
+        head=(HeadRule("cls", "pooler.dense", "gelu"), HeadRule("cls.output", "classifier")),
+        distances=deberta_distances,
+        in_gguf=False,
+    ),
 )
 
 ENCODERS: Final[Mapping[str, Row]] = MappingProxyType({row.name: row for row in _ROWS})
@@ -263,7 +321,7 @@ ENCODERS: Final[Mapping[str, Row]] = MappingProxyType({row.name: row for row in 
 _ROBERTA = HfEncoder(
     "bert",
     skips_padding=True,
-    head=(HeadRule("cls", "classifier.dense", "tanh"), HeadRule("cls.output", "classifier.out_proj")),
+    head=_ROBERTA_HEAD,
     defaults=MappingProxyType({"norm_eps": 1e-5}),
 )
 HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
@@ -301,6 +359,25 @@ HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
         "roberta": _ROBERTA,
         "xlm-roberta": _ROBERTA,
         "camembert": _ROBERTA,
+        "mpnet": HfEncoder(
+            "mpnet",
+            skips_padding=True,
+            padding=1,
+            defaults=MappingProxyType({"norm_eps": 1e-12}),
+            names=(
+                (r"attention\.self\.([qkv])[a-z]+", r"attention.attn.\1"),
+                (r"attention\.output\.dense", "attention.attn.o"),
+                (r"attention\.output\.LayerNorm", "attention.LayerNorm"),
+            ),
+        ),
+        "deberta-v2": HfEncoder(
+            "deberta-v2",
+            defaults=MappingProxyType({"norm_eps": 1e-7}),
+            ignored=(*_UNUSED, "*_predictions.*"),
+            names=((r"(attention\.self\.(?:query|key|value))\b", r"\1_proj"),),
+            numbers=MappingProxyType({"head_dim": "attention_head_size"}),
+            head_key="pooler_hidden_act",
+        ),
         "nomic_bert": HfEncoder(
             "nomic-bert",
             defaults=MappingProxyType({"norm_eps": 1e-12, "rope_theta": 1000.0}),
@@ -316,6 +393,7 @@ HF_ENCODERS: Final[Mapping[str, HfEncoder]] = MappingProxyType(
             inner="model",
             keys=("norm_eps", "hidden_activation"),
             chooses_head=True,
+            head_key="classifier_activation",
         ),
     }
 )

@@ -6,6 +6,7 @@ Facts about names and conventions: as in `akunu.describe.dense_rows`.
 from __future__ import annotations
 
 import dataclasses
+from types import MappingProxyType
 from typing import Final
 
 from akunu.describe.expert_rules import GRANITE_EXPERTS, expert_rules, shared_rules
@@ -17,7 +18,9 @@ from akunu.describe.layer_rules import (
     LATE_QK_NORM,
     NORMS,
     OUTPUT_BIAS,
+    PREDICTION,
     QKV,
+    QWEN3_MOE,
     mixed_layers,
     named_layers,
     qkv_bias,
@@ -31,6 +34,19 @@ _FOLDER_BIASES = tuple(
 )
 
 EXPERT_ROWS: Final = (
+    Architecture(
+        name="mellum",
+        summary="Mellum 2: layers of a Qwen 3 with experts, some of them windowed with a theta of their own",
+        rope_style="half",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=QWEN3_MOE,
+        layer_kinds=named_layers,
+        defaults=MappingProxyType({"rope_theta": 5e5, "local_rope_theta": 1e4}),
+        required_keys=("attention.sliding_window_pattern", "attention.sliding_window"),
+        router=Router(),
+        left_out=PREDICTION,
+    ),
     Architecture(
         name="granitemoe",
         summary="Granite 3 and 4 with experts and without Mamba layers",

@@ -12,6 +12,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from akunu.base.errors import InvalidArgumentError
+
 __all__ = [
     "EXACT",
     "FILE_TYPES",
@@ -22,6 +24,7 @@ __all__ = [
     "FileType",
     "MlxType",
     "block_of",
+    "kv_dtypes",
     "tensor_dtype",
 ]
 
@@ -100,7 +103,7 @@ FILE_TYPE_NAMES: Final[Mapping[int, str]] = MappingProxyType(
 )
 """Names in tables by `general.file_type`, those of llama-bench."""
 
-KV_DTYPES: Final = ("f16", "f32", "q8_0")
+KV_DTYPES: Final = ("f16", "f32", "q8_0", "q4_0")
 """Types that the cached keys and values can have."""
 
 EXACT: Final = (
@@ -110,9 +113,15 @@ EXACT: Final = (
     "shortconv.conv",
     "ffn_gate_inp",
     "ffn_gate_inp_shexp",
+    "altup_router",
+    "altup_predict_coef",
+    "altup_correct_coef",
 )
 """Matrices that have floats of 32 bits in files of all types: llama.cpp multiplies none of them with rows, or
 they choose experts."""
+
+_HALVES: Final = ("per_layer_model_proj", "altup_proj", "altup_unembd_proj", "laurel_l", "laurel_r")
+"""Matrices that llama.cpp does not quantise."""
 
 # When a row is not whole blocks of 256, the next type with blocks of 32.
 _FALLBACK: Final[Mapping[str, str]] = MappingProxyType(
@@ -170,6 +179,8 @@ def tensor_dtype(
     dtype = "f32" if tensor in EXACT else SYNTHETIC_TYPES[file_type].dtype
     if dtype in ("f32", "f16", "bf16"):
         return dtype
+    if tensor in _HALVES:
+        return "f16"
     mixed = _mixed_for_experts(file_type, tensor, n_experts) or _mixed(
         file_type, dtype, tensor, layer, n_layers, cols, gqa, tied, weighted
     )
@@ -289,3 +300,20 @@ def _fitting(dtype: str, cols: int) -> str:
     if cols % block_of(dtype)[0]:
         dtype = _FALLBACK.get(dtype, dtype)
     return dtype if cols % block_of(dtype)[0] == 0 else "f16"
+
+
+def kv_dtypes(names: object) -> tuple[str, str]:
+    """Types of the cached keys and of the cached values: "q8_0" is both, "q8_0,q4_0" one of each.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is neither.
+    """
+    words = names.split(",") if isinstance(names, str) else []
+    if len(words) not in (1, 2) or any(word not in KV_DTYPES for word in words):
+        raise InvalidArgumentError(
+            f"kv_dtype: no {names!r}; there is {', '.join(KV_DTYPES)}, "
+            "or one of keys and one of values: q8_0,q4_0"
+        )
+    return words[0], words[-1]

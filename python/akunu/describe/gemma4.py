@@ -24,22 +24,32 @@ from akunu.describe.layer_rules import (
 )
 from akunu.describe.tensor_rules import Architecture, LayerKind, LayerNumbers, MixerKind, Router, TensorRule
 
-__all__ = ["GEMMA4_ROWS"]
+__all__ = [
+    "ATTENTION_OF_SHARED_KEYS",
+    "GEMMA4_ROWS",
+    "LAYER_INPUT",
+    "LAYER_INPUTS",
+    "OWN_ATTENTION",
+]
 
 _QUERIES = (QKV[0], QK_NORM[0], *ATTN_OUTPUT)
 _KEYS = (QKV[1], QK_NORM[1])
 _VALUES = QKV[2]
+OWN_ATTENTION: Final = ((*_QUERIES, *_KEYS, _VALUES), ())
+"""The tensors of attention, and those that are of no use."""
+ATTENTION_OF_SHARED_KEYS: Final = (_QUERIES, (*_KEYS, _VALUES))
+"""The tensors of a layer that reads the keys and values of another, and those that are of no use."""
 # What a layer's keys and values come from, and tensors that are of no use then.
 _ATTENTION: Final[Mapping[str, tuple[tuple[TensorRule, ...], tuple[TensorRule, ...]]]] = MappingProxyType(
     {
-        "attention": ((*_QUERIES, *_KEYS, _VALUES), ()),
+        "attention": OWN_ATTENTION,
         # A GGUF file says by its tensors alone whether values are keys.
         "attention, keys may be values": (
             (*_QUERIES, *_KEYS, dataclasses.replace(_VALUES, optional=True)),
             (),
         ),
         "attention, keys are values": ((*_QUERIES, *_KEYS), (_VALUES,)),
-        "attention of shared keys": (_QUERIES, (*_KEYS, _VALUES)),
+        "attention of shared keys": ATTENTION_OF_SHARED_KEYS,
     }
 )
 
@@ -80,7 +90,7 @@ _WITH_EXPERTS = (
     *experts_of_layer("router.proj"),
     _SCALE,
 )
-_INPUT = (
+LAYER_INPUT: Final = (
     matrix(
         BLK + "inp_gate.weight",
         HF + "per_layer_input_gate.weight",
@@ -97,7 +107,8 @@ _INPUT = (
     ),
     _norm("post_norm", "post_per_layer_input_norm", "post_layer_input_norm"),
 )
-_INPUTS = (
+"""The tensors of what a layer makes of its input."""
+LAYER_INPUTS: Final = (
     matrix(
         "per_layer_token_embd.weight",
         "embed_tokens_per_layer.weight",
@@ -119,6 +130,7 @@ _INPUTS = (
         "layer_input_dim",
     ),
 )
+"""The tensors that all inputs of layers are made of; the first is the table."""
 
 
 def _kinds() -> Mapping[str, LayerKind]:
@@ -129,7 +141,7 @@ def _kinds() -> Mapping[str, LayerKind]:
             kind = LayerKind((*rules, *attention), ("attention", forward), unused)
             found[f"{name}, {forward}"] = kind
             found[f"{name}, {forward}, layer_input"] = dataclasses.replace(
-                kind, tensors=(*kind.tensors, *_INPUT), mixers=(*kind.mixers, "layer_input")
+                kind, tensors=(*kind.tensors, *LAYER_INPUT), mixers=(*kind.mixers, "layer_input")
             )
     return MappingProxyType(found)
 
@@ -161,7 +173,7 @@ GEMMA4_ROWS: Final = (
         tensors=GLOBAL,
         layers=_kinds(),
         layer_kinds=_layer_kinds,
-        layer_inputs=_INPUTS,
+        layer_inputs=LAYER_INPUTS,
         fields=("layer_input_dim", "shared_kv_layers"),
         defaults=MappingProxyType({"rope_theta": 1e6, "local_rope_theta": 1e4, "attn_scale": 1.0}),
         scale_embedding=True,

@@ -17,9 +17,20 @@ from akunu.describe.hf_row import HfModel, defaults_of
 if TYPE_CHECKING:
     from akunu.describe.config import ModelSpec
 
-__all__ = ["GEMMA4_MODELS"]
+__all__ = ["GEMMA4_MODELS", "TOWERS_LEFT_OUT", "theta_of"]
 
 _FULL, _SLIDING = "full_attention", "sliding_attention"
+
+TOWERS_LEFT_OUT: Final = MappingProxyType(
+    {
+        "*vision_tower.*": "images",
+        "*vision_embedder.*": "images",
+        "*embed_vision.*": "images",
+        "*audio_tower.*": "audio",
+        "*embed_audio.*": "audio",
+    }
+)
+"""See `HfModel.left_out`."""
 
 
 def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
@@ -98,9 +109,9 @@ def _said(spec: ModelSpec) -> Mapping[str, object]:
             _FULL: {
                 "rope_type": "proportional",
                 "partial_rotary_factor": np.count_nonzero(frequencies) / len(frequencies),
-                "rope_theta": _theta(frequencies),
+                "rope_theta": theta_of(frequencies),
             },
-            _SLIDING: {"rope_type": "default", "rope_theta": _theta(config.rope_sets[-1].inv_freq)},
+            _SLIDING: {"rope_type": "default", "rope_theta": theta_of(config.rope_sets[-1].inv_freq)},
         },
     }
     if experts:
@@ -112,7 +123,7 @@ def _said(spec: ModelSpec) -> Mapping[str, object]:
     return found
 
 
-def _theta(inv_freq: npt.NDArray[np.float32]) -> float:
+def theta_of(inv_freq: npt.NDArray[np.float32]) -> float:
     """The theta whose second frequency is that of the set, of 6 digits at most."""
     return float(f"{float(inv_freq[1]) ** -len(inv_freq):.6g}")
 
@@ -132,15 +143,7 @@ _GEMMA4 = HfModel(
             _SLIDING: {"rope_type": "default", "rope_theta": 1e4},
         }
     ),
-    left_out=MappingProxyType(
-        {
-            "*vision_tower.*": "images",
-            "*vision_embedder.*": "images",
-            "*embed_vision.*": "images",
-            "*audio_tower.*": "audio",
-            "*embed_audio.*": "audio",
-        }
-    ),
+    left_out=TOWERS_LEFT_OUT,
     spelled=_spelled,
     said=_said,
 )  # fmt: skip

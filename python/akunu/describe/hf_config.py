@@ -19,13 +19,13 @@ from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import (
     ModelSpec,
     check_heads,
-    local_by_period,
     model_config,
     rows_of_table,
 )
 from akunu.describe.config_keys import CONFIG_KEYS, ConfigKey
 from akunu.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
 from akunu.describe.expert_rules import stored_rules
+from akunu.describe.gguf_numbers import local_by_period
 from akunu.describe.hf_dense_models import HF_WRAPPERS
 from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS, HF_NEUTRAL, HF_SPECIAL
 from akunu.describe.hf_row import HfModel
@@ -604,6 +604,12 @@ class HfRotary:
             raise ModelFileError(f"config.json: {self.where}: found {shown(parameters)}, expected an object")
         self._parameters = parameters
         self._nested = bool(parameters.keys() & {_FULL, _SLIDING})
+        beside = parameters.get("rope_type", parameters.get("type", "default"))
+        if self._nested and beside != "default":
+            raise ModelFileError(
+                f"config.json: {self.where}.rope_type: found {shown(beside)} beside parameters for each type "
+                "of layer; remove what the model was not trained with"
+            )
         self._check_scaling(config.get("rope_scaling"))
         self.has_local = _SLIDING in parameters or numbers.has("local_rope_theta") or plain_local
 

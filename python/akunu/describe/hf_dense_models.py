@@ -26,6 +26,7 @@ _IMAGES: Final = MappingProxyType(
 HF_WRAPPERS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
         "mistral3": _IMAGES,
+        "lfm2_vl": _IMAGES,
         "idefics3": MappingProxyType({**_IMAGES, "*connector.modality_projection.*": "images"}),
         "smolvlm": MappingProxyType({**_IMAGES, "*connector.modality_projection.*": "images"}),
     }

@@ -23,6 +23,15 @@ _GRANITE = HfModel(
     biases="flag",
 )
 
+
+def _mellum(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
+    """Without `layer_types`, no layer is windowed."""
+    n_layers = config.get("num_hidden_layers", int(defaults["n_layers"]))
+    if config.get("layer_types") is not None or not isinstance(n_layers, int) or not 1 <= n_layers <= 4096:
+        return config
+    return {**config, "layer_types": ["full_attention"] * n_layers}
+
+
 EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
     {
         "granitemoe": _GRANITE,
@@ -31,6 +40,31 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=MappingProxyType({**_GRANITE.defaults, "shared_dim": 0}),
             model_class="GraniteMoeSharedForCausalLM",
             keys=MappingProxyType({"shared_dim": "shared_intermediate_size"}),
+        ),
+        "mellum": HfModel(
+            "mellum",
+            windowed="layers",
+            defaults=defaults_of(
+                dim=2304,
+                n_layers=28,
+                n_heads=32,
+                n_kv_heads=4,
+                head_dim=128,
+                ffn_dim=7168,
+                context_length=131072,
+                window=1024,
+                rope_theta=5e5,
+                local_rope_theta=1e4,
+                n_experts=64,
+                experts_used=8,
+                expert_dim=896,
+            ),
+            model_class="MellumForCausalLM",
+            keys=MappingProxyType({"n_experts": "num_experts"}),
+            biases="flag",
+            renormalise=True,
+            spelled=_mellum,
+            left_out=MappingProxyType({"*mtp*": "multi-token prediction"}),
         ),
         "ernie4_5_moe": HfModel(
             "ernie4_5-moe",

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from akunu.describe.gemma3n_folders import GEMMA3N_MODELS
 from akunu.describe.gemma4_folders import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
@@ -39,6 +40,7 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
+        "activation_sparsity_pattern": (0.0,),
         "conv_bias": (False,),  # of LFM2's convolutions
         "mamba_proj_bias": (False,),
         "time_step_limit": ([0.0, math.inf], [0.0, {"__float__": "Infinity"}]),
@@ -57,7 +59,7 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 HF_SPECIAL: Final = (
     "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups",
     "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor", "shared_kv_layers",
-    "layer_input_dim",
+    "layer_input_dim", "streams", "laurel_rank", "deviations",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
@@ -307,6 +309,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         "qwen3_5_moe_text": dataclasses.replace(
             _QWEN35_MOE, model_class="Qwen3_5MoeForCausalLM", whole="qwen3_5_moe"
         ),
+        **GEMMA3N_MODELS,
         **GEMMA4_MODELS,
         **EXPERT_MODELS,
         **LATENT_MODELS,

@@ -10,7 +10,6 @@ __all__ = ["why_missing"]
 
 _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "AltUp streams, Laurel blocks and sparse activations": "gemma3n gemma3n_text",
         "norms behind its convolutions, and gates on heads": "lfm3",
         "Mamba layers of its kind": (
             "mamba mamba2 falcon-h1 falcon_h1 falcon_mamba jamba plamo2 zamba2 bamba"
@@ -20,7 +19,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
         "chunked attention": "llama4 llama4_text",
         "a router with groups, a choice bias or leading dense layers": ("bailingmoe2 deepseek dots1"),
-        "experts of its kind": ("cohere2moe cohere2_moe dbrx grok mellum olmoe phimoe"),
+        "experts of its kind": ("cohere2moe cohere2_moe dbrx grok olmoe phimoe"),
         "an encoder for the decoder to attend to": "t5 t5encoder",
         "a norm of the embedding without a weight": "muse-glimmer muse_glimmer muse_glimmer_text",
         "learned positions in a decoder": "gpt2 starcoder gpt_bigcode opt",

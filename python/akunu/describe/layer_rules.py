@@ -178,7 +178,7 @@ def named_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
 
 
 def delta_layers(numbers: LayerNumbers, n_layers: int) -> Sequence[str]:
-    """The same where most layers have a delta net in attention's place."""
+    """Name layers of which most have a delta net in attention's place."""
     mixers = ["delta_net" if recurrent else "attention" for recurrent in numbers.recurrent_layers()]
     named = named_layers(numbers, n_layers)
     return [name.replace("attention", mixer) for name, mixer in zip(named, mixers, strict=False)]

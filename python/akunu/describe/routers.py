@@ -70,7 +70,10 @@ def gguf_router(
 def hf_router(
     arch: Architecture, row: HfModel, numbers: Numbers, renormalise: bool | None
 ) -> ExpertRouter | None:
-    """That of a folder. `renormalise`: as its class does by the configuration; None: always as the class."""
+    """Return the router of a folder.
+
+    `renormalise` is what its class does by the configuration; None: what the class always does.
+    """
     rule = row.router or arch.router
     if rule is None:
         return None
@@ -89,7 +92,7 @@ def hf_router(
 
 
 def _with_numbers(router: ExpertRouter, numbers: Numbers, *, grouped: bool = True) -> ExpertRouter:
-    """The same with the scale and the groups that both kinds of files have."""
+    """Return the router with the scale and the groups that both kinds of files have."""
     router = dataclasses.replace(router, scale=numbers.real("expert_scale"))
     if router.own_norm:
         router = dataclasses.replace(router, input_scale=numbers.integer("dim") ** -0.5)

@@ -48,7 +48,8 @@ class TensorRef:
 
     Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
     are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
-    many rows. Where it is `turned`, the last two axes of its matrices are exchanged.
+    many rows. Where it is `turned`, the last two axes of its matrices are exchanged. Of each `swapped` rows
+    the second quarter and the third are exchanged; 0: of none.
     """
 
     source: str
@@ -65,6 +66,7 @@ class TensorRef:
     group: tuple[int, int] | None = None
     more: tuple[str, ...] = ()
     turned: bool = False
+    swapped: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _place(
     rows = [sizes[symbol] for _, symbol in rule.parts]
     n_cols = sizes[rule.cols] if rule.cols is not None else 0
     count = sizes[rule.count] if rule.count is not None else 1
-    stacked = rule.count is not None and len(sources) == 1 and not rule.flat
+    stacked = rule.count is not None and "{e}" not in rule.source and not rule.flat
     height = sum(rows) * (count if rule.flat else 1)
     turned = False
     shape = (*((count,) if stacked else ()), height, *((n_cols,) if n_cols else ()))
@@ -190,6 +192,7 @@ def _place(
             group=group,
             more=tuple(sources[1:]),
             turned=turned,
+            swapped=sizes[rule.swapped] if rule.swapped else 0,
         )
         first += n_rows
     return refs

@@ -42,9 +42,13 @@ MixerKind = Literal[
     "feed_forward",
     "experts",
     "layer_input",
+    "laurel",
+    "predict_streams",
+    "correct_streams",
     "recurrence",
     "delta_net",
     "latent_attention",
+    "relative_attention",
     "mamba2",
     "short_convolution",
 ]
@@ -60,7 +64,7 @@ the root of each one's softplus."""
 
 
 Turned = Literal["never", "always", "maybe"]
-"""Of a tensor in a folder: "maybe" is told by its shape."""
+"""Whether a tensor of a folder is transposed: "maybe" is told by its shape."""
 
 
 class LayerNumbers(Protocol):
@@ -102,6 +106,8 @@ class TensorRule:
         Whether in a folder the last two axes of its matrices, where these are floats, are exchanged.
     depthwise
         Taps of a convolution of each channel by itself, which in a folder are [channels, 1, taps].
+    swapped
+        Symbol of so many rows: of each such run, the second quarter and the third are exchanged.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
     """
@@ -117,6 +123,7 @@ class TensorRule:
     folder_only: bool = False
     turned: Turned = "never"
     depthwise: bool = False
+    swapped: str | None = None
 
     def is_in(self, sizes: Mapping[str, int]) -> bool:
         """Whether a layer of these sizes may have the tensor: of a size of 0 there is none.
@@ -294,6 +301,9 @@ class Architecture:
         The tensors outside of layers that a model has whose layers have inputs of their own.
     fields
         Those of `CONFIG_KEYS` whose keys are refused in files of other architectures.
+    sparse_layers
+        So many first layers cut off what is below some deviations of a gate's products, where a GGUF file
+        does not say which do.
     shared_by_count
         The expert that all rows share is as large as so many of the others, whatever size a file gives it:
         llama.cpp's converter writes another number there.
@@ -329,6 +339,7 @@ class Architecture:
     norm_values: bool = False
     layer_inputs: tuple[TensorRule, ...] = ()
     fields: tuple[str, ...] = ()
+    sparse_layers: int = 0
     shared_by_count: bool = False
     scaling: str = "linear"
     pre_tokenizer: str = ""

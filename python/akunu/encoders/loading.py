@@ -18,7 +18,7 @@ from akunu.tokenizer import Tokenizer
 
 __all__ = ["as_reranker", "load_encoder", "open_encoder"]
 
-_ROWS: Final = ("positions", "kinds", "head.0.")
+_ROWS: Final = ("positions", "kinds", "head.0.", "distance_embedding")
 """Matrices whose rows are taken one by one, as floats; folders of MLX may have codes of them."""
 
 

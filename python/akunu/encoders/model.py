@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import warnings
 from collections import Counter
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +75,9 @@ class EmbeddingModel(Tokenizing):
     Methods may be called from any thread; a call waits for the one before it. Texts of a call run together,
     without padding.
 
+    `akunu.EmbeddingModel("minilm")` is `akunu.load("minilm", task="embed")`, with the same options; a
+    reranker needs `task="rerank"`.
+
     Examples
     --------
     >>> model = akunu.load("minilm")  # doctest: +SKIP
@@ -88,6 +92,11 @@ class EmbeddingModel(Tokenizing):
         "importance_matrix": "makes vectors, of which there are no importance matrices",
     }
 
+    _task = "embed"
+
+    @overload
+    def __init__(self, model: str | os.PathLike[str], /, **options: Any) -> None: ...
+    @overload
     def __init__(
         self,
         encoder: Encoder,
@@ -96,10 +105,19 @@ class EmbeddingModel(Tokenizing):
         metadata: Mapping[str, object],
         path: Path,
         modules: Modules,
+    ) -> None: ...
+    def __init__(  # type: ignore[misc]  # a name loads, and makes no call of this
+        self,
+        encoder: Any,
+        tokenizer: Any,
+        config: ModelConfig,
+        metadata: Mapping[str, object],
+        path: Path,
+        modules: Modules,
     ) -> None:
         super().__init__(encoder, tokenizer, config, metadata, path)
         assert config.encoder is not None
-        self._encoder = encoder
+        self._encoder: Encoder = encoder
         self._settings: EncoderConfig = config.encoder
         self._modules = modules
         self._calls = threading.RLock()  # a handler within a call does not wait: the engine refuses it
@@ -490,7 +508,7 @@ class EmbeddingModel(Tokenizing):
         return _Rows(np.asarray(ids, np.uint32), kept=len(tail))
 
     def _ended(self, ids: list[int], second: int, first: int, after: tuple[int, ...]) -> _Rows:
-        """Of which the tokens `after` a text are kept, or where the front is cut so many first ones."""
+        """Rows that keep the tokens `after` a text when cut; where the front is cut, the `first` ones."""
         kept = len(after) if after and tuple(ids[-len(after) :]) == after else 0
         return _Rows(np.asarray(ids, np.uint32), second, kept, first if self._modules.cuts_front else None)
 

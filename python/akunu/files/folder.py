@@ -142,8 +142,8 @@ def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | N
     if "adapter_config.json" not in names:
         return None
     return UnsupportedError(
-        f"{where} is an adapter (LoRA), not a model; merge it into the model that it was trained on, with "
-        "PEFT (model.merge_and_unload().save_pretrained(OUT)) or mlx_lm.fuse"
+        f"{where} is an adapter (LoRA), not a model; load the model that it was trained on, and the adapter "
+        "beside it: adapters={NAME: PATH}, or --adapter PATH"
     )
 
 

@@ -72,7 +72,7 @@ class ImportanceMatrix:
 
     @property
     def windows(self) -> int:
-        """Of how many windows the text was, about."""
+        """About how many windows the text had."""
         return max((-(-n // self.window) for n in self.tokens.values()), default=0)
 
     @staticmethod

@@ -152,7 +152,7 @@ def folder_files(files: Sequence[str]) -> list[str]:
 
 
 def _quantized(models: Sequence[list[str]], kind: str) -> list[list[str]]:
-    """Those whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M.
+    """Return the models whose name has `kind` as a word: Q4_K is not Q4_K_M, and Q4_K_M is not UD-Q4_K_M.
 
     An underscore begins a word only before letters and a digit: name_Q4_K_M has no word K_M.
     """

@@ -29,10 +29,10 @@ class Cache(NamedTuple):
     """What a model's KV cache takes."""
 
     token_bytes: int
-    """Of a token, in layers that see the whole sequence."""
+    """Bytes of a token, in layers that see the whole sequence."""
     windowed_bytes: int = 0
     window: int = 0
-    """Of a token, in layers that see the last `window` tokens."""
+    """Bytes of a token, in layers that see the last `window` tokens."""
 
     def bytes(self, tokens: int) -> int:
         """For a sequence of so many tokens."""

@@ -1,4 +1,4 @@
-"""The smaller model that writes ahead of another one (`load(draft=…)`), if the two fit together."""
+"""The smaller model that drafts for another one (`load(draft=…)`), if the two fit together."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def open_unmanaged(
 
 
 def _stretched(spec: ModelSpec, context: int) -> ModelSpec:
-    """The same model for a context beyond its training, which changes what it writes but not how fast."""
+    """Return the model for a context beyond its training, which changes what it writes but not how fast."""
     return replace(spec, config=replace(spec.config, context_length=max(spec.config.context_length, context)))
 
 

@@ -77,7 +77,7 @@ class FoundModel(os.PathLike[str]):
 
     @cached_property
     def bytes(self) -> int:
-        """Of the file, or of all in the folder."""
+        """Bytes of the file, or of all files in the folder."""
         files = self.path.rglob("*") if self.path.is_dir() else [self.path]
         return sum(file.stat().st_size for file in files if file.is_file())
 

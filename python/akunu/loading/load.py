@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -81,6 +82,7 @@ def load(
     mmproj: str | os.PathLike[str] | Literal[False] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     cache_size: int = 16 << 30,
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None,
     token: str | None = None,
     task: None = None,
     rope_scaling: dict[str, Any] | str | None = None,
@@ -359,9 +361,16 @@ def _open_text(
         )
     from akunu.api.model import Model
 
-    return Model(
-        engine, tokenizer.result(), spec.config, found.files.metadata, found.path, kept, drafts, tower
+    text = Model(
+        engine, tokenizer.result(), spec.config, found.files.metadata, found.path, kept, drafts, tower, spec
     )
+    try:
+        for name, path in (asked.adapters or {}).items():
+            text.add_adapter(name, path)
+    except BaseException:
+        text.close()
+        raise
+    return text
 
 
 def _pages_in_files(model: _Described, asked: LoadOptions, engine: Engine) -> PageFiles | None:

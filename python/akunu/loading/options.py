@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from akunu._core import MAX_PARALLEL, MAX_THREADS
 from akunu.base.arguments import Limit, as_model_name, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-from akunu.describe.filetypes import FILE_TYPES, KV_DTYPES
+from akunu.describe.filetypes import FILE_TYPES, kv_dtypes
 from akunu.files.overrides import key_overrides, rope_scaling
 from akunu.loading.placement import present
 
@@ -46,7 +47,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     threads
         CPU threads; None: one for each physical core that this process may use.
     kv_dtype
-        Type of the KV cache: "f16", "f32" or "q8_0" (int8 with a scale for every 32 values).
+        Type of the KV cache: "f16", "f32", "q8_0" or "q4_0" (8 or 4 bits with a scale for every 32 values).
+        Values may have another type than keys: "q8_0,q4_0" names first that of keys. GPUs have neither that
+        nor "q4_0". Latent attention keeps keys alone.
     parallel
         Texts that are generated at a time, at most 256; others wait.
     kv_memory
@@ -79,6 +82,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache_size
         Bytes of the files in `cache_dir`, those of other models included; what was used longest ago is
         deleted.
+    adapters
+        Adapters (LoRA) that generations may name: llama.cpp's GGUF files or PEFT's folders, by name, as of
+        `Model.add_adapter`.
     task
         "embed", "rerank", "transcribe": the model has to make vectors, score documents, or be one of speech;
         type checkers then know its class. For "rerank" a chat model such as Qwen3-Reranker's is asked for a
@@ -105,12 +111,13 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     mmproj: str | os.PathLike[str] | Literal[False] | None = None
     cache_dir: str | os.PathLike[str] | None = None
     cache_size: int = 16 << 30
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None
     task: Literal["embed", "rerank", "transcribe"] | None = None
     rope_scaling: dict[str, Any] | str | None = None
     override_kv: dict[str, Any] | list[str] | None = None
 
     def checked(self) -> LoadOptions:
-        """The same with sizes as integers and folders as paths, as far as can be said without a model.
+        """Return the options with sizes as integers and folders as paths, as far as goes without a model.
 
         Raises
         ------
@@ -121,8 +128,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidArgumentError(
                 f"task: found {self.task!r}, expected 'embed', 'rerank', 'transcribe' or None"
             )
-        if self.kv_dtype not in KV_DTYPES:
-            raise InvalidArgumentError(f"kv_dtype: no {self.kv_dtype!r}; there is {', '.join(KV_DTYPES)}")
+        kv_dtypes(self.kv_dtype)
         found: dict[str, Any] = {
             name: None if value is None and name in _OPTIONAL else limit.check(name, value)
             for name, limit in _SIZES.items()
@@ -130,6 +136,14 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         }
         if self.cache_dir is not None:
             found["cache_dir"] = as_path("cache_dir", self.cache_dir)
+        if self.adapters is not None:
+            if not isinstance(self.adapters, Mapping):
+                raise InvalidArgumentError(
+                    f"adapters: expected a mapping of name to path, got {self.adapters!r}"
+                )
+            found["adapters"] = {
+                name: as_path(f"adapters[{name!r}]", at) for name, at in self.adapters.items()
+            }
         if self.draft is not None and self.draft is not False:
             as_model_name("draft", self.draft)
         if self.mmproj is not None and self.mmproj is not False:

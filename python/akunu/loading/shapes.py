@@ -6,6 +6,7 @@ padding included, because that is what is multiplied.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -115,6 +116,22 @@ def _gemma4(period: int, n_layers: int, window: int, **more: object) -> Mapping[
     return MappingProxyType(keys | dict(cast(Mapping[str, object], more.get("experts", {}))))
 
 
+def _gemma3n(n_layers: int, shared: int) -> Mapping[str, object]:
+    """Keys of Gemma 3n: every fifth layer has no window, the gates of the first ten are mostly cut off."""
+    return MappingProxyType(
+        {
+            "attention.sliding_window": 512,
+            "attention.sliding_window_pattern": [(n + 1) % 5 != 0 for n in range(n_layers)],
+            "attention.shared_kv_layers": shared,
+            "embedding_length_per_layer_input": 256,
+            "altup.num_inputs": 4,
+            "altup.active_idx": 0,
+            "activation_sparsity_scale": [1.6448536] * 10 + [-math.inf] * (n_layers - 10),
+            "final_logit_softcapping": 30.0,
+        }
+    )
+
+
 def _hybrid(n_layers: int, attention: Sequence[int], kv_heads: int, **more: object) -> Mapping[str, object]:
     """Layers that attend; the others have another mixer. Of `more`, "__" stands for a dot in a key."""
     heads = [kv_heads if n in attention else 0 for n in range(n_layers)]
@@ -190,6 +207,10 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           extra=_window(512)),
     "gemma3-1b":      Shape("gemma3", "1B",   26, 1152,  4,  1, 256,  6912, 262144,  32768,  1e6, 1e-6,
                           extra=_window(512)),
+    "gemma3n-e2b":    Shape("gemma3n", "E2B", 30, 2048,  8,  2, 256,  8192, 262400,  32768,  1e6, 1e-6,
+                          extra=_gemma3n(30, 10)),
+    "gemma3n-e4b":    Shape("gemma3n", "E4B", 35, 2048,  8,  2, 256, 16384, 262400,  32768,  1e6, 1e-6,
+                          extra=_gemma3n(35, 15)),
     "gemma4-e2b":     Shape("gemma4", "E2B",  35, 1536,  8,  1, 512,  6144, 262144, 131072,  1e6, 1e-6,
                           proportional_rope=0.25,
                           extra=_gemma4(5, 35, 512, shared=20, inputs=256,

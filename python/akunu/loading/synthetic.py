@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import GgufNumbers
 from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
 from akunu.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
+from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.recurrent import recurrent_sizes
 from akunu.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
@@ -148,7 +148,9 @@ class SyntheticModel:
     def _sizes(self) -> DecoderSizes:
         arch = ARCHITECTURES[self.shape.arch]
         sizes = decoder_sizes(self._numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
-        return dataclasses.replace(sizes, windowed=self._numbers.windowed_layers())
+        # Gemma 3n's, of which no key tells.
+        rank = 64 if sizes.streams else 0
+        return dataclasses.replace(sizes, windowed=self._numbers.windowed_layers(), laurel_rank=rank)
 
     def _wanted(self, rule: TensorRule) -> bool:
         if rule.source == "output.weight":

@@ -144,7 +144,7 @@ def _random_values(random: np.random.Generator, name: str, dims: tuple[int, ...]
 
 
 def _stored_type(name: str, dims: tuple[int, ...], kind: str) -> str:
-    """As whisper.cpp's tools store them: vectors and positions F32, convolutions F16."""
+    """Return the type that whisper.cpp's tools store: vectors and positions F32, convolutions F16."""
     if kind == "f32" or len(dims) == 1 or "bias" in name or "positional" in name:
         return "f32"
     return "f16" if len(dims) == 3 else kind

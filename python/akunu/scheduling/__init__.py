@@ -1,4 +1,4 @@
-"""Many texts on one engine: what a text is, and who gets rows in the next step."""
+"""Many sequences on one engine: what a sequence is, and who gets rows in the next step."""
 
 from __future__ import annotations
 

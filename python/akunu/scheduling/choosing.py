@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
 
 NEIGHBOURS: Final = 4
-"""Texts on either side, by turn, that a text looks for drafts in."""
+"""Sequences on either side, by turn, that a sequence looks for drafts in."""
 
 
 class Drafts(NamedTuple):
-    """What a text's step is to verify: these tokens, or so many that a smaller model writes first."""
+    """What a sequence's step is to verify: these tokens, or so many that a smaller model writes first."""
 
     tokens: list[int]
     written: int = 0
@@ -36,18 +36,18 @@ def choose_drafts(
     costs: StepCosts,
     writer: DraftWriter | None,
 ) -> dict[Sequence, Drafts]:
-    """Drafts that make the step of these texts faster than one without.
+    """Drafts that make the step of these sequences faster than one without.
 
     Parameters
     ----------
     writing
-        The texts, by turn.
+        The sequences, by turn.
     rows
         Of their step without drafts.
     most
         Rows of a step that can draw.
     context
-        Most tokens of a text.
+        Most tokens of a sequence.
     costs
         Of the engine's steps.
     writer
@@ -77,9 +77,10 @@ def choose_drafts(
 
 
 def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
-    """Texts beside one that may show what they say: how fast it is written tells what they had in common."""
+    """Sequences beside one that may repeat each other: its speed tells what they had in common."""
     near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
-    return [texts[n] for n in near if writing[n].salt == writing[i].salt]
+    own = writing[i]
+    return [texts[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
 
 
 def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:

@@ -19,27 +19,27 @@ REMEMBERED: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ModelStats:
-    """Counts of a loaded model. Those of texts and tokens are since it was loaded.
+    """Counts of a loaded model. Those of sequences and tokens are since it was loaded.
 
     Attributes
     ----------
     waiting : int
-        Texts that wait for a slot.
+        Sequences that wait for a slot.
     running : int
-        Texts that have one.
+        Sequences that have one.
     parallel : int
         Slots.
     pages : int
         Pages of the KV cache.
     pages_held : int
-        Those of them that running texts use, or that are pinned.
+        Those of them that running sequences use, or that are pinned.
     pages_pinned : int
         Those of them that are pinned.
     pages_cached : int
-        Those that no text uses, kept for prompts that begin like an earlier text.
+        Those that no sequence uses, kept for prompts that begin like an earlier sequence.
     page_bytes : int
-        Size of a page, 32 positions of all layers. Of those with a window only the last pages of a text are
-        kept.
+        Size of a page, 32 positions of all layers. Of those with a window only the last pages of a sequence
+        are kept.
     steps : int
         Steps of the engine that gave something.
     prompts : int
@@ -49,23 +49,23 @@ class ModelStats:
     cached_tokens : int
         Tokens of them that the cache held.
     hits : int
-        Prompts of which the cache held at least a page, as far as any earlier text began like it.
+        Prompts of which the cache held at least a page, as far as any earlier sequence began like it.
     hits_disk : int
         Prompts of which pages were found in files (`cache_dir`).
     misses_new : int
-        Prompts that began like no earlier text, for a page at least.
+        Prompts that began like no earlier sequence, for a page at least.
     misses_evicted : int
-        Prompts that began like an earlier text, further than the cache still held it.
+        Prompts that began like an earlier sequence, further than the cache still held it.
     generated_tokens : int
-        Tokens that were drawn.
+        Tokens that were sampled.
     drafted_tokens : int
         Tokens that were drafted.
     accepted_tokens : int
-        Those of them that were drawn.
+        Drafted tokens that were accepted: they were sampled, too.
     written_tokens : int
-        Those of the drafted that a smaller model wrote, or the model's own head (`draft`).
+        Drafted tokens that a smaller model wrote, or the model's own head (`draft`).
     written_accepted_tokens : int
-        Those of these that were drawn.
+        Those of these that were accepted.
     disk_tokens : int
         Tokens of prompts whose pages were read from files.
     disk_written : int
@@ -107,13 +107,13 @@ class ModelStats:
 
 
 class Beginnings:
-    """How far texts have begun alike, whether or not the cache still holds it."""
+    """How far sequences have begun alike, whether or not the cache still holds it."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[int, None] = OrderedDict()
 
     def known(self, text: Prefix) -> int:
-        """Tokens of the longest beginning, in whole pages, that an earlier text had too."""
+        """Tokens of the longest beginning, in whole pages, that an earlier sequence had too."""
         found = 0
         for end, key in self._keys(text):
             if key not in self._seen:
@@ -122,7 +122,7 @@ class Beginnings:
         return found
 
     def remember(self, text: Prefix) -> None:
-        """Enter a text."""
+        """Enter a sequence."""
         for _, key in self._keys(text):
             self._seen[key] = None
             self._seen.move_to_end(key)
@@ -131,7 +131,7 @@ class Beginnings:
 
     @staticmethod
     def _keys(text: Prefix) -> list[tuple[int, int]]:
-        data, key, keys = text.ids.tobytes(), hash(text.salt), []
+        data, key, keys = text.ids.tobytes(), hash(text.owner), []
         others = b"" if text.contents is None else text.contents.tobytes()
         for end in range(PAGE, len(text.ids) + 1, PAGE):
             begin = end - PAGE

@@ -1,12 +1,13 @@
-"""The cache's second tier: pages that texts leave behind, in files.
+"""The cache's second tier: pages that sequences leave behind, in files.
 
-When a text ends or is set aside, a thread of its own writes its pages, one at a time, and not faster than
-others notice: it copies a page between two steps, and rests beside texts that run. The thread lives as long
-as there is something to write. A page that gave its memory to others before it was written is not kept.
+When a sequence ends or is set aside, a thread of its own writes its pages, one at a time, and not faster than
+others notice: it copies a page between two steps, and rests beside sequences that run. The thread lives as
+long as there is something to write. A page that gave its memory to others before it was written is not kept.
 
 A prompt goes on where memory ends: its pages are read between steps, a few milliseconds' worth at a time
-beside texts that run. Of layers with a window, and of states, files have what memory had when the text ended:
-what goes on behind its prompt, or behind all of it. A prompt goes on as far as files have all that it needs.
+beside sequences that run. Of layers with a window, and of states, files have what memory had when the
+sequence ended: what goes on behind its prompt, or behind all of it. A prompt goes on as far as files have all
+that it needs.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ __all__ = ["DiskTier", "PageData"]
 
 ASIDE_SECONDS: Final = 0.040
 BESIDE_SECONDS: Final = 0.005
-"""Reading between two steps takes no longer, without texts that run and beside some."""
+"""Reading between two steps takes no longer, without sequences that run and beside some."""
 REST: Final = 9.0
-"""Beside texts that run, writing rests so many times as long as it worked."""
+"""Beside sequences that run, writing rests so many times as long as it worked."""
 PENDING: Final = 1024
-"""Texts that wait to be written, the latest."""
+"""Sequences that wait to be written, the latest."""
 
 PageData = list["npt.NDArray[np.uint8] | None"]
 """The parts of a page."""
@@ -48,7 +49,7 @@ ReadPage = Callable[[Prefix, list[int]], PageData | None]
 
 
 class DiskTier:
-    """Writes the pages of texts that end, and reads those of texts that begin.
+    """Writes the pages of sequences that end, and reads those of sequences that begin.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class DiskTier:
     read_page
         `Engine.read_page` of some parts, between two steps; called from the tier's thread.
     busy
-        Whether texts run.
+        Whether sequences run.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class DiskTier:
         self._busy = busy
         self._changed = threading.Condition()
         self._pending: deque[tuple[Prefix, int]] = deque(maxlen=PENDING)
-        self._kept = 0  # texts, from the first on
+        self._kept = 0  # sequences, from the first on
         self._thread: threading.Thread | None = None
         self._writing = False
         self._flushing = 0
@@ -82,7 +83,7 @@ class DiskTier:
     # -- from memory -----------------------------------------------------------------------------------------
 
     def keep(self, text: Prefix, prompt: int) -> None:
-        """Write the whole pages of a text, whose first `prompt` tokens others may begin with, soon."""
+        """Write the whole pages of a sequence, whose first `prompt` tokens others may begin with, soon."""
         if len(text.ids) < PAGE:
             return
         with self._changed:
@@ -113,7 +114,7 @@ class DiskTier:
             thread.join()
 
     def _left(self) -> int:
-        """Texts that are not written, with the one that is being written."""
+        """Sequences that are not written, with the one that is being written."""
         return len(self._pending) + self._writing
 
     def _write_all(self) -> None:
@@ -127,7 +128,7 @@ class DiskTier:
                 text, prompt = self._pending.popleft()
             try:
                 self._write(text, prompt)
-            except Exception as error:  # of the device too: the thread goes on, for later texts
+            except Exception as error:  # of the device too: the thread goes on, for later sequences
                 with self._changed:
                     self._pending.clear()
                 self.counts["unwritten"] += 1
@@ -158,7 +159,8 @@ class DiskTier:
     # -- to memory -------------------------------------------------------------------------------------------
 
     def seek(self, sequence: Sequence, until: float) -> bool:
-        """Look for pages that follow what the cache holds of a text until `time.perf_counter()` is `until`.
+        """Look for pages that follow what the cache holds of a sequence until `time.perf_counter()` is
+        `until`.
 
         One page at least is looked for; the last token runs. Returns whether all were.
         """
@@ -186,7 +188,7 @@ class DiskTier:
         return True
 
     def restore(self, engine: Engine, sequence: Sequence, until: float) -> None:
-        """Read pages of a text until `time.perf_counter()` is `until`, one at least."""
+        """Read pages of a sequence until `time.perf_counter()` is `until`, one at least."""
         if not sequence.kept:
             return
         assert sequence.slot is not None

@@ -1,9 +1,9 @@
 """Drafts: by lookup, since what followed the same tokens before may follow them again, or by a smaller model.
 
-A draft is checked by the step that runs it, so it can cost time but not change a text. This module decides
-whether it is worth its rows, and the time to write it. How likely it holds is learned from what texts turn
-out to be, also where a proposal of a lookup was not run, so nothing is tried that does not pay; what rows
-cost is learned from the steps.
+A draft is checked by the step that runs it, so it can cost time but not change a sequence. This module
+decides whether it is worth its rows, and the time to write it. How likely it holds is learned from what
+sequences turn out to be, also where a proposal of a lookup was not run, so nothing is tried that does not
+pay; what rows cost is learned from the steps.
 
 It knows nothing of engines and slots.
 """
@@ -31,11 +31,15 @@ FORGET: Final = 0.8
 WRITER_TRUST: Final = 0.7
 """How likely a token that a smaller model writes holds, until it is known."""
 WRITER_FORGET: Final = 0.95
-"""As `FORGET`, of what a smaller model writes: it says more at a time."""
+"""`FORGET` for the drafts of a smaller model, which say more at a time."""
+WRITER_PRIOR: Final = 4
+"""How many verified drafts `WRITER_TRUST` counts for: where none holds, a few are enough to see it."""
 WRITER_HOPE: Final = 0.002
-"""How far trust in it comes back with every step in which it was not asked."""
+"""How far trust in it comes back with every step in which it was not asked, when its last draft held."""
+WRITER_LEAST_HOPE: Final = WRITER_HOPE / 16
+"""How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
 WRITER_MOST: Final = 8
-"""Tokens that it writes ahead."""
+"""Tokens that it drafts."""
 GAIN: Final = 1.1
 """How much faster a step with drafts must be than one without."""
 LONGEST_PAUSE: Final = 0.02
@@ -47,7 +51,7 @@ ROW: Final = 0.05
 
 
 class Drafter:
-    """What one text proposes, and how far its proposals hold."""
+    """What one sequence proposes, and how far its proposals hold."""
 
     def __init__(self) -> None:
         self.lookup = Lookup()
@@ -61,7 +65,7 @@ class Drafter:
         return self._trust[self._kind]
 
     def propose(self, others: Sequence[Lookup]) -> None:
-        """Look for the end of the text, in itself and, where that is no long match, in others."""
+        """Look for the end of the sequence, in itself and, where that is no long match, in others."""
         agree, self.proposal = self.lookup.propose(others, TRUST[-1][0])
         self._kind = bisect(KINDS, agree)
 
@@ -78,23 +82,30 @@ class Drafter:
 
 
 class WriterTrust:
-    """How likely a token that a smaller model writes for one text holds, when those before it do."""
+    """How likely a token that a smaller model writes for one sequence holds, when those before it do."""
 
     def __init__(self) -> None:
         self.value = WRITER_TRUST
+        self._known = float(WRITER_PRIOR)
+        self._hope = WRITER_HOPE
 
     def learn(self, drafted: int, accepted: int) -> None:
         """So many of its tokens were verified, and the first so many of them held."""
         for held in [True] * accepted + [False] * (accepted < drafted):
-            self.value = WRITER_FORGET * self.value + (1 - WRITER_FORGET) * held
+            self._known = min(self._known + 1, 1 / (1 - WRITER_FORGET))
+            self.value += (held - self.value) / self._known
+        if accepted:
+            self._hope = WRITER_HOPE
+        elif drafted:
+            self._hope = max(self._hope / 2, WRITER_LEAST_HOPE)
 
     def hope(self) -> None:
         """It was not asked."""
-        self.value += WRITER_HOPE * max(WRITER_TRUST - self.value, 0.0)
+        self.value += self._hope * max(WRITER_TRUST - self.value, 0.0)
 
 
 class Proposal(NamedTuple):
-    """Drafts that a text could have."""
+    """Drafts that a sequence could have."""
 
     trust: float
     """How likely a token holds, when those before it do."""
@@ -174,11 +185,11 @@ class StepCosts:
         rows
             Of the step without drafts.
         proposals
-            One for each text, maybe of no tokens.
+            One for each sequence, maybe of no tokens.
         most
             Rows of the step, at most.
         writing
-            Seconds that a smaller model takes to write a token for every text.
+            Seconds that a smaller model takes to write a token for every sequence.
 
         Returns
         -------
@@ -191,7 +202,7 @@ class StepCosts:
         most = min(most, KNOTS[-1])
         if not self._knots or rows >= most:
             return 0.0, lengths
-        # The j-th draft of a text counts when all before it hold, so its chance only falls with j.
+        # The j-th draft of a sequence counts when all before it hold, so its chance only falls with j.
         chances = [(-p.trust, i, 1) for i, p in enumerate(proposals) if p.tokens > 0]
         heapify(chances)
         tokens, best, kept, written = float(rows), GAIN * rows / self._plain(rows), 0, 0

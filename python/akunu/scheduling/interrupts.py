@@ -1,7 +1,7 @@
 """Signals wait while what threads share is changed.
 
-Python runs the handlers of signals in the main thread, between any two of its instructions, and most raise.
-A KeyboardInterrupt from the middle of a plan would leave a text that nobody ends, or a step that all others
+Python runs the handlers of signals in the main thread, between any two of its instructions, and most raise. A
+KeyboardInterrupt from the middle of a plan would leave a sequence that nobody ends, or a step that all others
 wait for. So handlers wait (`held`) until the books are in order (`check`), and run during what takes long
 (`allowed`), where only what they raise waits. In other threads all of this does nothing.
 """

@@ -99,10 +99,14 @@ class PageFiles:
         self._written = 0  # since they were counted: others may have written as much
 
     def keys(self, text: Prefix) -> list[str]:
-        """The names of a text's whole pages."""
+        """The names of a sequence's whole pages."""
         begin = blake2b(blake2b(self._identity).digest(), digest_size=32, key=self._secret)
         if text.salt is not None:
             begin.update(b"salt" + text.salt.encode())
+        if text.adapter is not None:
+            begin = blake2b(
+                begin.digest() + b"adapter" + text.adapter.encode(), digest_size=32, key=self._secret
+            )
         key, keys = begin.digest(), list[str]()
         for end in range(PAGE, len(text.ids) + 1, PAGE):
             data = _tokens(text.ids, end)
@@ -172,7 +176,7 @@ class PageFiles:
     def touch(self, key: str, at: int) -> None:
         """Note that a page was used, in nanoseconds since the epoch.
 
-        A text's first pages are used last: without them the others are useless.
+        A sequence's first pages are used last: without them the others are useless.
         """
         for part in range(len(self._part_bytes)):
             with contextlib.suppress(OSError):

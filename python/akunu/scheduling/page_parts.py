@@ -1,6 +1,7 @@
-"""What a page has besides the keys and values of layers that see all: parts that only some texts need of it.
+"""What a page has besides the keys and values of layers that see all: parts that only some sequences need of
+it.
 
-Part 0 is that of layers without a window. A part for each window follows, which a text needs of the pages
+Part 0 is that of layers without a window. A part for each window follows, which a sequence needs of the pages
 that its next token sees through the window. Of models that keep a state there is one more, which is needed of
 the last page alone.
 """
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["PageParts"]
 
 CHECKPOINT_PAGES: Final = 16
-"""The engine copies the state of a text at the end of every so many pages, and where its prompt ends."""
+"""The engine copies the state of a sequence at the end of every so many pages, and where its prompt ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class PageParts:
 
     @classmethod
     def of(cls, engine: Engine) -> Self:
-        """Those of this engine's pages."""
+        """Return the parts that this engine's pages have."""
         windows = tuple(window["positions"] for window in engine.pages["windows"])
         return cls(tuple(engine.part_bytes), windows)
 
@@ -53,7 +54,7 @@ class PageParts:
         return max(tokens + 1 - self.windows[part - 1], 0) // PAGE
 
     def needed(self, page: int, pages: int) -> list[int]:
-        """The parts of a page, counted from 0, that a text needs that goes on behind so many pages."""
+        """The parts of a page, counted from 0, that a sequence needs that goes on behind so many pages."""
         found = [0]
         found += [
             part for part in range(1, len(self.windows) + 1) if page >= self.first_seen(part, pages * PAGE)
@@ -63,14 +64,14 @@ class PageParts:
         return found
 
     def useful(self, page: int, ends: set[int]) -> set[int]:
-        """The parts that texts may need that go on behind one of these numbers of pages."""
+        """The parts that sequences may need that go on behind one of these numbers of pages."""
         found = {part for end in ends if page < end for part in self.needed(page, end)}
         if self.state is not None and (page + 1) % CHECKPOINT_PAGES == 0:
             found.add(self.state)
         return found
 
     def reach(self, first: int, pages: int, has: Callable[[int, int], bool]) -> int:
-        """Behind how many of `pages` pages a text can go on.
+        """Behind how many of `pages` pages a sequence can go on.
 
         Parameters
         ----------

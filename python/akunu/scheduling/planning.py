@@ -1,18 +1,18 @@
-"""Who has slots, and what each text has of the next step: rows, pages, drafts.
+"""Who has slots, and what each sequence has of the next step: rows, pages, drafts.
 
 Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start, and in
-which the owners of texts (their salts) take turns. Where all slots are taken, the owner with most of them
+which the owners of sequences (their salts) take turns. Where all slots are taken, the owner with most of them
 gives one to an owner that has less than its share.
 
-A step has a budget of rows. Running texts come first, each with a row, then prompts in their turns.
-Without prompts a step is a chain of tokens, as long as the longest that its texts would take alone; it ends
-early when somebody comes. Where texts repeat themselves or each other, it is one token and drafts of those
-that follow. Beside a text that has a form it is one token for all: what may come next is known when that is
-drawn, and a chain has no rows that are forced. Tokens that the form leaves no choice about are rows of the
-next step.
+A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns.
+Without prompts a step is a chain of tokens, as long as the longest that its sequences would take alone; it
+ends early when somebody comes. Where sequences repeat themselves or each other, it is one token and drafts of
+those that follow. Beside a sequence that has a constraint it is one token for all: what may come next is
+known when that is sampled, and a chain has no rows that are forced. Tokens that the constraint leaves no
+choice about are rows of the next step.
 
-A text can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
-room, and what is drawn depends on seed and position alone. That is what happens to readers that went away,
+A sequence can be suspended at any time: its tokens are known, its pages stay in the cache as long as there is
+room, and what is sampled depends on seed and position alone. That is what happens to readers that went away,
 when others wait for a slot, and to the youngest, when there are no pages left. It keeps its place in the
 order of arrival. Squeezed out for want of pages, it comes back when there is room for all of it, and nobody
 overtakes it meanwhile: the oldest always goes on, so everybody's turn comes.
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 __all__ = ["Part", "Plan", "Planner", "fitting"]
 
 ABSENT_SECONDS: Final = 0.25
-"""A reader that leaves its text unread for so long, while others wait for a slot, has gone away."""
+"""A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
 """Rows of prompts in a step that others draw tokens in, at least: what a new prompt may cost them. More where
 they fit in `CHAIN_SECONDS`."""
 
 
 class Part(NamedTuple):
-    """A text's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
+    """A sequence's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
 
     sequence: Sequence
     written: int
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
     parts: list[Part]
     steps: int = 1
     decoding: bool = False
-    """Each part is a text's last token, and maybe drafts."""
+    """Each part is a sequence's last token, and maybe drafts."""
 
 
 _turn = attrgetter("turn")
@@ -79,21 +79,21 @@ def fitting(done: int, seconds: float, most: int) -> int:
 
 
 class Planner:
-    """The texts of one engine, by turn. Knows no threads: one calls it at a time, between two steps.
+    """The sequences of one engine, by turn. Knows no threads: one calls it at a time, between two steps.
 
     Parameters
     ----------
     engine
         Has their slots and pages.
     disk
-        Where pages are found that the engine has not, and those that texts leave go.
+        Where pages are found that the engine has not, and those that sequences leave go.
     writer
-        Writes ahead of the engine.
+        Writes drafts for the engine.
 
     Attributes
     ----------
     waiting, running : list of Sequence
-        Texts without a slot and with one.
+        Sequences without a slot and with one.
     """
 
     def __init__(self, engine: Engine, disk: DiskTier | None, writer: DraftWriter | None) -> None:
@@ -111,14 +111,14 @@ class Planner:
         self.running: list[Sequence] = []
 
     def arrive(self, sequence: Sequence) -> None:
-        """A text lines up for a slot."""
-        # At least one token is drawn, and all known ones can be run.
+        """A sequence lines up for a slot."""
+        # At least one token is sampled, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
         self._turns.arrive(sequence)
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
-        """A text ends; the cache keeps its first `keep` tokens."""
+        """A sequence ends; the cache keeps its first `keep` tokens."""
         if sequence.slot is not None:
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
@@ -128,12 +128,12 @@ class Planner:
             self.waiting.remove(sequence)
 
     def suspend(self, sequence: Sequence) -> None:
-        """Take a text's slot; it lines up again, where its turn is."""
+        """Take a sequence's slot; it lines up again, where its turn is."""
         self._release(sequence)
         insort(self.waiting, sequence, key=_turn)
 
     def make_room(self, tokens: int) -> None:
-        """Suspend texts until a slot and pages for so many tokens are free."""
+        """Suspend sequences until a slot and pages for so many tokens are free."""
         while tokens and self.running and not self._has_free(tokens):
             self.suspend(self.running[-1])
 
@@ -146,7 +146,7 @@ class Planner:
         self._writer = None
 
     def clear(self) -> None:
-        """Forget all texts, the engine being about to end; files keep what is computed."""
+        """Forget all sequences, the engine being about to end; files keep what is computed."""
         for sequence in self.running:
             self._keep(sequence)
         self.waiting.clear()
@@ -187,7 +187,7 @@ class Planner:
             guess, written = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS
             if not reserve(slot, rows, steps, written or len(guess)):
                 guess, written = NO_DRAFTS
-                steps = 1  # no text makes way for long chains
+                steps = 1  # no sequence makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
             draws = rows == left and sequence.limit > 0
@@ -207,7 +207,7 @@ class Planner:
         Parameters
         ----------
         failed
-            Texts without an allowed token.
+            Sequences without an allowed token.
         times
             When it began with drafts that are written, when the engine began, when it ended.
         """
@@ -223,7 +223,7 @@ class Planner:
             run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
             most = max(most, new)
-            if sequence in failed:  # what was drawn without a mask is dropped
+            if sequence in failed:  # what was sampled without a mask is dropped
                 sequence.error = failed[sequence]
                 continue
             forced = sequence.take(chunk, ran, drafts, part.written > 0)
@@ -299,7 +299,9 @@ class Planner:
             self._turns.begin(sequence)
             try:
                 prefix = sequence.prefix()
-                more = sequence.inputs.arguments if sequence.inputs is not None else {}
+                more = dict(sequence.inputs.arguments) if sequence.inputs is not None else {}
+                if sequence.adapter is not None:
+                    more |= {"adapter": sequence.adapter.number, "adapter_scale": sequence.adapter.scale}
                 cached = self._engine.begin(
                     prefix.ids, **sequence.settings, slot=slot, **prefix.arguments, **more
                 )
@@ -316,7 +318,7 @@ class Planner:
                 self.count_prompt(sequence)
 
     def _suspend_absent(self) -> bool:
-        """Take the slot of a text whose reader went away; False when there is none."""
+        """Take the slot of a sequence whose reader went away; False when there is none."""
         absent = [s for s in self.running if s.idle_for() > ABSENT_SECONDS]
         if absent:
             self.suspend(absent[-1])
@@ -324,7 +326,7 @@ class Planner:
         return bool(absent)
 
     def _has_one_owner(self) -> bool:
-        """Whether all texts that run or wait have one owner."""
+        """Whether all sequences that run or wait have one owner."""
         return len({s.salt for s in (*self.running, *self.waiting)}) <= 1
 
     def _make_way(self, sequence: Sequence) -> bool:
@@ -340,7 +342,7 @@ class Planner:
         return True
 
     def _soon_cached(self, sequence: Sequence) -> bool:
-        """Whether a text that runs is still reading a beginning that this one shares: better wait for it."""
+        """Whether a sequence that runs still reads a beginning that this one shares: better wait for it."""
         prompt = sequence.prefix(len(sequence.prompt))
         return any(
             other.hungry
@@ -360,7 +362,7 @@ class Planner:
         )
 
     def _has_room(self, sequence: Sequence) -> bool:
-        """Whether there are pages for all of a text, and one more for each that runs."""
+        """Whether there are pages for all of a sequence, and one more for each that runs."""
         if not self.running:
             return True
         text = sequence.prefix()
@@ -372,7 +374,7 @@ class Planner:
         )
 
     def count_prompt(self, sequence: Sequence) -> None:
-        """Count the prompt of a text that has a slot, once it is known which pages of it are kept."""
+        """Count the prompt of a sequence that has a slot, once it is known which pages of it are kept."""
         if sequence.counted:
             return
         sequence.counted = True

@@ -1,8 +1,8 @@
 """What the keys and values of a sequence follow from, besides the model: what its pages are known by.
 
-Two sequences share pages where all of it is equal. The engine knows a salt as a 64-bit root, a hash under a
-secret of this process, so that nobody can choose a salt that meets another's. Files have the salt in the hash
-that names a page.
+Two sequences share pages where all of it is equal. The engine knows a salt and an adapter as a 64-bit root, a
+hash under a secret of this process, so that nobody can choose a salt that meets another's. Files have both in
+the hash that names a page.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _SECRET: Final = os.urandom(32)
 
 
 @lru_cache(maxsize=1024)
-def _root(salt: str) -> int:
-    return int.from_bytes(blake2b(salt.encode(), digest_size=8, key=_SECRET).digest()) or 1
+def _root(salt: str | None, adapter: str | None) -> int:
+    parts = repr((salt, adapter)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(parts, digest_size=8, key=_SECRET).digest()) or 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,22 +42,30 @@ class Prefix:
     contents : numpy.ndarray | None
         Hashes, uint64 [m] with m <= n, of what stands at a position in the place of its token, such as a
         piece of an image; 0 where the token does.
+    adapter : str | None
+        What the sequence's adapter adds, as a hash with its scale; None: it has none.
     """
 
     ids: npt.NDArray[np.uint32]
     salt: str | None = None
     contents: npt.NDArray[np.uint64] | None = None
+    adapter: str | None = None
+
+    @property
+    def owner(self) -> tuple[str | None, str | None]:
+        """What all of it depends on: sequences of another owner share nothing with it."""
+        return self.salt, self.adapter
 
     @property
     def root(self) -> int:
-        """What the engine knows the salt by."""
-        return 0 if self.salt is None else _root(self.salt)
+        """What the engine knows the owner by."""
+        return 0 if self.owner == (None, None) else _root(*self.owner)
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of `Engine.begin`, `read_page`, `pin` and `unpin`, besides the ids; none where ids say all."""
+        """Arguments of `Engine.begin`, `read_page`, `pin` and `unpin` besides ids; none where ids say all."""
         found: dict[str, Any] = {}
-        if self.salt is not None:
+        if self.root:
             found["root"] = self.root
         if self.contents is not None:
             found["contents"] = self.contents
@@ -64,11 +73,12 @@ class Prefix:
 
     def first(self, n: int) -> Prefix:
         """Its first `n` tokens."""
-        return Prefix(self.ids[:n], self.salt, None if self.contents is None else self.contents[:n])
+        contents = None if self.contents is None else self.contents[:n]
+        return Prefix(self.ids[:n], self.salt, contents, self.adapter)
 
     def common(self, other: Prefix) -> int:
         """Tokens whose keys and values are equal to the other's."""
-        if self.salt != other.salt:
+        if self.owner != other.owner:
             return 0
         n = min(len(self.ids), len(other.ids))
         differ = self.ids[:n] != other.ids[:n]

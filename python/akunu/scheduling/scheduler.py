@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -24,10 +24,10 @@ from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier, PageD
 from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.page_parts import PageParts
 from akunu.scheduling.planning import Part, Plan, Planner
-from akunu.scheduling.sequence import Sequence
+from akunu.scheduling.sequence import Adapter, Sequence
 
 if TYPE_CHECKING:
-    from akunu._core import Chunk, Engine, PagedExperts
+    from akunu._core import AdapterTensors, Chunk, Engine, PagedExperts
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
@@ -41,7 +41,7 @@ MAX_STALLED: Final = 8
 
 
 class Scheduler:
-    """The texts of one engine.
+    """The sequences of one engine.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Scheduler:
     files
         Where pages are kept that outlive the memory, and the process.
     writer
-        Writes ahead of the engine.
+        Writes drafts for the engine.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class Scheduler:
         self._stepping: list[Part] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
-        self._pinned: set[tuple[str | None, bytes]] = set()
+        self._pinned: set[tuple[tuple[str | None, str | None], bytes]] = set()
+        self._adapters = set[int]()  # numbers of those that the engine has
         self._stalled = 0
         self._closed = False
         self._frees = False  # the leader frees the engine when it has stopped
@@ -89,11 +90,13 @@ class Scheduler:
         """Line up for a slot."""
         with held, self._lock:
             self._check_open()
+            if sequence.adapter is not None and sequence.adapter.number not in self._adapters:
+                raise InvalidArgumentError("adapter: it was removed before the generation began")
             self._planner.arrive(sequence)
             self._engine_wanted()
 
     def next(self, sequence: Sequence) -> Chunk | Written | None:
-        """The next tokens of a text; None when it has ended or was cancelled. Waits, or leads.
+        """The next tokens of a sequence; None when it has ended or was cancelled. Waits, or leads.
 
         Raises
         ------
@@ -140,7 +143,7 @@ class Scheduler:
             )
 
     def cancel(self, sequence: Sequence) -> None:
-        """End a text as soon as possible, whether it runs or waits; what it has is kept."""
+        """End a sequence as soon as possible, whether it runs or waits; what it has is kept."""
         with held, self._lock:
             sequence.cancelled = True
             if self._in_step(sequence):
@@ -152,7 +155,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def end(self, sequence: Sequence, keep: int) -> None:
-        """Give a text's slot back; the cache keeps its first `keep` tokens. A second time does nothing."""
+        """Give back a sequence's slot; the cache keeps its first `keep` tokens. Twice is as once."""
         with held, self._lock:
             sequence.cancelled = True
             self._ending.append((sequence, keep))
@@ -163,7 +166,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def running(self) -> list[Sequence]:
-        """The texts that have slots."""
+        """The sequences that have slots."""
         with self._lock:
             return list(self._planner.running)
 
@@ -174,11 +177,11 @@ class Scheduler:
             return self._planner.stats()
 
     def pin(self, text: Prefix) -> bool:
-        """Keep the pages of a text, whole ones, in the cache until `unpin`; False where it lacks some.
+        """Keep the pages of a sequence, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
-        key = text.salt, text.ids.tobytes()
+        key = text.owner, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 if not engine.pin(text.ids, **text.arguments):
@@ -194,16 +197,41 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = text.salt, text.ids.tobytes()
+        key = text.owner, text.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
             engine.unpin(text.ids, **text.arguments)
 
+    def add_adapter(self, tensors: Mapping[str, AdapterTensors], digest: str) -> Adapter:
+        """Give the engine an adapter, between two steps."""
+        with self.exclusive() as engine:
+            number = engine.add_adapter(tensors)
+            self._adapters.add(number)
+        return Adapter(number, 1.0, digest)
+
+    def remove_adapter(self, adapter: Adapter) -> None:
+        """Take an adapter from the engine.
+
+        Raises
+        ------
+        BusyError
+            Sequences that run or wait have it.
+        """
+        with self.exclusive() as engine:
+            with self._lock:
+                sequences = [*self._planner.running, *self._planner.waiting]
+                users = sum(s.adapter is not None and s.adapter.number == adapter.number for s in sequences)
+                if not users:
+                    self._adapters.discard(adapter.number)
+            if users:
+                raise BusyError(f"adapter: {users} generations have it; wait for them, or end them first")
+            engine.remove_adapter(adapter.number)
+
     @contextmanager
     def exclusive(self, tokens: int = 0) -> Iterator[Engine]:
-        """The engine for one call, between two steps, with a slot and pages free for a text of so many.
+        """The engine for one call, between two steps, with a slot and pages free for a sequence of so many.
 
         A call that waits goes before the next step, and a step that is waited for before the next call.
         """
@@ -260,7 +288,7 @@ class Scheduler:
                 self._writer.close()
 
     def flush(self) -> None:
-        """Wait until the pages of texts that have ended are in their files."""
+        """Wait until the pages of sequences that have ended are in their files."""
         if self._disk is not None:
             self._disk.flush()
 
@@ -324,7 +352,7 @@ class Scheduler:
             self._free()
 
     def _release_ended(self) -> None:
-        """Take back the slots of texts that have ended.
+        """Take back the slots of sequences that have ended.
 
         One may end at any line of this class or the planner: where the garbage collector finds its stream. So
         an end is only noted, and what is noted meanwhile is done here too.
@@ -357,11 +385,11 @@ class Scheduler:
         except Exception as error:
             if self._writer is None or error is self._writer.interrupt:
                 raise
-            self._drafts = False  # no text depends on the smaller model
+            self._drafts = False  # no sequence depends on the smaller model
             with self._lock:
                 self._planner.stop_drafting()
             warnings.warn(
-                f"the draft model failed; texts go on without it: {error}", RuntimeWarning, stacklevel=1
+                f"the draft model failed; sequences go on without it: {error}", RuntimeWarning, stacklevel=1
             )
             plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
@@ -377,7 +405,7 @@ class Scheduler:
             with self._lock:
                 for part in parts:
                     part.sequence.error = error
-            if isinstance(error, Exception):  # of these texts; their readers raise it
+            if isinstance(error, Exception):  # of these sequences; their readers raise it
                 return True
             raise
         ended = time.perf_counter()
@@ -413,7 +441,7 @@ class Scheduler:
         )
 
     def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
-        """While the engine runs what comes before, tell it what forms allow next; some may allow nothing."""
+        """While the engine runs the body, tell it what constraints allow next; some may allow nothing."""
         for part in parts:
             try:
                 masks = part.sequence.masks(part.drafts, self._engine.vocab)
@@ -423,7 +451,7 @@ class Scheduler:
                 failed[part.sequence] = error
 
     def _fetch(self, sequences: list[Sequence], beside: bool) -> None:
-        """Look for pages that texts begin with, and read them from their files; others may have the lock."""
+        """Look for pages that sequences begin with, and read them from files; others may have the lock."""
         assert self._disk is not None
         until = time.perf_counter() + (BESIDE_SECONDS if beside else ASIDE_SECONDS)
         for sequence in sequences:

@@ -1,4 +1,4 @@
-"""A text in the making, as the scheduler sees it: its tokens, its place, what its reader has yet to take."""
+"""A sequence as the scheduler sees it: its tokens, its place, what its reader has yet to take."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from akunu.structured.constraint import Constraint
     from akunu.vision.inputs import Inputs
 
-__all__ = ["Ran", "Sequence", "Written"]
+__all__ = ["Adapter", "Ran", "Sequence", "Written"]
 
 HEAD_START: Final = 64
-"""Texts that came before, which one with a priority higher by one goes ahead of."""
+"""Sequences that came before, which one with a priority higher by one goes ahead of."""
 
 
 class Ran(NamedTuple):
-    """A step that ran, as its texts see it."""
+    """A step that ran, as its sequences see it."""
 
     steps: int
     """Tokens of a chain."""
@@ -40,12 +40,36 @@ class Ran(NamedTuple):
     ended: float
     """`time.perf_counter()`."""
     context: int
-    """Most tokens of a text."""
+    """Most tokens of a sequence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter that the engine has, as a sequence uses it.
+
+    Attributes
+    ----------
+    number
+        Of the engine's adapters.
+    scale
+        Multiplies what it adds.
+    digest
+        A hash of what it adds.
+    """
+
+    number: int
+    scale: float
+    digest: str
+
+    @property
+    def key(self) -> str:
+        """What the sequence's pages are known by."""
+        return f"{self.digest}*{self.scale!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a step gave a text that has a form: as a `Chunk`, with the tokens that its form forced."""
+    """What a step gave a constrained sequence: as a `Chunk`, with the tokens that were forced."""
 
     ids: list[int]
     ended: bool
@@ -55,7 +79,7 @@ class Written:
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """One text, from its prompt to its last token.
+    """One sequence, from its prompt to its last token.
 
     Its reader takes what is `ready`; the scheduler alone changes the rest, but for `cancelled`.
     """
@@ -71,25 +95,27 @@ class Sequence:
     speculative: bool = True
     """Tokens may be drafted."""
     constraint: Constraint | None = None
-    """What its form, if it has one, allows; told of all `tokens`."""
+    """What its constraint, if it has one, allows; told of all `tokens`."""
 
     salt: str | None = None
-    """Whose it is: it shares what is cached, and drafts, with texts of the same one only, and takes turns
+    """Whose it is: it shares what is cached, and drafts, with sequences of the same one only, and takes turns
     with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
+    adapter: Adapter | None = None
+    """What is added to the model's products for it."""
     inputs: Inputs | None = None
     """What its prompt has besides tokens."""
     priority: int = 0
     """Who waits with a higher one goes first."""
     turn: tuple[int, int] = (0, 0)
-    """Its place among all texts; the smallest goes first."""
+    """Its place among all sequences; the smallest goes first."""
     round: int = 0
-    """Where its owner's texts stand among those of others, without its priority: see `Turns`."""
+    """Where its owner's sequences stand among those of others, without its priority: see `Turns`."""
     tokens: list[int] = field(default_factory=list)
     """What has been generated, an end token included."""
     forced: int = 0
-    """How many of these its form forced after the last one that was drawn: rows of the next step."""
+    """How many of these its constraint forced after the last one that was sampled: rows of the next step."""
     ready: deque[Chunk | Written] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     ready_at: float = 0.0
@@ -97,7 +123,7 @@ class Sequence:
     slot: int | None = None
     """Where the engine keeps it; None while it waits."""
     known: int = field(init=False)
-    """Tokens that are known: the prompt, and what was drawn."""
+    """Tokens that are known: the prompt, and what was sampled."""
     length: int = 0
     """Tokens in the engine's cache."""
     kept: deque[str] = field(default_factory=deque)
@@ -113,7 +139,7 @@ class Sequence:
     squeezed_out: bool = False
     """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
-    """An end token was drawn, or nothing is left to run: it needs no more steps."""
+    """An end token was sampled, or nothing is left to run: it needs no more steps."""
     cancelled: bool = False
     error: BaseException | None = None
     chain: int = 1
@@ -122,7 +148,7 @@ class Sequence:
     writer_trust: WriterTrust = field(default_factory=WriterTrust)
     drafted: int = 0
     accepted: int = 0
-    """Tokens that were drafted, and those of them that were drawn."""
+    """Tokens that were drafted, and those of them that were sampled."""
 
     began: float | None = None
     """`time.perf_counter()` when it was first given a slot."""
@@ -163,7 +189,7 @@ class Sequence:
 
     @property
     def writing(self) -> bool:
-        """What is to be run is the token that was drawn last, and those that are forced after it."""
+        """What is to be run is the token that was sampled last, and those that are forced after it."""
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
@@ -173,7 +199,7 @@ class Sequence:
 
     @property
     def hungry(self) -> bool:
-        """More of it should be computed. While its reader wakes up, a text runs one chunk ahead."""
+        """More of it should be computed. While its reader wakes up, a sequence runs one chunk ahead."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
 
     def idle_for(self) -> float:
@@ -204,13 +230,15 @@ class Sequence:
         """Its first `n` known tokens, or all, and what else its pages are known by."""
         inside = n is not None and n <= len(self.prompt)
         ids = self.prompt if inside else self.ids()
-        return Prefix(ids[:n], self.salt, None if self.contents is None else self.contents[:n])
+        contents = None if self.contents is None else self.contents[:n]
+        return Prefix(ids[:n], self.salt, contents, self.adapter.key if self.adapter else None)
 
     def place(self, slot: int, cached: int) -> None:
         """It has a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
-            # What its form forced at its beginning may be in the cache too, and in files, and is no prompt.
+            # What its constraint forced at its beginning may be in the cache too, and in files, and is no
+            # prompt.
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
@@ -232,7 +260,7 @@ class Sequence:
         return lookup
 
     def room_for_drafts(self, context: int) -> int:
-        """Drafts that may be run with its next token: one more is drawn."""
+        """Drafts that may be run with its next token: one more is sampled."""
         return int(min(self.limit - len(self.tokens), context - self.length) - 1)
 
     def propose(self, others: SequenceOf[Lookup], context: int) -> Proposal:
@@ -242,10 +270,10 @@ class Sequence:
         return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
     def masks(self, drafts: SequenceOf[int], vocab: int) -> npt.NDArray[np.uint32] | None:
-        """What its form allows next, and after each of these drafts; None: everything.
+        """What its constraint allows next, and after each of these drafts; None: everything.
 
-        Where the form leaves no choice only its tokens are drawn, as if there were no drafts. What follows a
-        draft that is not allowed is never drawn.
+        Where the constraint leaves no choice only its tokens are sampled, as if there were no drafts. What
+        follows a draft that is not allowed is never sampled.
 
         Returns
         -------
@@ -276,14 +304,14 @@ class Sequence:
         return None if free else masks
 
     def _forced_by(self, constraint: Constraint) -> list[int]:
-        """Where log-probabilities are wanted every token is drawn, if only from one.
+        """Where log-probabilities are wanted every token is sampled, if only from one.
 
         A token that is a row of the next step has no logits of its own.
         """
         return constraint.forced() if self.settings.get("logprobs", -1) < 0 else []
 
     def follow(self, room: float) -> list[int]:
-        """Append the tokens that its form leaves no choice about, `room` of them at most; returns them."""
+        """Append the tokens that its constraint leaves no choice about, at most `room`; returns them."""
         found: list[int] = []
         if self.constraint is not None:
             while len(found) < room and (forced := self._forced_by(self.constraint)):
@@ -334,7 +362,7 @@ class Sequence:
         return [] if self.ended or self.error else forced
 
     def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[Written, list[int]]:
-        """What a step gave, and what its form forces after that, the end of the text included."""
+        """What a step gave, and what its constraint forces after that, the end of the sequence included."""
         forced, ended = list[int](), chunk.ended
         before = len(self.tokens) - len(chunk.ids)
         told = 0 if before == self.forced else before  # what is forced first is untold

@@ -1,9 +1,9 @@
-"""A smaller model that writes ahead of a larger one, which verifies what it wrote.
+"""A smaller model that drafts for a larger one, which verifies what it wrote.
 
-It follows the texts that it is asked about: each has a slot of its engine too. What the text did not take is
-truncated there, what the text has and it has not is run, in the same call that writes the next tokens. It
-draws with the text's own settings and seed: where the two models nearly agree, the same random numbers choose
-the same tokens.
+It follows the sequences that it is asked about: each has a slot of its engine too. What the sequence did not
+take is truncated there, what the sequence has and it has not is run, in the same call that writes the next
+tokens. It samples with the sequence's own settings and seed: where the two models nearly agree, the same
+random numbers choose the same tokens.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 __all__ = ["DraftWriter", "Writer"]
 
 BEHIND_ROWS: Final = 64
-"""Rows of texts that it follows, in one call: what beginning to follow may cost the others."""
+"""Rows of sequences that it follows, in one call: what beginning to follow may cost the others."""
 
 
 class DraftWriter(Protocol):
-    """What writes ahead of an engine: a smaller model, or a head of the model's own."""
+    """What drafts for an engine: a smaller model, or a head of the model's own."""
 
     @property
     def interrupt(self) -> BaseException | None:
         """What the handler of a signal raised in the latest `write`."""
 
     def choose(self, texts: AnySequence[Sequence], step: float) -> None:
-        """Decide how it writes for these texts next; `step` is as for `seconds`."""
+        """Decide how it writes for these sequences next; `step` is as for `seconds`."""
 
     def seconds(self, texts: int, step: float) -> float:
-        """Expected time to write a token for each of so many texts; `step` is the engine's for one."""
+        """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
 
     def room(self, sequence: Sequence) -> int:
-        """Tokens that it can write for a text, at most."""
+        """Tokens that it can write for a sequence, at most."""
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
         """Write drafts.
@@ -63,7 +63,7 @@ class DraftWriter(Protocol):
         """
 
     def leave(self, sequence: Sequence) -> None:
-        """A text gives its slot back."""
+        """A sequence gives its slot back."""
 
     def close(self) -> None:
         """Free what belongs to it alone."""
@@ -71,7 +71,7 @@ class DraftWriter(Protocol):
 
 @dataclass(slots=True)
 class Followed:
-    """A text, as the smaller model's engine holds it."""
+    """A sequence, as the smaller model's engine holds it."""
 
     slot: int
     length: int
@@ -81,11 +81,11 @@ class Followed:
     drafted: list[int] = field(default_factory=list)
     """What it wrote after these."""
     ended: bool = False
-    """The last of that ends the text."""
+    """The last of that ends the sequence."""
 
 
 class Part(NamedTuple):
-    """A text's part of a step."""
+    """A sequence's part of a step."""
 
     text: Followed
     rows: int
@@ -120,11 +120,11 @@ class Writer:
         """There is one way to write."""
 
     def seconds(self, texts: int, step: float) -> float:
-        """Expected time to write a token for each of so many texts; `step` is the larger model's for one."""
+        """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
         return self._costs.expected(texts, self._share * step)
 
     def room(self, sequence: Sequence) -> int:
-        """Tokens that it can write for a text, at most."""
+        """Tokens that it can write for a sequence, at most."""
         return 0 if sequence in self._refused else self._engine.context - sequence.known
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
@@ -155,7 +155,7 @@ class Writer:
         return [list(takewhile(self._vocab_size.__gt__, text.drafted)) if text else [] for text in texts]
 
     def leave(self, sequence: Sequence) -> None:
-        """Follow a text no longer."""
+        """Follow a sequence no longer."""
         self._refused.discard(sequence)
         if (text := self._followed.pop(sequence, None)) is not None:
             self._engine.close_slot(text.slot)
@@ -165,7 +165,7 @@ class Writer:
         self._engine.close()
 
     def _follow(self, sequence: Sequence) -> Followed | None:
-        """What the engine holds of a text, told all of it; None where this model cannot."""
+        """What the engine holds of a sequence, told all of it; None where this model cannot."""
         try:
             if (text := self._followed.get(sequence)) is None:
                 return self._begin(sequence)
@@ -186,7 +186,7 @@ class Writer:
         return text
 
     def _tell(self, text: Followed, sequence: Sequence) -> None:
-        """Take back what the text did not take, and add what it has since."""
+        """Take back what the sequence did not take, and add what it has since."""
         prompt, tokens = len(sequence.prompt), sequence.tokens
         pairs = zip(text.drafted, tokens[text.agreed - prompt :], strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -31,7 +31,7 @@ class LoadedModel:
     unfit: Mapping[str, str]
     """Settings for all models that it was loaded without, and why."""
     bytes: int
-    """Of its files."""
+    """Bytes of its files."""
 
 
 def find_model(spec: ModelSpec) -> FoundModel:

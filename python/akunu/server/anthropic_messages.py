@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.api.results import Completion
+from akunu.api.results import Completion, Stats
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids, warned
@@ -75,7 +75,7 @@ async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict
         **warned(turn),
         "content": content,
         **_end(completion, blocks),
-        "usage": _usage(completion),
+        "usage": _usage(completion.stats),
     }
 
 
@@ -89,14 +89,14 @@ async def _events(
             if not began:
                 began = True
                 empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-                usage = {**_usage(step.text.completion), "output_tokens": 0}
+                usage = {**_usage(step.text.stats), "output_tokens": 0}
                 yield _event("message_start", message={**head, **warned(turn), **empty, "usage": usage})
             for what, block, text in blocks.feed(step.deltas):
                 yield _block_event(what, block, text)
             if step.completion is not None:
                 for what, block, text in blocks.end():
                     yield _block_event(what, block, text)
-                end, usage = _end(step.completion, blocks), _usage(step.completion)
+                end, usage = _end(step.completion, blocks), _usage(step.completion.stats)
                 yield _event("message_delta", delta=end, usage=usage)
     yield _event("message_stop")
 
@@ -143,9 +143,8 @@ def _end(completion: Completion, blocks: Blocks) -> dict[str, Any]:
     return {"stop_reason": reason, "stop_sequence": completion.stop}
 
 
-def _usage(completion: Completion) -> dict[str, Any]:
+def _usage(stats: Stats) -> dict[str, Any]:
     """Anthropic counts what was cached beside the input, not in it."""
-    stats = completion.stats
     return {
         "input_tokens": stats.prompt_tokens - stats.cached_tokens,
         "cache_creation_input_tokens": 0,

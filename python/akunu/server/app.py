@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -33,6 +34,10 @@ from akunu.server.texts import Server
 __all__ = ["create_app"]
 
 _SWEEP_SECONDS = 1.0
+
+_SWITCH_SECONDS = 0.001
+"""Python's threads take turns so often. An answer changes threads several times for each token, and each
+time it would wait 5 ms for a thread that reads a large request."""
 
 
 def create_app(
@@ -90,11 +95,14 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: Starlette) -> AsyncIterator[None]:
     server: Server = app.state.server
+    turns = sys.getswitchinterval()
     await server.models.preload()
     sweeper = asyncio.create_task(_sweep(server))
+    sys.setswitchinterval(min(turns, _SWITCH_SECONDS))
     try:
         yield
     finally:
+        sys.setswitchinterval(turns)
         sweeper.cancel()
         with suppress(asyncio.CancelledError):
             await sweeper

@@ -32,6 +32,7 @@ class _Listed(LoadOptions, kw_only=True, frozen=True, forbid_unknown_fields=True
     draft: str | bool | None = None
     mmproj: str | Literal[False] | None = None
     cache_dir: Path | None = None
+    adapters: dict[str, str] | None = None
     chat_template: str | None = None
     """The name of a common chat format, for a file without a template."""
 
@@ -44,7 +45,7 @@ class ModelSpec(_Listed, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """A model that may be asked for."""
 
     shared: frozenset[str] = frozenset()
-    """Those of its settings that were given for all models: it takes what fits it (`server.fitting`)."""
+    """Settings that were given for all models: it takes what fits it (`server.fitting`)."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -154,5 +155,7 @@ def _from_file(file: Path, shared: dict[str, Any]) -> list[ModelSpec]:
                 settings[name] = str(path)
         if model.cache_dir is not None:
             settings["cache_dir"] = file.parent / model.cache_dir
+        if model.adapters is not None:
+            settings["adapters"] = {name: str(file.parent / at) for name, at in model.adapters.items()}
         specs.append(ModelSpec(**{**settings, **others, "shared": frozenset(others)}))
     return specs

@@ -46,7 +46,7 @@ class Turn:
     """Arguments of the chat (`ChatOptions`)."""
     n: int = 1
     upper_limits: tuple[str, ...] = ()
-    """Those of the options that a model keeps to by not thinking at all."""
+    """Options that a model keeps to by not thinking at all."""
     warnings: list[str] = field(default_factory=list)
     """What the client is told of; the model's own are there from the first step of an answer on."""
 
@@ -154,19 +154,18 @@ async def answers(
 
     async with (
         texts(server, asked, name, [start] * turn.n, turn.options) as found,
-        aclosing(together([_steps(text) for text in found])) as steps,
+        aclosing(together(found)) as pieces,
     ):
-        async for step in steps:
-            yield step
-
-
-async def _steps(text: Text) -> AsyncGenerator[Step, None]:
-    called = False
-    async with aclosing(text.pieces()) as pieces:
-        async for piece in pieces:
-            called = called or any(isinstance(delta, ToolCall) for delta in piece.deltas)
-            yield Step(text, piece.deltas, piece)
-    yield Step(text, (), None, text.completion, finish_reason(text.completion, called))
+        called: set[int] = set()
+        async for i, piece in pieces:
+            text = found[i]
+            if piece is None:
+                completion = text.completion
+                yield i, Step(text, (), None, completion, finish_reason(completion, i in called))
+                continue
+            if any(isinstance(delta, ToolCall) for delta in piece.deltas):
+                called.add(i)
+            yield i, Step(text, piece.deltas, piece)
 
 
 def finish_reason(completion: Completion, called: bool) -> FinishReason:

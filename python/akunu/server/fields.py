@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, get_args
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -171,16 +171,46 @@ def _accepted(kind: type[Fields]) -> Mapping[str, tuple[Any, ...]]:
     return found
 
 
+@cache
+def _looked_at(kind: type[Fields]) -> tuple[tuple[str, tuple[Any, ...] | None], ...]:
+    """The fields of a kind that `refuse_others` looks at, with what each accepts; None: all, but not within.
+
+    The messages of a chat may be 100,000, and most kinds of objects in them have nothing to look at.
+    """
+    known = _accepted(kind)
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    return tuple(
+        (name, known.get(name))
+        for name in kind.__struct_fields__
+        if name in known or any(_refuses(each, {kind}) for each in _fields_in(types[name]))
+    )
+
+
+def _fields_in(kind: Any) -> list[type[Fields]]:
+    """The kinds of fields that a type is, or has within."""
+    if isinstance(kind, type) and issubclass(kind, Fields):
+        return [kind]
+    return [found for part in get_args(kind) for found in _fields_in(part)]
+
+
+def _refuses(kind: type[Fields], seen: set[type[Fields]]) -> bool:
+    """Whether a kind, or one within it, has fields that accept only some values."""
+    if _accepted(kind):
+        return True
+    within = [each for field in msgspec.structs.fields(kind) for each in _fields_in(field.type)]
+    return any(_refuses(each, seen | {kind}) for each in within if each not in seen)
+
+
 def refuse_others(fields: Fields, at: str = "", ignored: list[str] | None = None) -> None:
     """Refuse values that are not among those `accepted`, here and in the objects within.
 
     With `ignored`, they are left out, and noted there.
     """
-    known = _accepted(type(fields))
-    for name in fields.__struct_fields__:
+    for name, accepted in _looked_at(type(fields)):
         value = getattr(fields, name)
-        accepted = known.get(name)
-        if accepted is not None and not _is_one_of(value, (*accepted, None)):
+        if value is None:
+            continue
+        if accepted is not None and not _is_one_of(value, accepted):
             shown = " or ".join(msgspec.json.encode(each).decode() for each in (*accepted, None))
             if ignored is not None:
                 setattr(fields, name, None)
@@ -196,12 +226,12 @@ def refuse_others(fields: Fields, at: str = "", ignored: list[str] | None = None
             refuse_others(value, f"{at}{name}.", ignored)
         elif isinstance(value, list):
             for n, each in enumerate(value):
-                if isinstance(each, Fields):
+                if isinstance(each, Fields) and _looked_at(type(each)):
                     refuse_others(each, f"{at}{name}[{n}].", ignored)
 
 
 def _is_one_of(value: object, values: Iterable[object]) -> bool:
-    """As JSON: 0 is not false there."""
+    """Compare two values as JSON does: 0 is not false there."""
     return any(type(each) is type(value) and each == value for each in values)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.blocks import Attention, LatentAttention
 from akunu.describe.config import ModelConfig
+from akunu.describe.filetypes import kv_dtypes
 from akunu.loading.finding import FoundModel
 from akunu.server.catalog import ModelSpec
 from akunu.server.kinds import EMBEDDING, RERANKER, SPEECH, TEXT, Kind
@@ -55,8 +56,8 @@ _LEAST_CONTEXT: Final = 4096
 _STEP: Final = 1024
 _SHARE: Final = 4
 """A conversation that fills the context has this part of the memory at most."""
-_BYTES: Final = {"f16": 2.0, "f32": 4.0, "q8_0": 1.125}
-"""Of a value in the KV cache."""
+_BYTES: Final = {"f16": 2.0, "f32": 4.0, "q8_0": 1.125, "q4_0": 0.5625}
+"""Bytes of a value in the KV cache."""
 
 
 def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,9 +68,10 @@ def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[s
     """
     from akunu import _core
 
-    values = sum(2 * each.n_kv_heads * each.head_dim for each in config.mixers(Attention))
-    values += sum(each.latent + each.rope_dim for each in config.mixers(LatentAttention))
-    size = max(1.0, values * _BYTES[arguments.get("kv_dtype") or "f16"])
+    keys, values = (_BYTES[name] for name in kv_dtypes(arguments.get("kv_dtype") or "f16"))
+    size = sum((keys + values) * each.n_kv_heads * each.head_dim for each in config.mixers(Attention))
+    size += sum(keys * (each.latent + each.rope_dim) for each in config.mixers(LatentAttention))
+    size = max(1.0, size)
     devices = {device["id"]: device for device in _core.devices()}
     device = devices.get(arguments.get("device") or "auto", next(iter(devices.values())))
     room = int((arguments.get("kv_memory") or device["memory"] / _SHARE) / size)

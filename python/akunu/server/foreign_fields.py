@@ -129,7 +129,7 @@ class ForeignFields(Fields, kw_only=True):
     reasoning_format: Any = None
 
     def foreign(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """As arguments of a generation, beside those that were given by our names.
+        """Return the fields as arguments of a generation, beside those that were given by our names.
 
         Raises
         ------

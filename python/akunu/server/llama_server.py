@@ -133,12 +133,10 @@ async def _events(
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
         return model.astream(fields.ids(model), **options)
 
-    async with (
-        texts(server, asked, name, [start], fields.options()) as (text,),
-        aclosing(text.pieces()) as pieces,
-    ):
-        async for piece in pieces:
-            yield {"index": 0, "content": str(piece), "tokens": piece.ids, "stop": False}
+    async with texts(server, asked, name, [start], fields.options()) as (text,):
+        async with text:
+            async for piece in text:
+                yield {"index": 0, "content": str(piece), "tokens": piece.ids, "stop": False}
         more = {"warnings": asked.ignored} if asked.ignored else {}
         yield {**_end(text.completion), "model": name, **more}
 

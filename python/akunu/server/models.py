@@ -50,7 +50,7 @@ class Entry:
     queue: Counter[str] = field(default_factory=Counter)
     """Texts that run or wait, by the ids of those who asked."""
     wanting: int = 0
-    """Those of them whose readers wait for more."""
+    """How many of them have readers that wait for more."""
     used_at: float = 0.0
     progress_at: float = 0.0
     """`time.monotonic()` when the engine was last seen to get on, or was first asked to."""
@@ -65,9 +65,9 @@ class Entry:
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
     texts: list[Watched] = field(default_factory=list)
-    """Those that have begun."""
+    """The sequences that have begun."""
     tokens_per_second: float = 0.0
-    """Of all texts together, in the last second or so."""
+    """Speed of all sequences together, in the last second or so."""
     earlier: Counter[str] = field(default_factory=Counter)
     """What was counted (`ModelStats`) until the model was unloaded."""
     generated: int = 0

@@ -142,12 +142,10 @@ async def _continued(
             return model.astream(infill_ids(model, fields.prompt or "", fields.suffix), **options)
         return model.astream(prompt_ids(model, fields.prompt or ""), **options)
 
-    async with (
-        texts(server, asked, name, [start], fields.generation()) as (text,),
-        aclosing(text.pieces()) as pieces,
-    ):
-        async for piece in pieces:
-            yield [Content(str(piece))], token_entries(text.model, piece), None, None
+    async with texts(server, asked, name, [start], fields.generation()) as (text,):
+        async with text:
+            async for piece in text:
+                yield [Content(str(piece))], token_entries(text.model, piece), None, None
         yield (), [], text.completion, finish_reason(text.completion, False)
 
 

@@ -103,7 +103,7 @@ class Options(Fields):
     penalize_newline: Any = None
 
     def arguments(self) -> dict[str, Any]:
-        """As arguments of a generation."""
+        """Return the options as arguments of a generation."""
         same = (
             "temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty",
             "frequency_penalty", "stop",

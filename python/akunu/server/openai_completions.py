@@ -26,7 +26,7 @@ from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
-from akunu.server.texts import MAX_TEXTS, Asked, Server, Text, texts, together
+from akunu.server.texts import MAX_TEXTS, Asked, Server, texts, together
 
 __all__ = ["CompletionRequest", "completions"]
 
@@ -128,10 +128,15 @@ async def _steps(
     n = fields.n or 1
     starts = [partial(_start, prompt, fields) for prompt in fields.prompts() for _ in range(n)]
     async with texts(server, asked, fields.model, starts, fields.options()) as found:
-        parts = [_text_steps(text, start.args[0], fields) for text, start in zip(found, starts, strict=True)]
-        async with aclosing(together(parts)) as steps:
-            async for step in steps:
-                yield step
+        for i, start in enumerate(starts if fields.echo else ()):
+            yield i, await asyncio.to_thread(_echo, found[i].model, start.args[0], fields)
+        async with aclosing(together(found)) as pieces:
+            async for i, piece in pieces:
+                text = found[i]
+                if piece is None:
+                    yield i, _Step(text.model, "", None, text.completion)
+                else:
+                    yield i, _Step(text.model, str(piece), piece)
 
 
 def _ids(model: Model, prompt: str | list[int], fields: CompletionRequest) -> list[int]:
@@ -164,18 +169,6 @@ def _echo(model: Model, prompt: str | list[int], fields: CompletionRequest) -> _
     piece.ids = ids[:1]
     piece.logprobs = prompt_logprobs(model, ids, fields.logprobs)
     return _Step(model, text, echoed=piece)
-
-
-async def _text_steps(
-    text: Text, prompt: str | list[int], fields: CompletionRequest
-) -> AsyncGenerator[_Step, None]:
-    model = text.model
-    if fields.echo:
-        yield await asyncio.to_thread(_echo, model, prompt, fields)
-    async with aclosing(text.pieces()) as pieces:
-        async for piece in pieces:
-            yield _Step(model, str(piece), piece)
-    yield _Step(model, "", None, text.completion)
 
 
 async def _whole(
@@ -264,7 +257,7 @@ class _Logprobs:
         self._offset += len(token)
 
     def fields(self) -> dict[str, Any]:
-        """As OpenAI writes them."""
+        """Return the columns as OpenAI writes them."""
         return {
             "tokens": self._tokens,
             "token_logprobs": self._values,

@@ -162,7 +162,7 @@ def chat_tools(tools: Sequence[dict[str, Any]] | None) -> tuple[list[dict[str, A
 
 
 def allowed_tools(tools: Sequence[dict[str, Any]], names: Sequence[str], at: str) -> list[dict[str, Any]]:
-    """Those of the tools whose names are allowed: the model is told of no others, so it calls no others."""
+    """Return the tools whose names are allowed: the model is told of no others, so it calls no others."""
     known = {tool["function"]["name"] for tool in tools}
     for n, name in enumerate(names):
         if name not in known:
@@ -188,7 +188,7 @@ class ResponseFormat(Fields):
     json_schema: JsonSchema | None = None
 
     def options(self) -> dict[str, Any]:
-        """As arguments of a generation."""
+        """Return the format as arguments of a generation."""
         if (self.type == "json_schema") != (self.json_schema is not None):
             raise ApiError(
                 400, "response_format.json_schema: expected with the type json_schema, and only there",

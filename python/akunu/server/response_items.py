@@ -13,7 +13,7 @@ from akunu.server.replies import new_id
 __all__ = ["stored_items"]
 
 _PREFIXES: Final = {"message": "msg_", "function_call": "fc_", "function_call_output": "fco_"}
-"""Of the ids of items by type; others begin with `rs_`, as reasoning does."""
+"""What the ids of items begin with, by type; others begin with `rs_`, as reasoning does."""
 
 
 def stored_items(taken: set[str], items: Iterable[Item]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ _CANCEL_SECONDS: Final = 0.02
 """Between one round of texts that are ended and the next."""
 
 _FORCED_SECONDS: Final = 1
-"""The same, after a second signal."""
+"""Seconds that requests have to end after a second signal."""
 
 _DESCRIPTORS: Final = 8192
 """File descriptors that are asked for at the start."""
@@ -124,7 +124,7 @@ class _SpareDescriptor:
 
 
 def raise_descriptors() -> None:
-    """As many file descriptors as this process may have, within reason."""
+    """Allow this process as many file descriptors as it may have, within reason."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -133,7 +133,7 @@ def raise_descriptors() -> None:
 
 
 def most_connections(settings: Settings) -> int:
-    """Those of the settings, or as many as there are descriptors for, each with an upload's file."""
+    """Return the connections of the settings, or as many as descriptors and files of uploads allow."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return settings.max_connections

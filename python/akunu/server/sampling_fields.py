@@ -38,10 +38,12 @@ class SamplingFields(ForeignFields, kw_only=True):
     logit_bias: dict[int, float] | None = None
     seed: int | None = None
     stop_token_ids: list[int] | None = None
+    adapter: str | None = None
+    adapter_scale: float | None = None
     priority: Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] | None = None
 
     def sampling(self) -> dict[str, Any]:
-        """Those that were given, as arguments of a generation."""
+        """Return the fields that were given, as arguments of a generation."""
         names = SamplingFields.__annotations__
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
         breakers = found.get("dry_sequence_breakers")

@@ -148,7 +148,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """The same, by what the client sends."""
+    """Do what `unless_gone` does, given the client's messages."""
     task = asyncio.create_task(work)
     gone = asyncio.create_task(_disconnect(receive))
     try:

@@ -19,7 +19,7 @@ from akunu.server.errors import ApiError
 __all__ = ["MAX_BYTES", "ResponseStore", "Stored"]
 
 MAX_BYTES: Final = 64 << 20
-"""Of all that is kept."""
+"""Most bytes of all that is kept."""
 
 _OVERHEAD: Final = 512
 """Bytes that a response takes besides its JSON."""

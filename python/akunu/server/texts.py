@@ -6,15 +6,15 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from akunu.api.model import Model
-from akunu.api.results import Completion, Piece
+from akunu.api.results import Completion, Piece, Stats
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.auth import ANYONE, Holder
@@ -35,8 +35,6 @@ MAX_TEXTS: Final = 16
 
 _CONSTRAINED: Final = (*ARGUMENTS, "tools")
 """Options that constrain an output, which takes time to compile."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Asked:
     holder: Holder = ANYONE
     """Whose key it brought."""
     bytes: int = 0
-    """Of its body, as far as it has arrived."""
+    """Size of its body, as far as it has arrived."""
     files: list[FormData] = field(default_factory=list)
     """Forms whose files are closed when it has been answered."""
     model: str = "-"
@@ -75,13 +73,19 @@ class Asked:
 
     @classmethod
     def of(cls, request: Request) -> Asked:
-        """That of a request."""
+        """Return what the gate has begun for a request."""
         asked: Asked = request.scope["akunu.asked"]
         return asked
 
 
 class Text:
-    """One text in the making. Iterated once, piece by piece; then `completion` is the whole."""
+    """One text in the making: its pieces, as they come, within `async with`. Then `completion` is the whole.
+
+    Raises
+    ------
+    ApiError
+        504: the request takes too long.
+    """
 
     def __init__(self, server: Server, entry: Entry, stream: AsyncStream, asked: Asked) -> None:
         self._entry = entry
@@ -92,8 +96,8 @@ class Text:
         self._late = False
         self._failed = False
         self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
-        stats = stream.completion.stats
-        self._prompt_tokens, self._cached_tokens, self._tokens = stats.prompt_tokens, 0, 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
 
     @property
     def model(self) -> Model:
@@ -106,35 +110,40 @@ class Text:
         """The result, so far."""
         return self._stream.completion
 
-    async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """The pieces, as they come.
+    @property
+    def stats(self) -> Stats:
+        """The counts and times, so far."""
+        return self._stream.stats
 
-        Raises
-        ------
-        ApiError
-            504: the request takes too long.
-        """
+    async def __aenter__(self) -> Self:
         self._entry.texts.append(self)
-        timer = asyncio.get_running_loop().call_later(self._deadline - time.monotonic(), self._give_up)
+        left = self._deadline - time.monotonic()
+        self._timer = asyncio.get_running_loop().call_later(left, self._give_up)
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        with self._entry.wanted():
+            piece = await anext(self._stream, None)
+        if self._late:
+            raise too_long(self._limit)
+        if piece is None:
+            raise StopAsyncIteration
+        self._meter.piece(piece)
+        self._tokens += len(piece.ids)
+        if self._tokens == len(piece.ids):
+            self._cached_tokens = self.stats.cached_tokens
+        return piece
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._failed = kind is not None and issubclass(kind, AkunuError)
         try:
-            async with self._stream as stream:
-                while True:
-                    with self._entry.wanted():
-                        piece = await anext(stream, None)
-                    if self._late:
-                        raise too_long(self._limit)
-                    if piece is None:
-                        return
-                    self._meter.piece(piece)
-                    self._tokens += len(piece.ids)
-                    if self._tokens == len(piece.ids):
-                        self._cached_tokens = self.completion.stats.cached_tokens
-                    yield piece
-        except AkunuError:
-            self._failed = True
-            raise
+            await self._stream.aclose()
         finally:
-            timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._entry.texts.remove(self)
             self._count()
 
@@ -225,36 +234,38 @@ def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
     return most if wanted is None else min(wanted, most)
 
 
-async def together(parts: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[tuple[int, T], None]:
-    """The items of all, each with its number, as they come; each part is at most an item ahead."""
-    if len(parts) == 1:
-        async with aclosing(parts[0]) as items:
-            async for item in items:
-                yield 0, item
+async def together(found: Sequence[Text]) -> AsyncGenerator[tuple[int, Piece | None], None]:
+    """The pieces of all texts, each with the number of its text, as they come; None is the end of one.
+
+    Each text is at most a piece ahead.
+    """
+    if len(found) == 1:
+        async with found[0] as text:
+            async for piece in text:
+                yield 0, piece
+        yield 0, None
         return
-    queue: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(1)
+    queue: asyncio.Queue[tuple[int, Piece | None] | Exception] = asyncio.Queue(1)
 
     async def run(index: int) -> None:
         try:
-            async with aclosing(parts[index]) as items:
-                async for item in items:
-                    await queue.put((index, item))
+            async with found[index] as text:
+                async for piece in text:
+                    await queue.put((index, piece))
         except Exception as error:
             await queue.put(error)
         else:
-            await queue.put(None)
+            await queue.put((index, None))
 
-    tasks = [asyncio.create_task(run(index)) for index in range(len(parts))]
-    running = len(parts)
+    tasks = [asyncio.create_task(run(index)) for index in range(len(found))]
+    running = len(found)
     try:
         while running:
-            found = await queue.get()
-            if found is None:
-                running -= 1
-            elif isinstance(found, BaseException):
-                raise found
-            else:
-                yield found
+            item = await queue.get()
+            if isinstance(item, Exception):
+                raise item
+            running -= item[1] is None
+            yield item
     finally:
         for task in tasks:
             task.cancel()

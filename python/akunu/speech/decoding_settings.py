@@ -20,7 +20,7 @@ from akunu.speech.languages import language_code
 __all__ = ["DecodingSettings", "check_preprocessor"]
 
 _HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
-"""Of `preprocessor_config.json`: how sound becomes the input of every Whisper model."""
+"""What `preprocessor_config.json` has: how sound becomes the input of every Whisper model."""
 
 
 _OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {
@@ -135,7 +135,7 @@ def _ids(said: Mapping[str, object], name: str, vocab_size: int) -> tuple[int, .
 
 
 def _options(said: Mapping[str, object]) -> dict[str, Any]:
-    """Those of the caller's options for which the model's files name a value."""
+    """Return the options for which the model's files name a value."""
     found: dict[str, Any] = {}
     for key, (name, kinds, expected) in _OPTIONS.items():
         value = said.get(key)

@@ -90,7 +90,7 @@ class _Samples:
         self._first = 0
 
     def take(self, end: int) -> Iterator[Samples]:
-        """Those up to `end`."""
+        """Yield the samples up to `end`."""
         while self._first < end:
             if not len(self._block):
                 following = next(self._blocks, None)

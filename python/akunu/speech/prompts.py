@@ -12,7 +12,7 @@ from akunu.tokenizer import check_fits
 __all__ = ["first_context", "window_prompt"]
 
 MOST_TOKENS: Final = 4096
-"""Of what may be given before a text; a window takes its end, some 200."""
+"""Most tokens of what may be given before a text; a window takes its end, some 200."""
 
 
 def window_prompt(

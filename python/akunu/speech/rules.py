@@ -136,7 +136,7 @@ class TokenRules:
 
     @functools.cached_property
     def table(self) -> RuleTable | None:
-        """The same for the engine; None where it cannot apply them: penalties of repetition, and forms."""
+        """Return the rules for the engine; None where it cannot apply them: repetition, constraints."""
         if self._penalty != 1 or self._ngram or self._structure is not None:
             return None
         return RuleTable(

@@ -92,7 +92,7 @@ def _drawn(
     random: np.random.Generator,
     begun: int,
 ) -> Work[list[Candidate]]:
-    """The same by the model itself, some tokens at a time, so that others get their turn."""
+    """Have the model itself sample, some tokens at a time, so that others get their turn."""
     seeds = random.integers(1 << 32, size=count).tolist()
     tokens: list[list[int]] = [[] for _ in range(count)]
     log_probs = [0.0] * count

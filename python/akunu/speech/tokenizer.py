@@ -85,7 +85,7 @@ class WhisperTokenizer:
 
     @classmethod
     def from_file(cls, file: WhisperFile, generation: Mapping[str, object] | None = None) -> WhisperTokenizer:
-        """Of a model file of whisper.cpp; `generation` is what it says of decoding."""
+        """Make the tokenizer of a model file of whisper.cpp; `generation` is what it says of decoding."""
         vocab_size = file.sizes["n_vocab"]
         texts = _single_bytes_first(file.tokens, file.paths[0])
         if texts[-1] == b"<|endoftext|>":
@@ -112,7 +112,7 @@ class WhisperTokenizer:
 
     @classmethod
     def from_folder(cls, folder: Path, vocab_size: int) -> WhisperTokenizer:
-        """Of a folder with `tokenizer.json`; `vocab_size`: rows of the embedding."""
+        """Make the tokenizer of a folder with `tokenizer.json`; `vocab_size`: rows of the embedding."""
         tokenizer = tokenizer_from_folder(folder, vocab_size)
         if tokenizer is None:
             raise TokenizerError(f"{folder}: has no tokenizer.json")

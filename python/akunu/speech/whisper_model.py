@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, Unpack, overload
 
 from akunu.api.async_items import AsyncItems
 from akunu.api.base_model import BaseModel
@@ -72,6 +72,8 @@ class WhisperModel(BaseModel):
     Methods may be called from any thread. The windows of all calls run side by side, and none of them changes
     the text of another.
 
+    `akunu.WhisperModel("small")` is `akunu.load("small", task="transcribe")`, with the same options.
+
     Examples
     --------
     >>> model = akunu.load("ember-speech")  # doctest: +SKIP
@@ -83,12 +85,20 @@ class WhisperModel(BaseModel):
         "transcribes speech (transcribe, transcribe_stream); load a text model for the rest",
     )
 
+    _task = "transcribe"
+
+    @overload
+    def __init__(self, model: str | os.PathLike[str], /, **options: Any) -> None: ...
+    @overload
     def __init__(
         self, engine: Engine, tokenizer: WhisperTokenizer, name: str, path: Path, windows: int = 8
+    ) -> None: ...
+    def __init__(  # type: ignore[misc]  # a name loads, and makes no call of this
+        self, engine: Any, tokenizer: Any, name: str, path: Path, windows: int = 8
     ) -> None:
         super().__init__(name, path)
-        self._engine = engine
-        self._tokenizer = tokenizer
+        self._engine: Engine = engine
+        self._tokenizer: WhisperTokenizer = tokenizer
         self._batcher = Batcher(engine, windows)
         self._streams: weakref.WeakSet[ItemStream[Any]] = weakref.WeakSet()
 

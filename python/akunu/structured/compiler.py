@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
+from akunu.base.kept import Kept
 from akunu.structured.constraint import Constraint, GrammarConstraint, TaggedText, Watch, plain_reason
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
 from akunu.structured.gbnf_lark import lark_string
@@ -30,11 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Compiler"]
 
-MAX_COMPILED: Final = 64
-"""Compiled constraints that are kept."""
-
 MAX_KEPT_BYTES: Final = 128 << 20
-"""What they take, as far as that can be told from their texts."""
+"""What the compiled constraints that are kept take, as far as that can be told from their texts."""
 
 MAX_BYTES: Final = 1 << 20
 """Bytes of the text of a structure."""
@@ -69,8 +67,7 @@ class Compiler:
         self._tokenizer = tokenizer
         self._vocab_size = vocab_size
         self._lock = threading.Lock()
-        self._compiled: OrderedDict[Structure, Future[Start]] = OrderedDict()
-        self._kept_bytes = 0
+        self._compiled: Kept[Structure, tuple[Future[Start], int]] = Kept(MAX_KEPT_BYTES, itemgetter(1))
 
     def prepare(self) -> None:
         """Do now what the first constrained output would have to wait for.
@@ -95,31 +92,17 @@ class Compiler:
         self.prepare()
         with self._lock:
             found = self._compiled.get(structure)
-            start = found or Future[Start]()
-            self._keep(structure, start)
+            start = found[0] if found else Future[Start]()
+            if found is None:
+                self._compiled.keep(structure, (start, _weight(structure)))
         if found is None:  # compiled without the lock: those whose structure is known do not wait
             try:
                 start.set_result(self._compile(structure))
             except BaseException as error:
                 start.set_exception(error)
                 with self._lock:
-                    self._forget(structure)
+                    self._compiled.forget(structure)
         return start.result()()
-
-    def _keep(self, structure: Structure, start: Future[Start]) -> None:
-        """Keep a compiled constraint as the latest, whatever it takes; the oldest give way."""
-        if structure not in self._compiled:
-            self._kept_bytes += _weight(structure)
-        self._compiled[structure] = start
-        self._compiled.move_to_end(structure)
-        while len(self._compiled) > 1 and (
-            len(self._compiled) > MAX_COMPILED or self._kept_bytes > MAX_KEPT_BYTES
-        ):
-            self._forget(next(iter(self._compiled)))
-
-    def _forget(self, structure: Structure) -> None:
-        if self._compiled.pop(structure, None) is not None:
-            self._kept_bytes -= _weight(structure)
 
     def thinking(self, budget: ThinkingBudget, inner: Constraint | None) -> Constraint:
         """Return the constraint of a new output that may think so much; `inner` constrains what follows."""

@@ -157,7 +157,7 @@ class Watch:
         return next((mark for mark in self._marks if tail.endswith(mark)), None)
 
     def tail(self, text: bytes) -> bytes:
-        """As much of a text's end as may be the beginning of a mark."""
+        """Return as much of a text's end as may be the beginning of a mark."""
         return text[-self._longest :]
 
     def mask(self, tail: bytes) -> TokenMask | None:

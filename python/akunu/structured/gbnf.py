@@ -36,7 +36,7 @@ def is_gbnf(text: str) -> bool:
 
 
 def lark_of_gbnf(text: str) -> str:
-    """The same grammar for llguidance.
+    """Return the grammar for llguidance.
 
     Raises
     ------

@@ -40,9 +40,9 @@ _FORMATS: Final[Mapping[str, str]] = {
     "time": f"^{_TIME}$",
     "date-time": f"^{_DATE}T{_TIME}$",
 }
-"""Those of which llguidance's own are wider than what exists: 2023-02-29, 12:00:60. RFC 3339, in capitals."""
+"""Formats of which llguidance's own are wider than what exists: 2023-02-29, 12:00:60. RFC 3339, capitals."""
 _KNOWN_FORMATS: Final = frozenset({"duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
-"""Those that llguidance holds a string to. Any other is what JSON schema says: an annotation."""
+"""Formats that llguidance holds a string to. Any other is what JSON schema says: an annotation."""
 
 
 def schema_expression(schema: Mapping[str, Any] | bool, name: str = "schema") -> str:

@@ -14,10 +14,27 @@ from akunu.structured.constraint import Constraint
 from akunu.structured.structure import Structure
 from akunu.structured.vocabulary import CONTROL_MARK, TokenMask, VocabularyView
 
-__all__ = ["Late", "LateConstraints"]
+__all__ = ["Late", "LateConstraints", "LatePart"]
 
 _MOST_BEFORE: Final = 400
 """Characters within which the constrained part has to begin: a longer beginning is something else."""
+
+
+@dataclass(frozen=True)
+class LatePart:
+    """A part of an output that is constrained.
+
+    Attributes
+    ----------
+    structure : Structure
+        What it has to be.
+    again : str
+        What the pattern looks at after the part begins with the last of this character in the part; "": with
+        what follows the part.
+    """
+
+    structure: Structure
+    again: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,9 +47,9 @@ class LateConstraints:
         Characters of which the output has to have one first, after white space.
     pattern : re.Pattern
         What stands before a constrained part: from the beginning of the output, or from the end of the part
-        before it. Its group `name` says which part follows.
-    structure : callable
-        The structure that a name asks for; None: none.
+        before it.
+    part : callable
+        The part that follows what the pattern has found; None: all is free.
     reasoning : tuple of (str, str)
         What may stand before all that, between these marks.
     opened : bool
@@ -41,7 +58,7 @@ class LateConstraints:
 
     starts: tuple[str, ...]
     pattern: re.Pattern[str]
-    structure: Callable[[str], Structure | None]
+    part: Callable[[re.Match[str]], LatePart | None]
     reasoning: tuple[str, str]
     opened: bool = False
 
@@ -75,6 +92,7 @@ class Late:
         self._compiled = compiled
         self._inner = inner
         self._part: Constraint | None = None
+        self._again = ""
         self._text = late.reasoning[0] if late.opened else ""
         self._data = b""  # of a character that is not complete
         self._free = False
@@ -109,17 +127,22 @@ class Late:
             if self._inner is not None:
                 self._inner.advance([token])
             if self._part is not None:
+                self._read(token)
                 self._go_on([token])
-            elif not self._free:
-                self._look(token)
+            elif not self._free and self._read(token):
+                self._look()
 
-    def _look(self, token: int) -> None:
+    def _read(self, token: int) -> bool:
+        """Take note of a token's text; whether there is a text to look at."""
         self._data += self._view.pieces[token].replace(CONTROL_MARK, b"")
         try:
             self._text, self._data = self._text + self._data.decode(), b""
         except UnicodeDecodeError:
             self._free = len(self._data) > len("😀".encode())
-            return
+            return False
+        return True
+
+    def _look(self) -> None:
         begin, end = self._late.reasoning
         text = self._text.lstrip()
         if text.startswith(begin):
@@ -137,14 +160,15 @@ class Late:
         if found is None:
             return
         try:
-            structure = self._late.structure(found["name"])
-            self._part = None if structure is None else self._compiled(structure)
+            part = self._late.part(found)
+            self._part = None if part is None else self._compiled(part.structure)
         except AkunuError:  # a schema that no constraint can be made of
-            self._part = None
-        if self._part is None:
+            part = self._part = None
+        if part is None or self._part is None:
             self._free = True
-        else:
-            self._go_on(self._view.encode(text[found.end() :]))
+            return
+        self._again, self._text = part.again, text[found.end() :]
+        self._go_on(self._view.encode(self._text))
 
     def _go_on(self, tokens: list[int]) -> None:
         """Go on in the constrained part."""
@@ -155,4 +179,7 @@ class Late:
             self._part, self._free = None, True
             return
         if self._part.finished:
-            self._part, self._text = None, ""
+            self._part = None
+            begin = self._text.rfind(self._again) if self._again else len(self._text)
+            self._text = self._text[begin:]
+            self._look_at(self._text)

@@ -24,7 +24,7 @@ _POSITIVE: Final = (
     rf"(?:[1-9][0-9]*{_FRACTION}|0\.{_NOT_ZERO}|[1-9]{_FRACTION}(?:[eE]\+?[0-9]+|{_EXPONENT_OF_SMALL}))"
 )
 _LARGEST: Final = r"(?:1(?:\.[0-6][0-9]*)?|1\.7976931348623157)[eE]\+?308"
-"""Those next to the largest double."""
+"""Numbers next to the largest double."""
 
 
 def integer_range(low: int | None, high: int | None) -> str:

@@ -55,7 +55,7 @@ class VocabularyView:
         self.pieces += [b""] * (vocab_size - known)
 
     def grammar_tokens(self) -> LLTokenizer:
-        """The same, for llguidance, made anew.
+        """Make the vocabulary for llguidance, anew at each call.
 
         It keeps this view, where no garbage collector looks: the view cannot keep it, or both stay for ever.
         """

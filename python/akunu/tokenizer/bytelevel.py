@@ -64,7 +64,7 @@ class ByteLevelBpe:
         return ids
 
     def encode_inside(self, text: str) -> list[int]:
-        """The same: what comes before does not matter."""
+        """Ids of a text that follows another; what comes before does not matter."""
         return self.encode(text, at_start=False)
 
 

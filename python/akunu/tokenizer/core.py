@@ -363,7 +363,7 @@ class _Pieces(dict[int, bytes]):
         return piece
 
     def all(self) -> list[bytes]:
-        """Those of all tokens, of which few are made one by one."""
+        """Texts of all tokens, of which few are made one by one."""
         tokens = self._vocabulary.tokens
         made: list[bytes | None] = (
             bytes_of(tokens, CHAR_OF_BYTE)

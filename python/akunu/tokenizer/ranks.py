@@ -40,7 +40,7 @@ class RankBpe:
         return [i for piece in pieces for i in self._encode_piece(piece)]
 
     def encode_inside(self, text: str) -> list[int]:
-        """The same: what comes before does not matter."""
+        """Ids of a text that follows another; what comes before does not matter."""
         return self.encode(text, at_start=False)
 
     def _merge(self, piece: str) -> list[int]:

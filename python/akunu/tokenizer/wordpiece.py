@@ -46,5 +46,5 @@ class WordPiece:
         return self._words.encode(text)
 
     def encode_inside(self, text: str) -> list[int]:
-        """The same; its first word begins a word."""
+        """Ids of a text that follows another; its first word begins a word all the same."""
         return self.encode(text, at_start=False)

@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isqrt
 from types import MappingProxyType
 from typing import Any, Final
 
 from akunu.base.errors import ModelFileError
 from akunu.describe.tensor_rules import TensorRule
 from akunu.vision.family import Family, Numbers, Sizes
+from akunu.vision.gemma4_towers import GEMMA4_TOWERS
+from akunu.vision.tower_rules import clip_sizes, linear, matrix, norm, qkv, vector
 
 __all__ = ["FAMILIES"]
-
-
-def _linear(gguf: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, TensorRule]:
-    return (
-        TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, rows),), cols),
-        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", rows),)),
-    )
-
-
-def _norm(gguf: str, hf: str, name: str, dim: str = "dim") -> tuple[TensorRule, TensorRule]:
-    return (
-        TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, dim),)),
-        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", dim),)),
-    )
-
-
-def _qkv(gguf: str, hf: str) -> tuple[TensorRule, TensorRule]:
-    parts = ("attn_q", "attn_k", "attn_v")
-    return (
-        TensorRule(f"{gguf}.weight", f"{hf}.weight", tuple((name, "dim") for name in parts), "dim"),
-        TensorRule(f"{gguf}.bias", f"{hf}.bias", tuple((f"{name}_bias", "dim") for name in parts)),
-    )
 
 
 _QWEN3_RULES: Final = (
@@ -42,24 +23,24 @@ _QWEN3_RULES: Final = (
     TensorRule("v.patch_embd.weight.1", "", (("patches.1", "dim"),), "values"),
     TensorRule("v.patch_embd.bias", "patch_embed.proj.bias", (("patches_bias", "dim"),)),
     TensorRule("v.position_embd.weight", "pos_embed.weight", (("positions", "positions"),), "dim"),
-    *_norm("v.blk.{n}.ln1", "blocks.{n}.norm1", "attn_norm"),
-    *_norm("v.blk.{n}.ln2", "blocks.{n}.norm2", "ffn_norm"),
-    *_qkv("v.blk.{n}.attn_qkv", "blocks.{n}.attn.qkv"),
-    *_linear("v.blk.{n}.attn_out", "blocks.{n}.attn.proj", "attn_output", "dim", "dim"),
-    *_linear("v.blk.{n}.ffn_up", "blocks.{n}.mlp.linear_fc1", "ffn_up", "ffn", "dim"),
-    *_linear("v.blk.{n}.ffn_down", "blocks.{n}.mlp.linear_fc2", "ffn_down", "dim", "ffn"),
-    *_norm("v.post_ln", "merger.norm", "merger.norm"),
-    *_linear("mm.0", "merger.linear_fc1", "merger.first", "merged", "merged"),
-    *_linear("mm.2", "merger.linear_fc2", "merger.last", "out", "merged"),
-    *_norm("v.deepstack.{layer}.norm", "deepstack_merger_list.{k}.norm", "deep.{k}.merged_norm", "merged"),
-    *_linear(
+    *norm("v.blk.{n}.ln1", "blocks.{n}.norm1", "attn_norm"),
+    *norm("v.blk.{n}.ln2", "blocks.{n}.norm2", "ffn_norm"),
+    *qkv("v.blk.{n}.attn_qkv", "blocks.{n}.attn.qkv"),
+    *linear("v.blk.{n}.attn_out", "blocks.{n}.attn.proj", "attn_output", "dim", "dim"),
+    *linear("v.blk.{n}.ffn_up", "blocks.{n}.mlp.linear_fc1", "ffn_up", "ffn", "dim"),
+    *linear("v.blk.{n}.ffn_down", "blocks.{n}.mlp.linear_fc2", "ffn_down", "dim", "ffn"),
+    *norm("v.post_ln", "merger.norm", "merger.norm"),
+    *linear("mm.0", "merger.linear_fc1", "merger.first", "merged", "merged"),
+    *linear("mm.2", "merger.linear_fc2", "merger.last", "out", "merged"),
+    *norm("v.deepstack.{layer}.norm", "deepstack_merger_list.{k}.norm", "deep.{k}.merged_norm", "merged"),
+    *linear(
         "v.deepstack.{layer}.fc1",
         "deepstack_merger_list.{k}.linear_fc1",
         "deep.{k}.first",
         "merged",
         "merged",
     ),
-    *_linear(
+    *linear(
         "v.deepstack.{layer}.fc2", "deepstack_merger_list.{k}.linear_fc2", "deep.{k}.last", "out", "merged"
     ),
 )
@@ -127,6 +108,66 @@ _QWEN3_VL: Final = Family(
     spread="corners",
     turns="interleaved",
 )
+
+
+def _qwen25_layer(gguf: bool) -> tuple[TensorRule, ...]:
+    """What a GGUF file or a folder alone has."""
+    if gguf:
+        return tuple(
+            rule
+            for part in "qkv"
+            for rule in linear(f"v.blk.{{n}}.attn_{part}", "", f"attn_{part}", "dim", "dim")
+        )
+    return qkv("", "blocks.{n}.attn.qkv")
+
+
+_QWEN25_RULES: Final = (
+    *(rule for rule in _QWEN3_RULES if rule.parts[0][0] in ("patches", "patches.1")),
+    vector("v.blk.{n}.ln1.weight", "blocks.{n}.norm1.weight", "attn_norm"),
+    vector("v.blk.{n}.ln2.weight", "blocks.{n}.norm2.weight", "ffn_norm"),
+    *(replace(rule, hf="") for rule in _qwen25_layer(gguf=True)),
+    *(replace(rule, source="") for rule in _qwen25_layer(gguf=False)),
+    *linear("v.blk.{n}.attn_out", "blocks.{n}.attn.proj", "attn_output", "dim", "dim"),
+    *linear("v.blk.{n}.ffn_gate", "blocks.{n}.mlp.gate_proj", "ffn_gate", "ffn", "dim"),
+    *linear("v.blk.{n}.ffn_up", "blocks.{n}.mlp.up_proj", "ffn_up", "ffn", "dim"),
+    *linear("v.blk.{n}.ffn_down", "blocks.{n}.mlp.down_proj", "ffn_down", "dim", "ffn"),
+    vector("v.post_ln.weight", "merger.ln_q.weight", "merger.norm"),
+    *linear("mm.0", "merger.mlp.0", "merger.first", "merged", "merged"),
+    *linear("mm.2", "merger.mlp.2", "merger.last", "out", "merged"),
+)
+
+
+def _qwen25_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
+    layers, dim, heads = (numbers.integer(name) for name in ("depth", "hidden_size", "num_heads"))
+    merge, patch = numbers.integer("spatial_merge_size", 16), numbers.integer("patch_size", 256)
+    if dim % heads or dim // heads % 4:
+        raise ModelFileError(
+            f"vision_config: found {dim} elements and {heads} heads, expected heads of a multiple of 4 "
+            "elements"
+        )
+    full = numbers.integers("fullatt_block_indexes", 1 << 20)
+    if (every := numbers.raw("n_wa_pattern")) is not None:  # in GGUF files; 0: no layer has windows
+        period = numbers.integer("n_wa_pattern") if every else 1
+        full = tuple(range(period - 1, layers, period))
+    return Sizes(
+        layers=layers,
+        dim=dim,
+        heads=heads,
+        ffn=numbers.integer("intermediate_size"),
+        patch_size=patch,
+        merge_size=merge,
+        frames=numbers.integer("temporal_patch_size", 16),
+        channels=numbers.integer("in_channels", 16),
+        grid=0,
+        out=numbers.integer("out_hidden_size"),
+        image_size=0,
+        activation=numbers.activation("hidden_act"),
+        inner=dim * merge**2,
+        window=max(numbers.integer("window_size") // merge // patch, 1),
+        full_layers=full,
+    )
+
+
 _SIGLIP: Final = "vision_tower."
 _SIGLIP_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -159,48 +200,44 @@ def _siglip_rules(prefix: str) -> tuple[TensorRule, ...]:
             (("positions", "positions"),),
             "dim",
         ),
-        *_norm("v.blk.{n}.ln1", f"{layer}layer_norm1", "attn_norm"),
-        *_norm("v.blk.{n}.ln2", f"{layer}layer_norm2", "ffn_norm"),
-        *_linear("v.blk.{n}.attn_q", f"{layer}self_attn.q_proj", "attn_q", "dim", "dim"),
-        *_linear("v.blk.{n}.attn_k", f"{layer}self_attn.k_proj", "attn_k", "dim", "dim"),
-        *_linear("v.blk.{n}.attn_v", f"{layer}self_attn.v_proj", "attn_v", "dim", "dim"),
-        *_linear("v.blk.{n}.attn_out", f"{layer}self_attn.out_proj", "attn_output", "dim", "dim"),
-        *_linear("v.blk.{n}.ffn_up", f"{layer}mlp.fc1", "ffn_up", "ffn", "dim"),
-        *_linear("v.blk.{n}.ffn_down", f"{layer}mlp.fc2", "ffn_down", "dim", "ffn"),
-        *_norm("v.post_ln", f"{prefix}post_layernorm", "merger.norm"),
+        *norm("v.blk.{n}.ln1", f"{layer}layer_norm1", "attn_norm"),
+        *norm("v.blk.{n}.ln2", f"{layer}layer_norm2", "ffn_norm"),
+        *linear("v.blk.{n}.attn_q", f"{layer}self_attn.q_proj", "attn_q", "dim", "dim"),
+        *linear("v.blk.{n}.attn_k", f"{layer}self_attn.k_proj", "attn_k", "dim", "dim"),
+        *linear("v.blk.{n}.attn_v", f"{layer}self_attn.v_proj", "attn_v", "dim", "dim"),
+        *linear("v.blk.{n}.attn_out", f"{layer}self_attn.out_proj", "attn_output", "dim", "dim"),
+        *linear("v.blk.{n}.ffn_up", f"{layer}mlp.fc1", "ffn_up", "ffn", "dim"),
+        *linear("v.blk.{n}.ffn_down", f"{layer}mlp.fc2", "ffn_down", "dim", "ffn"),
+        *norm("v.post_ln", f"{prefix}post_layernorm", "merger.norm"),
     )
-
-
-def _matrix(gguf: str, hf: str, name: str, rows: str, cols: str) -> TensorRule:
-    return TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, rows),), cols)
 
 
 _PIXTRAL_LAYER: Final = "vision_tower.transformer.layers.{n}."
 _PIXTRAL_RULES: Final = (
-    _matrix("v.patch_embd", "vision_tower.patch_conv", "patches", "dim", "values"),
+    matrix("v.patch_embd", "vision_tower.patch_conv", "patches", "dim", "values"),
     TensorRule("v.pre_ln.weight", "vision_tower.ln_pre.weight", (("embedding_norm", "dim"),)),
     TensorRule("v.blk.{n}.ln1.weight", f"{_PIXTRAL_LAYER}attention_norm.weight", (("attn_norm", "dim"),)),
     TensorRule("v.blk.{n}.ln2.weight", f"{_PIXTRAL_LAYER}ffn_norm.weight", (("ffn_norm", "dim"),)),
     *(
-        _matrix(
+        matrix(
             f"v.blk.{{n}}.attn_{part}", f"{_PIXTRAL_LAYER}attention.{part}_proj", f"attn_{part}", "dim", "dim"
         )
         for part in "qkv"
     ),
-    _matrix("v.blk.{n}.attn_out", f"{_PIXTRAL_LAYER}attention.o_proj", "attn_output", "dim", "dim"),
-    _matrix("v.blk.{n}.ffn_gate", f"{_PIXTRAL_LAYER}feed_forward.gate_proj", "ffn_gate", "ffn", "dim"),
-    _matrix("v.blk.{n}.ffn_up", f"{_PIXTRAL_LAYER}feed_forward.up_proj", "ffn_up", "ffn", "dim"),
-    _matrix("v.blk.{n}.ffn_down", f"{_PIXTRAL_LAYER}feed_forward.down_proj", "ffn_down", "dim", "ffn"),
+    matrix("v.blk.{n}.attn_out", f"{_PIXTRAL_LAYER}attention.o_proj", "attn_output", "dim", "dim"),
+    matrix("v.blk.{n}.ffn_gate", f"{_PIXTRAL_LAYER}feed_forward.gate_proj", "ffn_gate", "ffn", "dim"),
+    matrix("v.blk.{n}.ffn_up", f"{_PIXTRAL_LAYER}feed_forward.up_proj", "ffn_up", "ffn", "dim"),
+    matrix("v.blk.{n}.ffn_down", f"{_PIXTRAL_LAYER}feed_forward.down_proj", "ffn_down", "dim", "ffn"),
     TensorRule("mm.input_norm.weight", "multi_modal_projector.norm.weight", (("merger.norm", "dim"),)),
-    _matrix(
+    matrix(
         "mm.patch_merger",
         "multi_modal_projector.patch_merger.merging_layer",
         "merger.before",
         "dim",
         "merged",
     ),
-    _matrix("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "dim"),
-    _matrix("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
+    matrix("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "dim"),
+    matrix("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
 )
 _PIXTRAL_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -209,33 +246,6 @@ _PIXTRAL_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "layer_norm_eps": 1e-5,
     }
 )  # fmt: skip
-
-
-def _clip_sizes(
-    numbers: Numbers, *, merge: int, out: int, grid: int, inner: int = 0, turns: bool = False
-) -> Sizes:
-    dim, heads = numbers.integer("hidden_size"), numbers.integer("num_attention_heads")
-    if dim % heads or (turns and dim // heads % 4):
-        raise ModelFileError(
-            f"vision_config: found {dim} elements and {heads} heads, expected heads of equal sizes"
-            + (", multiples of 4" if turns else "")
-        )
-    return Sizes(
-        layers=numbers.integer("num_hidden_layers"),
-        dim=dim,
-        heads=heads,
-        ffn=numbers.integer("intermediate_size"),
-        patch_size=numbers.integer("patch_size", 256),
-        merge_size=merge,
-        frames=1,
-        channels=numbers.integer("num_channels", 16),
-        grid=grid,
-        out=out,
-        image_size=numbers.integer("image_size"),
-        activation=numbers.activation("hidden_act"),
-        norm_eps=numbers.real("layer_norm_eps"),
-        inner=inner,
-    )
 
 
 def _grid(numbers: Numbers) -> int:
@@ -252,7 +262,8 @@ def _gemma3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
         merge = grid // max(1, int(tokens**0.5))
     if merge == 0 or grid % merge:
         raise ModelFileError(f"{grid} rows and columns of patches cannot be merged by {merge}")
-    return _clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=grid)
+    sizes = clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=grid)
+    return replace(sizes, most_rows=(grid // merge) ** 2)
 
 
 def _idefics3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
@@ -260,14 +271,30 @@ def _idefics3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
         {"scale_factor": numbers.raw("scale_factor"), **config}, {"scale_factor": 2}, "config.json"
     )
     merge = scale.integer("scale_factor", 16)
-    return _clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=_grid(numbers))
+    return clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=_grid(numbers))
+
+
+def _lfm2_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
+    names = ("downsample_factor", "projector_hidden_size")
+    given = {**{name: numbers.raw(name) for name in names}, **config}
+    whole = Numbers(given, {"downsample_factor": 2, "projector_hidden_size": 2560}, "config.json")
+    positions = numbers.integer("num_patches")
+    if (grid := isqrt(positions)) ** 2 != positions:
+        raise ModelFileError(f"vision_config.num_patches: found {positions}, expected a square number")
+    return clip_sizes(
+        numbers,
+        merge=whole.integer("downsample_factor", 16),
+        out=numbers.integer("out"),
+        grid=grid,
+        inner=whole.integer("projector_hidden_size"),
+    )
 
 
 def _pixtral_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     given = {"spatial_merge_size": numbers.raw("spatial_merge_size"), **config}
     merge = Numbers(given, {"spatial_merge_size": 2}, "config.json").integer("spatial_merge_size", 16)
     out = numbers.integer("out")
-    return _clip_sizes(numbers, merge=merge, out=out, grid=0, inner=out, turns=True)
+    return clip_sizes(numbers, merge=merge, out=out, grid=0, inner=out, turns=True)
 
 
 _ROWS: Final = (
@@ -278,6 +305,26 @@ _ROWS: Final = (
         model_types=("qwen3_5", "qwen3_5_moe"),
         archs=("qwen35", "qwen35moe"),
         defaults=_QWEN3_DEFAULTS,
+    ),
+    Family(
+        "qwen2_5_vl",
+        "qwen2_5_vl",
+        ("qwen2_5_vl",),
+        ("qwen2.5vl_merger",),
+        ("qwen2vl",),
+        "merger.ln_q.weight",
+        _QWEN25_RULES,
+        _qwen25_sizes,
+        defaults={
+            "depth": 32, "hidden_size": 1280, "num_heads": 16, "intermediate_size": 3420, "in_channels": 3,
+            "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 3584,
+            "hidden_act": "silu", "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31],
+        },
+        gguf_keys={**_QWEN_KEYS, "n_wa_pattern": "n_wa_pattern", "window_size": "window_size"},
+        gguf_shapes={"out_hidden_size": "mm.2.weight"},
+        layer_norm=False,
+        rotary="alike",
+        turns="runs",
     ),
     Family(
         "gemma3",
@@ -307,7 +354,7 @@ _ROWS: Final = (
         spread="parts",
         mean=True,
         hf_norms_less_one=("merger.merged_norm",),
-        whole=True,
+        whole="all",
     ),
     Family(
         "idefics3",
@@ -318,7 +365,7 @@ _ROWS: Final = (
         "vision_model.post_layernorm.weight",
         (
             *_siglip_rules("vision_model."),
-            _matrix("mm.model.fc", "connector.modality_projection.proj", "merger.last", "out", "merged"),
+            matrix("mm.model.fc", "connector.modality_projection.proj", "merger.last", "out", "merged"),
         ),
         _idefics3_sizes,
         defaults={
@@ -342,6 +389,35 @@ _ROWS: Final = (
         layer_norm=False,
         rotary="alternating",
         gguf_pairs=True,
+    ),
+    *GEMMA4_TOWERS,
+    Family(
+        "lfm2_vl",
+        "lfm2_vl",
+        ("lfm2_vl",),
+        ("lfm2",),
+        ("lfm2",),
+        "vision_tower.post_layernorm.weight",
+        (
+            *_siglip_rules(_SIGLIP),
+            *(
+                replace(rule, optional=True)
+                for rule in norm(
+                    "mm.input_norm", "multi_modal_projector.layer_norm", "merger.merged_norm", "merged"
+                )
+            ),
+            *linear("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "merged"),
+            *linear("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
+        ),
+        _lfm2_sizes,
+        defaults={
+            **_SIGLIP_DEFAULTS, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+            "num_attention_heads": 12, "image_size": 256, "patch_size": 16, "num_patches": 256,
+        },
+        gguf_keys={**_CLIP_KEYS, "downsample_factor": "projector.scale_factor"},
+        gguf_shapes={"num_patches": "v.position_embd.weight", "projector_hidden_size": "mm.1.weight"},
+        spread="smooth",
+        hf_channels_last=True,
     ),
 )  # fmt: skip
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({row.name: row for row in _ROWS})

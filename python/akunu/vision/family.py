@@ -7,7 +7,7 @@ image's patches, and blocks that make rows of neighbouring patches. No code asks
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -28,7 +28,6 @@ _ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
         "gelu_pytorch_tanh": "gelu_tanh",
         "gelu_new": "gelu_tanh",
         "gelu": "gelu",
-        "quick_gelu": "gelu",
         "silu": "silu",
     }
 )
@@ -65,6 +64,11 @@ class Numbers:
 
     def __init__(self, given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
         self._given, self._defaults, self._where = given, defaults, where
+
+    def renamed(self, names: Mapping[str, str]) -> Numbers:
+        """Return these numbers, where what is given by some names is read by others."""
+        given = {names.get(name, name): value for name, value in self._given.items()}
+        return Numbers(given, self._defaults, self._where)
 
     def raw(self, name: str) -> Any:
         """What the file says, or the family's default."""
@@ -127,6 +131,16 @@ class Sizes:
         Those behind which rows are made that are added behind the model's first layers.
     inner
         Elements between the two products that make rows; 0: there is one.
+    sides
+        Vectors of positions of each side, where a patch has one for its column and one for its row; 0: it
+        has not.
+    window
+        Rows on the side of a window of the image, which all layers but the `full_layers` see alone; 0: all
+        layers see everything.
+    most_rows
+        Of an image whose rows see each other in the text.
+    merge_eps
+        Epsilon of a norm without a weight before the last product; None: there is none.
     """
 
     layers: int
@@ -144,35 +158,56 @@ class Sizes:
     norm_eps: float = 1e-6
     deep_layers: tuple[int, ...] = ()
     inner: int = 0
+    sides: int = 0
+    window: int = 0
+    full_layers: tuple[int, ...] = ()
+    most_rows: int = 0
+    merge_eps: float | None = None
 
     @property
     def values(self) -> int:
         """Values of a patch, in one frame."""
         return self.channels * self.patch_size**2
 
+    @property
+    def positions(self) -> int:
+        """Vectors of positions."""
+        return 2 * self.sides or self.grid**2
+
     def symbols(self) -> dict[str, int]:
         """What the symbols of rules stand for."""
         merged = self.dim * self.merge_size**2
         return {
+            "one": 1,
             "dim": self.dim,
+            "head": self.dim // self.heads,
             "ffn": self.ffn,
             "values": self.values,
             "film": self.values * self.frames,
-            "positions": self.grid**2,
+            "positions": self.positions,
             "merged": merged,
             "inner": self.inner,
             "out": self.out,
         }
 
 
-Spread = Literal["corners", "parts"]
+Spread = Literal["corners", "parts", "sides", "smooth"]
 """How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
 lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the image is cut
-into as many parts as the square has, and a patch has the vector of the part in which it begins."""
+into as many parts as the square has, and a patch has the vector of the part in which it begins. "smooth": the
+square is resized to the image as a picture is, bilinear, without aliases. "sides": a patch has the sum of its
+column's vector, which are the first ones, and its row's."""
 
-Rotary = Literal["alike", "alternating"]
+Rotary = Literal["alike", "alternating", "columns"]
 """By what frequencies heads turn, half of them by a patch's row and half by its column: both by the same, or
-in turns by one of a longer row."""
+in turns by one of a longer row. "columns": both by the same, the first half by the column."""
+
+Whole = Literal["all", "windowed"]
+"""Which layers of the model of text let rows see all of their image: all, or those that have a window."""
+
+
+def _sees_whole(_text: Mapping[str, Any]) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -199,7 +234,8 @@ class Family:
     defaults
         Of `vision_config`.
     gguf_keys, gguf_shapes
-        Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor.
+        Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor, or
+        as another of its axes.
     layer_norm
         Norms are LayerNorm, else RMS.
     rotary, rotary_base
@@ -213,7 +249,20 @@ class Family:
     hf_norms_less_one
         Canonical names of norms whose weights are less by one in folders.
     whole
-        Whose rows see all of their image in the text: those of all layers.
+        In which layers of the model of text rows see all of their image; None: in none.
+    sees_whole
+        Whether they do there, by the configuration of the model of text, or the metadata of its file.
+    norm_values
+        Heads of v are normed, too, without a weight.
+    attn_scale
+        Factor on q·k; None: one over the root of a head's elements.
+    centred
+        Values of pixels are brought from 0 to 1 to -1 to 1 before they are multiplied.
+    mean_gain
+        A mean is multiplied with the root of its elements.
+    hf_channels_last
+        In folders the values of a patch are in the order [y, x, channel], and `hf_sides_paired`: the vectors
+        of a column and of the row of the same number stand side by side.
     turns
         How rows turn in the text: in the order of "interleaved" or of "runs" of frequencies; None: as tokens.
     """
@@ -228,7 +277,7 @@ class Family:
     sizes: Callable[[Numbers, Mapping[str, Any]], Sizes]
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     gguf_keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    gguf_shapes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    gguf_shapes: Mapping[str, str | tuple[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     layer_norm: bool = True
     rotary: Rotary | None = None
     rotary_base: float = 1e4
@@ -236,7 +285,14 @@ class Family:
     spread: Spread | None = None
     mean: bool = False
     hf_norms_less_one: tuple[str, ...] = ()
-    whole: bool = False
+    whole: Whole | None = None
+    sees_whole: Callable[[Mapping[str, Any]], bool] = _sees_whole
+    norm_values: bool = False
+    attn_scale: float | None = None
+    centred: bool = False
+    mean_gain: bool = False
+    hf_channels_last: bool = False
+    hf_sides_paired: bool = False
     turns: Literal["interleaved", "runs"] | None = None
 
     def turning(self, sections: object) -> Turning | None:
@@ -267,23 +323,33 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
         n_heads=sizes.heads,
         n_kv_heads=sizes.heads,
         head_dim=head_dim,
-        scale=head_dim**-0.5,
+        scale=head_dim**-0.5 if family.attn_scale is None else family.attn_scale,
         rope=0 if sets else None,
         bidirectional=True,
+        norm_values=family.norm_values,
     )
     blocks: list[Block] = []
     for n in range(sizes.layers):
-        blocks.append(Block(f"layers.{n}.", n, attention))
+        windowed = sizes.window > 0 and n not in sizes.full_layers
+        blocks.append(Block(f"layers.{n}.", n, replace(attention, image_windows=windowed)))
         blocks.append(Block(f"layers.{n}.", n, FeedForward(sizes.ffn, sizes.activation)))
         if n in sizes.deep_layers:
             k = sizes.deep_layers.index(n)
             blocks.append(Block(f"deep.{k}.", n, Merge("gelu", sizes.inner, part=k + 1)))
-    blocks.append(Block("merger.", sizes.layers, Merge("gelu", sizes.inner, family.mean)))
+    last = Merge(
+        "gelu",
+        sizes.inner,
+        family.mean,
+        normed=sizes.merge_eps is not None,
+        norm_eps=sizes.merge_eps,
+        gain=sizes.dim**0.5 if family.mean_gain else 1.0,
+    )
+    blocks.append(Block("merger.", sizes.layers, last))
     return {
         "dim": sizes.dim,
         "vocab_size": 0,
         "context_length": MOST_PATCHES,
-        "positions": sizes.grid**2,
+        "positions": sizes.positions,
         "norm_eps": sizes.norm_eps,
         "layer_norm": family.layer_norm,
         "rope_sets": sets,
@@ -301,7 +367,7 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
 
 def _rotary(family: Family, head_dim: int, *, pairs: bool) -> RopeSet:
     quarter = head_dim // 4
-    if family.rotary == "alike":
+    if family.rotary != "alternating":
         down = 1.0 / family.rotary_base ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
         across = down
     else:
@@ -311,5 +377,7 @@ def _rotary(family: Family, head_dim: int, *, pairs: bool) -> RopeSet:
         np.concatenate([down, across]).astype(np.float32),
         1.0,
         "interleaved" if pairs else "half",
-        axes=(1,) * quarter + (2,) * quarter,
+        axes=tuple(
+            axis for axis in ((2, 1) if family.rotary == "columns" else (1, 2)) for _ in range(quarter)
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from akunu.base.errors import InvalidArgumentError
 from akunu.vision.family import Spread
 
 __all__ = ["spread_positions"]
@@ -18,14 +19,24 @@ def spread_positions(
     Parameters
     ----------
     table
-        Those of a square [side * side, dim].
+        Those of a square [side * side, dim], or of columns and then of rows.
     height, width
         Of the image, in patches.
     spread
         How they are spread over the image.
     """
+    if spread == "sides":
+        columns, rows = np.split(table, 2)
+        if height > len(rows) or width > len(columns):
+            raise InvalidArgumentError(
+                f"an image of {height} x {width} patches, expected at most {len(rows)} on a side"
+            )
+        return (rows[:height, None] + columns[None, :width]).reshape(height * width, -1)
     side = round(len(table) ** 0.5)
     square = table.reshape(side, side, -1)
+    if spread == "smooth":
+        resized = np.einsum("hi,wj,ijd->hwd", _resizing(side, height), _resizing(side, width), square)
+        return np.asarray(resized.reshape(height * width, -1), np.float32)
     if spread == "parts":
         rows_of_parts = square[_parts(side, height)][:, _parts(side, width)]
         return rows_of_parts.reshape(height * width, -1)
@@ -36,6 +47,14 @@ def spread_positions(
     left, right = rows[:, across], rows[:, np.minimum(across + 1, side - 1)]
     found: npt.NDArray[np.float32] = left + (right - left) * between_across[None, :, None]
     return found.reshape(height * width, -1)
+
+
+def _resizing(side: int, n: int) -> npt.NDArray[np.float64]:
+    """The share that each of `side` places has in each of n, [n, side]."""
+    scale = side / n
+    centre = (np.arange(n) + 0.5) * scale - 0.5
+    shares = np.maximum(0, 1 - np.abs(np.arange(side) - centre[:, None]) / max(scale, 1))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float64)
 
 
 def _parts(side: int, n: int) -> npt.NDArray[np.int64]:

@@ -338,7 +338,8 @@ def _gemma4(tower: Tower, given: _Settings) -> ImageProcessor:
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         return ["<|image>", _all(patches), "<image|>"]
 
-    return ImageProcessor("<|image|>", ("\n\n", "\n\n"), "<|image|>", sizes.GEMMA4_BUDGETS, make)
+    # A row of an image has the layers' inputs of a pad.
+    return ImageProcessor("<|image|>", ("\n\n", "\n\n"), "<pad>", sizes.GEMMA4_BUDGETS, make)
 
 
 def _idefics3(tower: Tower, given: _Settings) -> ImageProcessor:

@@ -64,7 +64,9 @@ class Tower:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.spec = files.spec
-        self._positions = _floats(files, "positions") if files.spec.sizes.grid else None
+        self._positions = _floats(files, "positions") if files.spec.sizes.positions else None
+        if self._positions is not None and files.spec.sides_paired:
+            self._positions = np.concatenate([self._positions[::2], self._positions[1::2]])
         self._identity = _identity(files)
         self._core = _core.ImageEncoder(
             files.files, files.spec, device=device, threads=threads, progress=progress
@@ -107,6 +109,11 @@ class Tower:
                 f"{merge} on each side"
             )
         rows, columns = _merge_order(height, width, merge)
+        order = np.arange(len(rows))
+        windows: tuple[int, ...] = ()
+        if window := self.spec.sizes.window:
+            order, windows = _in_windows(rows // merge, columns // merge, window)
+            rows, columns = rows[order], columns[order]
         added = None
         if self._positions is not None:
             assert self.spec.spread is not None
@@ -119,7 +126,13 @@ class Tower:
         if self.spec.channels_last:
             by_channel = pixels.reshape(len(pixels), self.spec.sizes.channels, -1)
             pixels = by_channel.transpose(0, 2, 1).reshape(len(pixels), -1)
-        made = self._core.encode(pixels, added, turns)
+        if self.spec.centred:
+            pixels = pixels * np.float32(2) - np.float32(1)
+        made = self._core.encode(pixels[order] if windows else pixels, added, turns, windows)
+        if windows:
+            found = np.empty((len(made), made.width), np.float32)
+            found[order[:: merge**2] // merge**2] = made.numpy()
+            made = _core.EncodedRows(found)
         return Encoded(made, (height // merge, width // merge), key)
 
     def plan(self, patches: int) -> list[CommandInfo]:
@@ -146,6 +159,22 @@ def _merge_order(height: int, width: int, merge: int) -> tuple[npt.NDArray[np.in
     numbers = np.arange(height * width).reshape(height // merge, merge, width // merge, merge)
     flat = numbers.transpose(0, 2, 1, 3).reshape(-1)
     return flat // width, flat % width
+
+
+def _in_windows(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], side: int
+) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
+    """The order in which patches of a window stand together, and how many each window has.
+
+    Parameters
+    ----------
+    rows, columns
+        Of the text's row that each patch becomes a part of.
+    side
+        Such rows on the side of a window.
+    """
+    window = rows // side * (int(columns.max()) // side + 1) + columns // side
+    return np.argsort(window, kind="stable"), tuple(np.unique(window, return_counts=True)[1].tolist())
 
 
 def _floats(files: TowerFiles, name: str) -> npt.NDArray[np.float32]:

@@ -7,10 +7,12 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from akunu.base.errors import ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_optional
@@ -19,7 +21,7 @@ from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_na
 from akunu.describe.tensor_rules import TensorRule
 from akunu.hub.projectors import projector_of
 from akunu.vision.families import FAMILIES
-from akunu.vision.family import Family, Numbers, Sizes, Spread, Turning, tower_config
+from akunu.vision.family import Family, Numbers, Sizes, Spread, Turning, Whole, tower_config
 
 if TYPE_CHECKING:
     from akunu._core import GgufFile, TensorFiles
@@ -61,9 +63,15 @@ class TowerSpec:
     turning
         How the rows of an image turn in the text; None: as tokens do.
     whole_rows
-        Rows of an image, where those of one see each other in the text; 0: where they do not.
+        Most rows of an image, where those of one see each other in the text; 0: where they do not.
+    whole
+        In which layers of the model of text they do.
     channels_last
-        The values of a patch are in the order of MLX, [y, x, channel].
+        The values of a patch are in the order [y, x, channel].
+    sides_paired
+        Vectors of positions of a column and of a row take turns.
+    centred
+        Values of pixels go from -1 to 1.
     """
 
     family: str
@@ -78,7 +86,10 @@ class TowerSpec:
     spread: Spread | None
     turning: Turning | None
     whole_rows: int = 0
+    whole: Whole | None = None
     channels_last: bool = False
+    sides_paired: bool = False
+    centred: bool = False
 
     @property
     def parts(self) -> int:
@@ -141,11 +152,14 @@ def _from_folder(
         found = read_optional(path / "processor_config.json").get("image_processor")
         processor = dict(found) if isinstance(found, Mapping) else {}
     text = config.get("text_config")
-    sections = _sections(text if isinstance(text, Mapping) else config)
-    given = {"out": text.get("hidden_size") if isinstance(text, Mapping) else None, **config["vision_config"]}
+    if not isinstance(text, Mapping):
+        text = config
+    sections = _sections(text)
+    given = {"out": text.get("hidden_size"), **config["vision_config"]}
     sizes = family.sizes(Numbers(given, family.defaults, "vision_config"), config)
     rules = [replace(rule, source=prefix + named(rule.hf)) for rule in family.rules if rule.hf]
-    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections), gguf=False)
+    spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections), text, gguf=False)
+    spec = replace(spec, tensors=_without_infinities(spec.tensors, files))
     return TowerFiles(spec, files, path.name)
 
 
@@ -158,7 +172,7 @@ def _sections(text: Mapping[str, Any]) -> object:
 
 
 def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | None:
-    """The tower of the GGUF file of a model, in an `mmproj` file beside it, or in the one that is named."""
+    """The tower of a model's GGUF file: in it, in an `mmproj` file beside it, or in the one that is named."""
     from akunu import _core
 
     arch = files.metadata.get("general.architecture")
@@ -166,6 +180,13 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     if named is None:
         if not families:
             return None
+        inside = getattr(files, "files", None)
+        if isinstance(inside, _core.GgufFile):
+            known_names = {tensor.name for tensor in inside.tensors}
+            own = next((family for family in families if _is_among(family, known_names)), None)
+            if own is not None:
+                with errors_of(path):
+                    return _from_gguf(own, inside, files.metadata, path.name, f"{arch}.vision.")
         names = [entry.name for entry in path.parent.iterdir()]
         found = projector_of(names, path.name)
         if found is None:
@@ -192,25 +213,43 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     return tower
 
 
-def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name: str) -> TowerFiles:
+def _is_among(family: Family, names: Set[str]) -> bool:
+    """Whether the file of a model has this family's tower, by llama.cpp's names, as some of Ollama's have."""
+    return all(
+        rule.source.replace("{n}", "0") in names
+        for rule in family.rules
+        if rule.source and not rule.optional and "{k}" not in rule.parts[0][0]
+    )
+
+
+def _from_gguf(
+    family: Family, files: GgufFile, text: Mapping[str, Any], name: str, prefix: str = "clip.vision."
+) -> TowerFiles:
+    """The tower of a file whose keys have this prefix."""
     tensors = by_name(files.tensors)
-    given: dict[str, Any] = {key: files.get(f"clip.vision.{own}") for key, own in family.gguf_keys.items()}
-    for key, tensor in family.gguf_shapes.items():
-        if tensor not in tensors:
-            raise ModelFileError(f"tensor {tensor} is missing")
-        given[key] = tensors[tensor].shape[0]
+    given: dict[str, Any] = {key: files.get(prefix + own) for key, own in family.gguf_keys.items()}
+    if given.get("out") is None:
+        given["out"] = text.get(f"{text.get('general.architecture')}.embedding_length")
+    for key, place in family.gguf_shapes.items():
+        tensor, axis = place if isinstance(place, tuple) else (place, 0)
+        if tensor not in tensors or len(tensors[tensor].shape) <= axis:
+            raise ModelFileError(f"tensor {tensor} is missing, or has no axis {axis}")
+        given[key] = tensors[tensor].shape[axis]
+    patches = tensors.get("v.patch_embd.weight")
+    if patches is not None:
+        given["patch_values"] = tuple(patches.shape)[1:]
     if files.get("clip.use_silu"):
         given["hidden_act"] = "silu"
-    deep = files.get("clip.vision.is_deepstack_layers")
+    deep = files.get(f"{prefix}is_deepstack_layers")
     given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
     processor = {
-        "image_mean": files.get("clip.vision.image_mean"),
-        "image_std": files.get("clip.vision.image_std"),
-        "min_pixels": files.get("clip.vision.image_min_pixels"),
-        "max_pixels": files.get("clip.vision.image_max_pixels"),
+        "image_mean": files.get(f"{prefix}image_mean"),
+        "image_std": files.get(f"{prefix}image_std"),
+        "min_pixels": files.get(f"{prefix}image_min_pixels"),
+        "max_pixels": files.get(f"{prefix}image_max_pixels"),
     }
     sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
-    sizes = family.sizes(Numbers(given, family.defaults, "clip.vision"), {})
+    sizes = family.sizes(Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
     up = tensors.get("v.blk.0.ffn_up.weight")
     if up is not None and tuple(up.shape) == (sizes.dim, sizes.ffn) and sizes.dim != sizes.ffn:
@@ -223,8 +262,23 @@ def _from_gguf(family: Family, files: GgufFile, text: Mapping[str, object], name
             for rule in rules
         ]
     given_processor = {key: value for key, value in processor.items() if value is not None}
-    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections), gguf=True)
-    return TowerFiles(spec, files, name)
+    spec = _spec(family, sizes, tensors, rules, given_processor, family.turning(sections), text, gguf=True)
+    return TowerFiles(replace(spec, tensors=_without_infinities(spec.tensors, files)), files, name)
+
+
+def _without_infinities(refs: Mapping[str, TensorRef], files: TensorFiles) -> Mapping[str, TensorRef]:
+    """The tensors but for bounds that bound nothing."""
+    from akunu import _core
+
+    types = {tensor.name: tensor.dtype for tensor in files.tensors}
+
+    def bounds(name: str) -> bool:
+        if not name.endswith(("_min", "_max")):
+            return True
+        source = refs[name].source
+        return bool(np.isfinite(_core.dequantize(types[source], files.tensor_bytes(source), 1)).all())
+
+    return {name: ref for name, ref in refs.items() if bounds(name)}
 
 
 def _spec(
@@ -234,6 +288,7 @@ def _spec(
     rules: Sequence[TensorRule],
     processor: Mapping[str, Any],
     turning: Turning | None,
+    text: Mapping[str, Any],
     *,
     gguf: bool,
 ) -> TowerSpec:
@@ -260,7 +315,7 @@ def _spec(
     if not gguf:
         refs |= {name: replace(refs[name], add=1.0) for name in family.hf_norms_less_one}
     shape = tuple(tensors[refs["patches"].source].shape)
-    channels_last = not gguf and shape[-1] == sizes.channels != sizes.patch_size
+    channels_last = not gguf and (family.hf_channels_last or shape[-1] == sizes.channels != sizes.patch_size)
     return TowerSpec(
         family=family.processor,
         patch_size=sizes.patch_size,
@@ -273,14 +328,17 @@ def _spec(
         sizes=sizes,
         spread=family.spread,
         turning=turning,
-        whole_rows=(sizes.grid // sizes.merge_size) ** 2 if family.whole else 0,
+        whole_rows=sizes.most_rows if family.whole and family.sees_whole(text) else 0,
+        whole=family.whole,
         channels_last=channels_last,
+        sides_paired=not gguf and family.hf_sides_paired,
+        centred=family.centred,
     )
 
 
 @dataclass(frozen=True)
 class _Flat:
-    """A convolution as a matrix: its patches do not overlap."""
+    """A convolution as a matrix, whose patches do not overlap; or two tables as one."""
 
     name: str
     dtype: str
@@ -289,8 +347,12 @@ class _Flat:
 
 def _flattened(tensor: TensorInfo) -> TensorInfo:
     shape = tuple(tensor.shape)
+    if not shape:
+        return _Flat(tensor.name, tensor.dtype, (1,))
     if len(shape) <= 2:
         return tensor
+    if len(shape) == 3:
+        return _Flat(tensor.name, tensor.dtype, (shape[0] * shape[1], shape[2]))
     columns = 1
     for n in shape[1:]:
         columns *= n
@@ -322,7 +384,7 @@ def with_images(spec: ModelSpec, tower: TowerSpec) -> ModelSpec:
     if tower.whole_rows:
         blocks = tuple(
             replace(block, mixer=replace(block.mixer, whole_images=True))
-            if isinstance(block.mixer, Attention)
+            if isinstance(block.mixer, Attention) and (tower.whole == "all" or block.mixer.window)
             else block
             for block in blocks
         )

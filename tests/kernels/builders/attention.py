@@ -23,6 +23,7 @@ from .common import (
     Traits,
     kv_bytes,
     kv_round,
+    kv_types,
     normal,
 )
 from .common import formats as format_bits
@@ -204,10 +205,11 @@ def rope_kv(
         window=1,
         **common,
     )
-    stored_v = kv_round(v, kv)
+    k_type, v_type = kv_types(kv)
+    stored_v = kv_round(v, v_type)
     # The one weight is e^0, which fast math may get wrong in the last place; a scale may be f32 or f16.
     bound = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") else 1e-7
-    bound = bound if kv == "q8_0" else EXACT_NMSE
+    bound = bound if v_type == "q8_0" else EXACT_NMSE
     bound = max(bound, _tile_nmse(dev, head_dim))
     p.expect("values", np.repeat(stored_v, heads // kv_heads, axis=1), bound)
     p.run(
@@ -222,9 +224,9 @@ def rope_kv(
         window=0,
         **common,
     )
-    stored_k = kv_round(k64.astype(np.float32), kv).astype(np.float64)
+    stored_k = kv_round(k64.astype(np.float32), k_type).astype(np.float64)
     mixed = ref.attention(query.astype(np.float64), stored_k, stored_v.astype(np.float64), 0, head_dim**-0.5)
-    p.expect("mixed", mixed, max(KV_NMSE[kv], _tile_nmse(dev, head_dim)))
+    p.expect("mixed", mixed, max(KV_NMSE[k_type], KV_NMSE[v_type], _tile_nmse(dev, head_dim)))
 
 
 def attention(
@@ -260,7 +262,7 @@ def attention(
     texts = []
     for text, length in enumerate(lengths):
         # Already as the cache keeps them, whether its scales are f32 or f16.
-        k, v = (kv_round(normal(rng, length, kv_heads, head_dim), kv, np.float16) for _ in range(2))
+        k, v = (kv_round(normal(rng, length, kv_heads, head_dim), name, np.float16) for name in kv_types(kv))
         write_cache(p, cache, kv, k, v, text, "all" if text == 0 else f"all{text}")
         texts.append((k, v))
     scale, step = head_dim**-0.5, min(2, *(at for _, at in spans), 2)

@@ -44,7 +44,7 @@ FIXED_NMSE = 2e-7
 # and the error of a square is twice as large.
 SQUARES_NMSE = {"f32": EXACT_NMSE, "q8": INT8_NMSE, "f16": 4 * 2.0**-22 / 3}
 # Keys that lie between two values of the cache's type may be rounded to either.
-KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5}
+KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5, "q4_0": 1e-3}
 
 #: Rows that may be refused, for which a record has room besides the state.
 STASH = 32
@@ -82,13 +82,22 @@ def normal(rng: np.random.Generator, *shape: int, sigma: float = 1.0) -> ref.F32
 
 
 def kv_round(x: ref.F32, dtype: str, scale_dtype: type[np.floating[Any]] = np.float32) -> ref.F32:
-    """What the cache makes of x; q8_0 has a scale for every 32 of the last axis, whose end may be shorter."""
+    """What the cache makes of x; q8_0 and q4_0 have a scale for 32 of the last axis, or for the rest."""
     if dtype == "f16":
         return x.astype(np.float16).astype(np.float32)
     if dtype == "f32":
         return x
-    assert dtype == "q8_0"
     out = np.empty_like(x)
+    if dtype == "q4_0":
+        for i in range(0, x.shape[-1], 32):
+            run = x[..., i : i + 32]
+            high, low = run.max(-1, keepdims=True), run.min(-1, keepdims=True)
+            d = np.where(high > -low, high, low) / np.float32(-8)
+            inverse = np.divide(np.float32(1), d, out=np.zeros_like(d), where=d != 0)
+            codes = np.trunc(run * inverse + np.float32(8.5)).clip(0, 15)
+            out[..., i : i + 32] = (codes - 8) * d.astype(np.float16).astype(np.float32) + np.float32(0)
+        return out
+    assert dtype == "q8_0"
     for i in range(0, x.shape[-1], 32):
         run = x[..., i : i + 32]
         d = (np.abs(run).max(-1, keepdims=True) / np.float32(127)).astype(scale_dtype).astype(np.float32)
@@ -97,7 +106,13 @@ def kv_round(x: ref.F32, dtype: str, scale_dtype: type[np.floating[Any]] = np.fl
     return out
 
 
-def kv_bytes(dtype: str) -> float:
-    """Bytes of one element in the cache."""
-    row = dtype_row(dtype)
-    return row["block_bytes"] / row["block_elems"]
+def kv_types(kv: str) -> tuple[str, str]:
+    """Types of keys and of values."""
+    k, _, v = kv.partition(",")
+    return k, v or k
+
+
+def kv_bytes(kv: str) -> float:
+    """Bytes of one element in the cache, of a key and a value on average."""
+    rows = [dtype_row(name) for name in kv_types(kv)]
+    return sum(row["block_bytes"] / row["block_elems"] for row in rows) / 2

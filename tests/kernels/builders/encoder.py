@@ -111,3 +111,75 @@ def pool(
         parts = np.split(x.astype(np.float64), ends[:-1])
         picked = {"mean": lambda a: a.mean(axis=0), "cls": lambda a: a[0], "last": lambda a: a[-1]}[pooling]
         p.expect("out", np.stack([picked(part) for part in parts]), EXACT_NMSE)
+
+
+def relative_attention(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    lengths: Sequence[int],
+    heads: int,
+    head_dim: int,
+    reach: int,
+    distances: int,
+    terms: Sequence[str] = (),
+) -> None:
+    """Texts of so many rows; `terms`: "bias", "keys", "queries"."""
+    total, dim = sum(lengths), heads * head_dim
+    q, k, v = (normal(rng, total, dim) for _ in range(3))
+    columns = rng.integers(0, distances, 2 * reach + 1).astype(np.uint32)
+    bias, keys, queries = (
+        normal(rng, distances, heads),
+        normal(rng, distances, dim),
+        normal(rng, distances, dim),
+    )
+    scale = (head_dim * (1 + ("keys" in terms) + ("queries" in terms))) ** -0.5
+    p.run(
+        "relative_attention",
+        p.input("q", q),
+        p.input("k", k),
+        p.input("v", v),
+        p.input("columns", columns),
+        p.input("bias", bias) if "bias" in terms else None,
+        p.input("distance_keys", keys) if "keys" in terms else None,
+        p.input("distance_queries", queries) if "queries" in terms else None,
+        p.output("out", total, dim),
+        rows_of(
+            p,
+            "rows",
+            [slot for slot, n in enumerate(lengths) for _ in range(n)],
+            [i for n in lengths for i in range(n)],
+        ),
+        rows=total,
+        n_heads=heads,
+        head_dim=head_dim,
+        reach=reach,
+        scale=scale,
+        has_bias="bias" in terms,
+        has_keys="keys" in terms,
+        has_queries="queries" in terms,
+    )
+    p.bytes = 16 * total * dim
+    p.flops = 2 * dim * (2 + ("keys" in terms) + ("queries" in terms)) * sum(n * n for n in lengths)
+    if not p.checking:
+        return
+    out, first = np.zeros((total, heads, head_dim)), 0
+
+    def split(x: np.ndarray) -> np.ndarray:
+        return x.astype(np.float64).reshape(-1, heads, head_dim)
+
+    for n in lengths:
+        a, b, c = (split(x[first : first + n]) for x in (q, k, v))
+        at = np.arange(n)
+        d = columns[np.clip(at - at[:, None], -reach, reach) + reach]
+        scores = np.einsum("ihd,jhd->ijh", a, b)
+        if "keys" in terms:
+            scores += np.einsum("ihd,ijhd->ijh", a, split(keys)[d])
+        if "queries" in terms:
+            scores += np.einsum("jhd,ijhd->ijh", b, split(queries)[d])
+        scores = scores * np.float32(scale) + (bias.astype(np.float64)[d] if "bias" in terms else 0)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        out[first : first + n] = np.einsum("ijh,jhd->ihd", weights, c)
+        first += n
+    p.expect("out", out.reshape(total, dim), EXACT_NMSE)

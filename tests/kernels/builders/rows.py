@@ -40,6 +40,9 @@ def embed(
     history = rng.integers(0, vocab, (3, position + rows + 3)).astype(np.uint32)
     slots, step = np.sort(rng.integers(0, 3, rows)), min(position, 2)
     at = np.arange(rows) + position
+    if rows > 1:  # a token that the table does not have
+        history[slots[-1], at[-1]] = vocab + 5
+    ids = history[slots, at]
     p.run(
         "embed",
         p.input("history", history),
@@ -58,7 +61,7 @@ def embed(
     if p.checking:
         # A GPU may round scale·code + bias once.
         nmse = EXACT_NMSE if is_affine(dtype) or accumulate else None
-        row = row_slice(w, history[slots, at]) * np.float32(scale)
+        row = row_slice(w, np.where(ids < vocab, ids, 0)) * np.float32(scale)
         p.expect("h", before + row if accumulate else row, nmse)
 
 
@@ -141,6 +144,36 @@ def insert_rows(
             values = made[sources[inserted], part * dim : (part + 1) * dim]
             expected[inserted] = values + (hidden[inserted] if accumulate else 0)
         p.expect("hidden", expected, EXACT_NMSE)
+
+
+def affine(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    scale: bool = False,
+    bias: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+) -> None:
+    x, factor, added = normal(rng, rows, dim), normal(rng, dim), normal(rng, dim)
+    p.run(
+        "affine",
+        p.input("x", x),
+        p.input("scale", factor) if scale else None,
+        p.input("bias", added) if bias else None,
+        p.output("y", rows, dim),
+        rows=rows,
+        dim=dim,
+        has_scale=scale,
+        has_bias=bias,
+        low=bounds[0],
+        high=bounds[1],
+    )
+    p.bytes = rows * dim * 8
+    if p.checking:
+        y = x * factor if scale else x
+        p.expect("y", np.clip(y + added if bias else y, *bounds), EXACT_NMSE)
 
 
 def norm(

@@ -9,7 +9,7 @@ import numpy as np
 from .. import reference as ref
 from ..problem import Partials, Problem
 from .attention import PAGE, Paged, paged, rows_of, write_cache
-from .common import EXACT_NMSE, F16_ATTENTION_NMSE, Traits, kv_bytes, kv_round, normal
+from .common import EXACT_NMSE, F16_ATTENTION_NMSE, Traits, kv_bytes, kv_round, kv_types, normal
 from .common import formats as format_bits
 
 
@@ -58,7 +58,7 @@ def _sounds(
     cache = paged(p, dev, rng, kv, kv_heads, head_dim, [keys] * count, 0)
     sounds = []
     for i in range(count):
-        k, v = (kv_round(normal(rng, keys, kv_heads, head_dim), kv, np.float16) for _ in range(2))
+        k, v = (kv_round(normal(rng, keys, kv_heads, head_dim), name, np.float16) for name in kv_types(kv))
         write_cache(p, cache, kv, k, v, i, f"sound{i}")
         sounds.append((k, v))
     return cache, sounds

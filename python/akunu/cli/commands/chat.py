@@ -15,7 +15,14 @@ from akunu.cli.console import note, stdin_lines
 from akunu.cli.conversation import OVERFLOWS, Conversation, command_names
 from akunu.cli.history import History, history_options
 from akunu.cli.images import image_tokens_option
-from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
+from akunu.cli.options import (
+    adapter_option,
+    generation_arguments,
+    generation_options,
+    given,
+    load_model,
+    model_options,
+)
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import DEFAULT_MODEL, MODEL
@@ -45,6 +52,7 @@ _COMMON = (
 @model_options
 @template_options
 @image_tokens_option
+@adapter_option
 @generation_options
 @click.option(
     "--overflow",

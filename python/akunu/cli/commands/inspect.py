@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -95,9 +95,11 @@ def command(
     planned: _Plan | None = None
     if plan:
         planned = _plan(name, TableOptions(phase, rows, texts, position), chip, values)
-    config, problem = ({}, "") if file is None else _config(file)
+    tower = {} if file is None else _tower(file, Path(name))
+    config, problem = ({}, "") if file is None else _config(file, sees=bool(tower))
     if as_json:
         report = {} if file is None else _file_report(file, config, problem)
+        report |= {"tower": tower} if tower else {}
         report |= {} if planned is None else _plan_report(planned)
         click.echo(json.dumps(_finite(report), allow_nan=False))
         return
@@ -107,6 +109,9 @@ def command(
             click.echo()
             lines = [[key, _short(value, show_all)] for key, value in config.items()]
             print_table(["configuration", "value"], lines)
+            if tower:
+                click.echo()
+                print_table(["tower, by which it reads images", "value"], [[*item] for item in tower.items()])
         else:
             click.echo(visible(f"\nnot a model that Akunu can run: {problem}"))
         click.echo()
@@ -114,14 +119,43 @@ def command(
         _print_plan(planned)
 
 
-def _config(file: ModelFiles | SpeechFiles) -> tuple[dict[str, Any], str]:
+def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict[str, Any], str]:
     """The configuration, or why there is none."""
     try:
-        config = file.spec().config if hasattr(file, "spec") else file.config
+        config = file.spec(sees=sees).config if hasattr(file, "spec") else file.config
     except AkunuError as error:
         return {}, str(error)
     numbers = config.numbers() if hasattr(config, "numbers") else vars(config)
     return {name: _plain(value) for name, value in numbers.items()}, ""
+
+
+def _tower(file: ModelFiles | SpeechFiles, path: Path) -> dict[str, str]:
+    """What a model reads images with; nothing where it reads none."""
+    from akunu.vision.preprocess import processor_of
+    from akunu.vision.towers import find_tower
+
+    if not hasattr(file, "spec"):
+        return {}
+    try:
+        tower = find_tower(cast("ModelFiles", file), path)
+    except AkunuError as error:
+        return {"problem": str(error)}
+    if tower is None:
+        return {}
+    spec, sizes = tower.spec, tower.spec.sizes
+    side = spec.patch_size * spec.merge_size
+    budgets = processor_of(spec).budgets
+    sources = {ref.source for ref in spec.tensors.values()}
+    found = {
+        "family": spec.family,
+        "file": tower.name,
+        "layers": str(sizes.layers),
+        "elements": f"{sizes.dim} in {sizes.heads} heads, {sizes.ffn} in feed-forwards",
+        "pixels of a token": f"{side} x {side}",
+        "image_tokens": "any number" if budgets is None else ", ".join(map(str, budgets)) or "fixed",
+        "memory": bytes_text(sum(t.nbytes for t in tower.files.tensors if t.name in sources)),
+    }
+    return found if sizes.layers else {k: v for k, v in found.items() if k != "elements"}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.history import History, history_options
 from akunu.cli.images import content_of, image_tokens_option, is_image
-from akunu.cli.options import generation_arguments, generation_options, given, load_model, model_options
+from akunu.cli.options import (
+    adapter_option,
+    generation_arguments,
+    generation_options,
+    given,
+    load_model,
+    model_options,
+)
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
 from akunu.cli.values import DEFAULT_MODEL, FILE
@@ -35,7 +42,7 @@ _MODEL_NAME = re.compile(r"ember|\S+\.gguf|[\w.-]+/[\w.-]+(:\S+)?", re.IGNORECAS
 _FILE_NAME = re.compile(r"[./\\]")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+-gguf(:\S+)?", re.IGNORECASE)
 _OTHERS_MODEL_NAME = re.compile(r"[a-z][a-z.-]*\d[\w.-]*(:[\w.-]+)?|[a-z][\w.-]*:[\w.-]+")
-"""As programs with a registry of their own call models: llama3.2, mistral:7b."""
+"""Names as programs with a registry of their own give models: llama3.2, mistral:7b."""
 
 
 _COMMON = (
@@ -58,6 +65,7 @@ _COMMON = (
 @model_options
 @template_options
 @image_tokens_option
+@adapter_option
 @generation_options
 @constraint_options
 @history_options

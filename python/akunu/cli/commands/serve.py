@@ -13,7 +13,14 @@ import click
 
 from akunu.cli.app import CONTEXT_SETTINGS, Command, typed_words
 from akunu.cli.console import note
-from akunu.cli.options import given, loading_options, refuse_unused, writing_arguments, writing_options
+from akunu.cli.options import (
+    adapter_option,
+    given,
+    loading_options,
+    refuse_unused,
+    writing_arguments,
+    writing_options,
+)
 from akunu.cli.running import LOG_VARIABLE, Running, announced, log_file, start_in_background
 from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer
 
@@ -76,6 +83,7 @@ _FILE = PathName(exists=True)
 )
 @loading_options
 @writing_options
+@adapter_option
 @click.option(
     "--parallel",
     default=8,
@@ -88,7 +96,7 @@ _FILE = PathName(exists=True)
     "--api-key-file",
     type=_FILE,
     metavar="FILE",
-    help="Only who sends one of the keys in this file is answered. One key a line, or sha256:HEX, its hash; "
+    help="Require an API key from this file. One key a line, or sha256:HEX, its hash; "
     "after it, if you like, a name, priority=N, and shared: one prefix cache for all keys that say so.",
 )
 @click.option(

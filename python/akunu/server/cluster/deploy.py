@@ -27,7 +27,7 @@ from akunu.server.settings import Settings
 __all__ = ["NAME", "Scale", "deploy"]
 
 NAME = "akunu"
-"""Of the application in Ray Serve."""
+"""Name of the application in Ray Serve."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Call:
     body: bytes
 
     def scope(self) -> dict[str, Any]:
-        """As ASGI has it."""
+        """Return the request's scope, as ASGI has it."""
         return {
             "type": "http",
             "asgi": {"version": "3.0"},

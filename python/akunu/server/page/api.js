@@ -1,9 +1,14 @@
 // Talks to the server: OpenAI's chat completions, and the engine's state.
 
-const KEY = "akunu.key";
+const KEY = "akunu.key", ADMIN_KEY = "akunu.admin-key";
 let askForKey = async () => null;
+let declined = false; // the administrator's key, which is asked for once
 
+/** `ask` gets whether it is the administrator's key that is wanted; it returns the key, or null. */
 export const onKeyWanted = (ask) => { askForKey = ask; };
+
+/** Ask for the administrator's key again. */
+export const askAgain = () => { declined = false; };
 
 export class ApiError extends Error {
   constructor(message, code) {
@@ -13,8 +18,9 @@ export class ApiError extends Error {
 }
 
 async function request(path, options = {}) {
+  const admin = path.startsWith("admin/");
   for (;;) {
-    const key = sessionStorage.getItem(KEY);
+    const key = (admin && sessionStorage.getItem(ADMIN_KEY)) || sessionStorage.getItem(KEY);
     const headers = { ...(options.body && { "Content-Type": "application/json" }), ...(key && { Authorization: `Bearer ${key}` }) };
     let response;
     try {
@@ -24,9 +30,12 @@ async function request(path, options = {}) {
       throw new ApiError("The server does not answer. Is it running?");
     }
     if (response.status === 401) {
-      const given = await askForKey();
-      if (!given) throw new ApiError("The server wants an API key.");
-      sessionStorage.setItem(KEY, given);
+      const given = admin && declined ? null : await askForKey(admin);
+      if (!given) {
+        declined ||= admin;
+        throw new ApiError(admin ? "This needs an administrator's key." : "The server wants an API key.", "key_wanted");
+      }
+      sessionStorage.setItem(admin ? ADMIN_KEY : KEY, given);
       continue;
     }
     if (response.ok) return response;

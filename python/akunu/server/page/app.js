@@ -350,8 +350,10 @@ onOtherTab((one, other) => {
   list();
 });
 onStorageFull(() => { status.textContent = "The browser's storage is full: delete conversations to keep new ones."; });
-onKeyWanted(() => new Promise((resolve) => {
+onKeyWanted((admin) => new Promise((resolve) => {
   const dialog = at("key-dialog");
+  at("key-title").textContent = admin ? "This is for the server's administrator" : "This server wants a key";
+  at("key").value = "";
   dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok" ? at("key").value : null), { once: true });
   dialog.returnValue = "";
   dialog.showModal();

@@ -1,6 +1,6 @@
 // A live view of the engine: texts, pages, speed, and where a token's time goes.
 
-import { getJson, postJson } from "./api.js";
+import { askAgain, getJson, postJson } from "./api.js";
 
 const view = document.getElementById("engine");
 const POLL_MS = 1000, REMEMBERED = 120;
@@ -126,6 +126,12 @@ async function poll() {
     if (!view.querySelector("button:disabled")) draw();
   } catch (error) {
     view.replaceChildren(make("p", error.message));
+    if (error.code === "key_wanted") {
+      const give = make("button", "Give a key");
+      give.addEventListener("click", () => { askAgain(); poll(); });
+      view.append(give);
+      return;
+    }
   }
   if (!view.hidden) timer = setTimeout(poll, document.hidden ? 5 * POLL_MS : POLL_MS);
 }

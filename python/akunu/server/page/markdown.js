@@ -1,5 +1,7 @@
 // Markdown as models write it, made into elements: text never becomes markup.
 
+import { coloured } from "./colours.js";
+
 // A child may be a list of them, of any length.
 const element = (tag, ...children) => {
   const made = document.createElement(tag);
@@ -61,7 +63,7 @@ function code(language, text) {
   copy.hidden = !navigator.clipboard; // only pages from this machine or over HTTPS have one
   const head = element("div", element("span", language || "text"), copy);
   head.className = "code-head";
-  return element("pre", head, element("code", text));
+  return element("pre", head, element("code", coloured(language, text)));
 }
 
 const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());

@@ -1,0 +1,279 @@
+"""Adapters (LoRA): the model with one is the model with merged weights, whatever runs beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import akunu
+from akunu.api.model import Model
+from akunu.base.errors import BusyError, InvalidArgumentError, ModelFileError, UnsupportedError
+from formats.safetensors_bytes import write_tensors
+
+from . import convert, folders, tiny
+
+Weights = dict[str, npt.NDArray[np.float32]]
+PROMPT = [5, 9, 3, 30, 41, 7, 11, 2, 8, 14, 21, 6]
+NAMES = (
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "qkv_proj",
+    "gate_up_proj",
+)
+MODELS = ("llama", "qwen3", "phi3_short", "gemma2")
+
+
+def linears(weights: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    return sorted(name for name in weights if name.endswith(tuple(f"{n}.weight" for n in NAMES)))
+
+
+def matrices(weights: Weights, rank: int, seed: int) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name in linears(weights):
+        rows, cols = weights[name].shape
+        a, b = rng.normal(size=(rank, cols)) / np.sqrt(cols), rng.normal(size=(rows, rank)) * 0.3
+        found[name] = np.float32(np.float16(a)), np.float32(np.float16(b))
+    return found
+
+
+def write_peft(path: Path, pairs: Mapping[str, Any], rank: int, alpha: float = 8.0, **config: object) -> Path:
+    path.mkdir(exist_ok=True)
+    settings = {"peft_type": "LORA", "r": rank, "lora_alpha": alpha, "bias": "none", **config}
+    (path / "adapter_config.json").write_text(json.dumps(settings))
+    arrays = {}
+    for name, (a, b) in pairs.items():
+        module = "base_model.model." + name.removesuffix(".weight")
+        arrays[f"{module}.lora_A.weight"] = np.ascontiguousarray(a)
+        arrays[f"{module}.lora_B.weight"] = np.ascontiguousarray(b)
+    write_tensors(path / "adapter_model.safetensors", arrays, "F32")
+    return path
+
+
+def write_gguf(path: Path, name: str, pairs: Mapping[str, Any], alpha: float = 8.0, **keys: object) -> Path:
+    """Write an adapter as llama.cpp's converter does: it reorders the rows of B as those of the weight."""
+    own = tiny.EVERY[name]
+    writer = gguf.GGUFWriter(str(path), str(keys.get("arch", own.arch)))
+    writer.add_string("general.type", "adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", alpha)
+    for hf, (first, second) in pairs.items():
+        layer, stem = hf.split(".")[2], hf.split(".")[-2]
+        target = {
+            "q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output",
+            "gate_proj": "ffn_gate", "up_proj": "ffn_up", "down_proj": "ffn_down",
+        }[stem]  # fmt: skip
+        rows = second
+        heads = {"q_proj": own.n_heads, "k_proj": own.n_kv_heads}.get(stem)
+        if own.arch == "llama" and heads:
+            rows = second.reshape(heads, 2, -1, second.shape[1]).swapaxes(1, 2).reshape(second.shape)
+        writer.add_tensor(f"blk.{layer}.{target}.weight.lora_a", np.float32(first))
+        writer.add_tensor(f"blk.{layer}.{target}.weight.lora_b", np.ascontiguousarray(np.float32(rows)))
+    convert.finish(writer)
+    return path
+
+
+def said(model: Model, adapter: str | None = None, **more: Any) -> tuple[list[int], list[float]]:
+    done = model.generate(PROMPT, max_tokens=10, temperature=0, logprobs=0, adapter=adapter, **more)
+    assert done.logprobs is not None
+    return done.ids, [token.logprob for token in done.logprobs]
+
+
+def load(path: Path, **options: Any) -> Model:
+    return akunu.load(path, device="cpu", threads=1, progress=False, **options)
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Iterator[Model]:
+    with load(folders.write("llama", tmp_path / "model")) as model:
+        yield model
+
+
+def llama_adapter(tmp_path: Path, seed: int, rank: int = 4) -> Path:
+    return write_peft(
+        tmp_path / f"adapter{seed}", matrices(tiny.weights(tiny.EVERY["llama"]), rank, seed), rank
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("rank", [1, 5, 16])
+def test_an_adapter_is_the_merged_model(name: str, rank: int, tmp_path: Path) -> None:
+    pairs = matrices(tiny.weights(tiny.EVERY[name]), rank, seed=rank)
+
+    def merged(weights: Weights) -> Weights:
+        return weights | {n: weights[n] + np.float32(8 / rank) * (b @ a) for n, (a, b) in pairs.items()}
+
+    adapter = write_peft(tmp_path / "adapter", pairs, rank)
+    with load(folders.write(name, tmp_path / "merged", arrays=merged)) as model:
+        wanted = said(model)
+    with load(folders.write(name, tmp_path / "model"), adapters={"a": adapter}) as model:
+        plain, found = said(model), said(model, "a")
+    assert found[0] == wanted[0]
+    np.testing.assert_allclose(found[1], wanted[1], atol=2e-3)
+    assert plain[1] != found[1]
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen3"])
+def test_gguf_and_peft_are_the_same_on_models_of_both_kinds(name: str, tmp_path: Path) -> None:
+    pairs = matrices(tiny.weights(tiny.EVERY[name]), 3, seed=1)
+    peft = write_peft(tmp_path / "peft", pairs, 3)
+    other = write_gguf(tmp_path / "adapter.gguf", name, pairs)
+    file = tiny.write(name, "F32", tmp_path / "model.gguf").path
+    texts = []
+    for path in (file, folders.write(name, tmp_path / "folder")):
+        with load(path, adapters={"peft": peft, "gguf": other}) as model:
+            assert model.adapters["peft"].digest == model.adapters["gguf"].digest
+            texts += [said(model, "peft"), said(model, "gguf")]
+    assert texts[0] == texts[1]
+    assert texts[2] == texts[3]
+    assert texts[0][0] == texts[2][0]
+    np.testing.assert_allclose(texts[0][1], texts[2][1], atol=1e-3)
+
+
+def test_texts_with_four_adapters_and_none_run_together(llama: Model, tmp_path: Path) -> None:
+    names: list[str | None] = [None]
+    for seed in range(4):
+        names.append(str(seed))
+        llama.add_adapter(str(seed), llama_adapter(tmp_path, seed, rank=2 + 3 * seed))
+    alone = {name: said(llama, name) for name in names}
+    assert len({tuple(probs) for _, probs in alone.values()}) == 5
+    llama.clear_cache()
+    streams = {
+        name: llama.stream(PROMPT, max_tokens=10, temperature=0, logprobs=0, adapter=name) for name in names
+    }
+    while any([next(stream, None) is not None for stream in streams.values()]):
+        pass
+    for name, stream in streams.items():
+        done = stream.completion
+        assert (done.ids, [token.logprob for token in done.logprobs or ()]) == alone[name]
+
+
+def test_a_text_without_an_adapter_has_the_bits_of_a_model_without(llama: Model, tmp_path: Path) -> None:
+    before = said(llama)
+    llama.add_adapter("a", llama_adapter(tmp_path, 1))
+    assert said(llama) == before
+    assert said(llama, "a", adapter_scale=0.0)[0] == before[0]
+    llama.remove_adapter("a")
+    assert said(llama) == before
+
+
+def test_pages_are_not_shared_between_adapters_or_scales(llama: Model, tmp_path: Path) -> None:
+    llama.add_adapter("a", llama_adapter(tmp_path, 1))
+    llama.add_adapter("b", llama_adapter(tmp_path, 2))
+    llama.add_adapter("same", tmp_path / "adapter1")
+    long = PROMPT * 6
+
+    def cached(**options: Any) -> int:
+        return llama.generate(long, max_tokens=1, temperature=0, **options).stats.cached_tokens
+
+    assert cached() == 0
+    assert cached() > 0
+    assert cached(adapter="a") == 0
+    assert cached(adapter="a") > 0
+    assert cached(adapter="a", adapter_scale=0.5) == 0
+    assert cached(adapter="b") == 0
+    assert cached(adapter="same") > 0
+    assert cached(adapter="a", cache_salt="x") == 0
+
+
+def test_an_adapter_in_use_stays(llama: Model, tmp_path: Path) -> None:
+    llama.add_adapter("a", llama_adapter(tmp_path, 1))
+    stream = llama.stream(PROMPT, max_tokens=60, temperature=0, adapter="a")
+    next(stream)
+    with pytest.raises(BusyError, match="1 generations have it"):
+        llama.remove_adapter("a")
+    late = llama.stream(PROMPT, max_tokens=4, adapter="a")
+    stream.close()
+    llama.remove_adapter("a")
+    with pytest.raises(InvalidArgumentError, match="removed"):
+        next(late)
+    with pytest.raises(InvalidArgumentError, match="no 'a'"):
+        llama.generate(PROMPT, adapter="a")
+
+
+def test_options_say_what_is_wrong(llama: Model, tmp_path: Path) -> None:
+    llama.add_adapter("a", llama_adapter(tmp_path, 1))
+    with pytest.raises(InvalidArgumentError, match="there is 'a'"):
+        llama.generate(PROMPT, adapter="b")
+    with pytest.raises(InvalidArgumentError, match="adapter_scale"):
+        llama.generate(PROMPT, adapter_scale=2.0)
+    with pytest.raises(InvalidArgumentError, match="there is an adapter 'a'"):
+        llama.add_adapter("a", tmp_path / "adapter1")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"use_dora": True}, "use_dora"),
+        ({"bias": "all"}, "bias"),
+        ({"modules_to_save": ["lm_head"]}, "modules_to_save"),
+        ({"peft_type": "IA3"}, "IA3"),
+        ({"init_lora_weights": "pissa_niter_4"}, "pissa"),
+        ({"rank_pattern": {"q_proj": 7}}, "found rank 4, expected 7"),
+        ({"lora_alpha": "much"}, "lora_alpha"),
+    ],
+)
+def test_what_is_more_than_b_a_is_refused(
+    config: dict[str, Any], message: str, llama: Model, tmp_path: Path
+) -> None:
+    pairs = matrices(tiny.weights(tiny.EVERY["llama"]), 4, 0)
+    path = write_peft(tmp_path / "bad", pairs, 4, **config)
+    with pytest.raises((UnsupportedError, ModelFileError), match=message):
+        llama.add_adapter("bad", path)
+
+
+def test_rslora_and_patterns_change_the_scale(llama: Model, tmp_path: Path) -> None:
+    pairs = matrices(tiny.weights(tiny.EVERY["llama"]), 4, 0)
+    llama.add_adapter("one", write_peft(tmp_path / "one", pairs, 4, alpha=4.0, use_rslora=True))
+    llama.add_adapter("two", write_peft(tmp_path / "two", pairs, 4, alpha=8.0))
+    some = {f"{n}": 8.0 for n in NAMES}
+    llama.add_adapter("three", write_peft(tmp_path / "three", pairs, 4, alpha=1.0, alpha_pattern=some))
+    digests = {info.digest for info in llama.adapters.values()}
+    assert len(digests) == 1
+
+
+def spoiled(kind: str, pairs: dict[str, Any]) -> dict[str, Any]:
+    name = next(iter(pairs))
+    a, b = pairs[name]
+    match kind:
+        case "nan":
+            return pairs | {name: (a * np.nan, b)}
+        case "width":
+            return pairs | {name: (a[:, :-1], b)}
+        case "ranks":
+            return pairs | {name: (a[:-1], b)}
+        case "layer":
+            return pairs | {"model.layers.99.self_attn.q_proj.weight": (a, b)}
+        case _:
+            return pairs | {"model.embed_tokens.weight": (a, b)}
+
+
+@pytest.mark.parametrize("kind", ["nan", "width", "ranks", "layer", "embedding"])
+def test_hostile_adapters_are_refused(kind: str, llama: Model, tmp_path: Path) -> None:
+    pairs = spoiled(kind, dict(matrices(tiny.weights(tiny.EVERY["llama"]), 4, 0)))
+    with pytest.raises((ModelFileError, UnsupportedError)):
+        llama.add_adapter("bad", write_peft(tmp_path / "bad", pairs, 4))
+    assert not llama.adapters
+    whole = llama_adapter(tmp_path, 1)
+    weights = whole / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-64])
+    with pytest.raises(ModelFileError):
+        llama.add_adapter("cut", whole)
+
+
+def test_an_adapter_of_another_architecture_is_refused(llama: Model, tmp_path: Path) -> None:
+    pairs = matrices(tiny.weights(tiny.EVERY["llama"]), 4, 0)
+    with pytest.raises(UnsupportedError, match="'qwen2', and the model's is 'llama'"):
+        llama.add_adapter("bad", write_gguf(tmp_path / "bad.gguf", "llama", pairs, arch="qwen2"))

@@ -1,0 +1,81 @@
+"""Caches of Q4_0, and of keys and values with types of their own, on the CPU; what is refused, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import _core
+from akunu.describe.filetypes import KV_DTYPES, kv_dtypes
+from akunu.loading.engines import open_engine
+
+from . import families, tiny
+from .test_engine import nmse
+from .test_families import open_gguf
+
+NAME = "gemma4_heads"  # windows, shared caches, heads of two sizes
+PAIRS = ("q4_0", "q8_0,q4_0", "q4_0,q8_0", "f16,q4_0", "f32,q8_0")
+BYTES = {"f16": 2.0, "f32": 4.0, "q8_0": 1.125, "q4_0": 0.5625}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return families.write_gguf(families.ALL[NAME], tmp_path_factory.mktemp("kv") / "model.gguf")
+
+
+def engine(path: Path, kv_dtype: str, **options: int) -> _core.Engine:
+    return open_gguf(path, device="cpu", kv_dtype=kv_dtype, **options)
+
+
+@pytest.mark.parametrize("kv_dtype", PAIRS)
+def test_phases_agree_to_the_bit(path: Path, kv_dtype: str) -> None:
+    golden = tiny.golden(NAME)
+    ids = golden.prompt + golden.ids
+    whole = engine(path, kv_dtype).logits(ids)
+    for chunk in (1, 3, 16):
+        assert np.array_equal(engine(path, kv_dtype, chunk=chunk).logits(ids), whole)
+    assert np.array_equal(engine(path, kv_dtype, threads=1).logits(ids), whole)
+
+
+def test_fewer_bits_lose_more(path: Path) -> None:
+    ids = tiny.golden(NAME).prompt
+    exact = engine(path, "f32").logits(ids)
+    errors = [nmse(engine(path, kv).logits(ids), exact) for kv in ("f16", "q8_0", "q8_0,q4_0", "q4_0")]
+    assert 0 < errors[0] < errors[1] < errors[2] < errors[3] < 0.2
+
+
+@pytest.mark.parametrize("kv_dtype", [*KV_DTYPES, *PAIRS])
+def test_a_page_has_the_bytes_of_both_types(path: Path, kv_dtype: str) -> None:
+    opened = engine(path, kv_dtype)
+    k, v = kv_dtypes(kv_dtype)
+    assert opened.kv_dtype == kv_dtype
+    whole = engine(path, "f32").pages["page_bytes"]
+    assert opened.pages["page_bytes"] / whole == pytest.approx((BYTES[k] + BYTES[v]) / 8, rel=0.02)
+
+
+@pytest.mark.parametrize("kv_dtype", ["q4_0", "q8_0,q4_0", "f16,f32"])
+def test_a_gpu_refuses_them_by_name_before_anything_runs(kv_dtype: str) -> None:
+    said = f"KV cache type '{kv_dtype}' is not supported by device"
+    with (
+        pytest.raises(akunu.UnsupportedError, match=said),
+        open_engine("llama3.2-1b:q4_0", device="plan:M4 Max", kv_dtype=kv_dtype),
+    ):
+        pass
+
+
+def test_latent_attention_keeps_keys_alone(tmp_path: Path) -> None:
+    path = families.write_gguf(families.ALL["deepseek_v3"], tmp_path / "model.gguf")
+    with pytest.raises(akunu.UnsupportedError, match="kv_dtype q8_0,q4_0: latent attention keeps keys alone"):
+        engine(path, "q8_0,q4_0")
+    ids = tiny.golden("deepseek_v3").prompt
+    whole = engine(path, "q4_0").logits(ids)
+    assert np.array_equal(engine(path, "q4_0", chunk=7).logits(ids), whole)
+
+
+@pytest.mark.parametrize("names", ["q4", "q8_0,", ",q8_0", "q8_0,q4_0,f16", "q8_0, q4_0", "", None, 8])
+def test_other_names_are_none(names: object) -> None:
+    with pytest.raises(akunu.InvalidArgumentError, match=r"kv_dtype: no .*; there is f16, f32, q8_0, q4_0"):
+        kv_dtypes(names)
