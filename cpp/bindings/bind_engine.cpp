@@ -17,7 +17,6 @@
 #include "bindings/loaded.h"
 #include "bindings/weights.h"
 #include "core/error.h"
-#include "cpu/cpu_device.h"
 #include "engine/engine.h"
 #include "engine/inspector.h"
 #include "engine/measure.h"
@@ -89,12 +88,6 @@ class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
 
-    // The slot of calls that name none: one text after the other.
-    std::uint32_t only_slot() {
-        const Call call(*this);
-        if (!only_slot_) only_slot_ = call.model().take_slot();
-        return *only_slot_;
-    }
     // Tokens of a slot's text that the cache holds.
     std::uint32_t length(std::uint32_t slot) {
         const Call call(*this);
@@ -117,7 +110,6 @@ class PyEngine : public Exclusive<Engine> {
     }
 
   private:
-    std::optional<std::uint32_t> only_slot_;
     bool asks_for_masks_ = false;
 };
 
@@ -244,7 +236,7 @@ void bind_engine_class(py::module_& m) {
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype,
                          std::optional<std::uint32_t> chunk, std::uint32_t parallel, std::uint64_t kv_memory,
-                         std::uint64_t memory, bool check_weights, const py::object& synthetic,
+                         std::uint64_t memory, bool activations_apart, bool check_weights, const py::object& synthetic,
                          const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const KvTypes kv = to_kv_types(kv_dtype);
@@ -257,17 +249,21 @@ void bind_engine_class(py::module_& m) {
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
                      std::move(dev), std::move(config), std::move(source),
-                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory, memory}, report));
+                     EngineOptions{.context = context,
+                                   .chunk = chunk.value_or(0),
+                                   .kv_types = kv,
+                                   .parallel = parallel,
+                                   .kv_memory = kv_memory,
+                                   .memory = memory,
+                                   .activations_apart = activations_apart}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
-             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("memory") = 0, py::arg("check_weights") = true,
+             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("memory") = 0, py::arg("activations_apart") = false, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
         .def_property_readonly("vocab", [](PyEngine& e) { return e.get().config().vocab_size; })
         .def_property_readonly("parallel", [](PyEngine& e) { return e.get().parallel(); })
-        .def_property_readonly("position", [](PyEngine& e) { return e.length(e.only_slot()); })
-        .def_property_readonly("tokens", [](PyEngine& e) { return e.tokens(e.only_slot()); })
         .def_property_readonly("threads", [](PyEngine& e) { return e.get().device().threads(); })
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
         .def_property_readonly("memory_left", [](PyEngine& e) { return e.get().device().memory_left(); })
@@ -321,13 +317,13 @@ void bind_engine_class(py::module_& m) {
         .def("close_slot", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).model().close(slot); })
         .def(
             "begin",
-            [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
+            [](PyEngine& e, const py::object& ids, std::uint32_t slot, float temperature, std::int64_t top_k, float top_p, float min_p,
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, float top_n_sigma, float xtc_probability, float xtc_threshold,
                std::int64_t min_keep, float dry_multiplier, float dry_base, std::int64_t dry_allowed_length,
                std::int64_t dry_penalty_last_n, const py::object& dry_breakers, const py::object& logit_bias,
                std::uint64_t seed, int logprobs, const py::object& end_ids, bool reuse,
-               std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents,
+               std::uint64_t root, const py::object& contents,
                const std::vector<PyRows>& rows, const py::object& positions, std::optional<std::uint32_t> adapter,
                float adapter_scale) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
@@ -337,21 +333,20 @@ void bind_engine_class(py::module_& m) {
                 set_cuts(s.state, top_n_sigma, xtc_probability, xtc_threshold, min_keep);
                 set_dry(s, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
-                const std::uint32_t at = slot ? *slot : e.only_slot();
                 TextInputs inputs = to_inputs(rows, positions);
                 return e.call([&](Engine& engine, const Poll&) {
-                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs),
+                    return engine.begin(slot, prompt.view(), s, reuse, std::move(inputs),
                                         {adapter ? *adapter + 1 : 0, adapter_scale});
                 });
             },
-            py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
+            py::arg("ids"), py::kw_only(), py::arg("slot"), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("top_n_sigma") = 0.0f, py::arg("xtc_probability") = 0.0f, py::arg("xtc_threshold") = 0.1f,
             py::arg("min_keep") = 0, py::arg("dry_multiplier") = 0.0f, py::arg("dry_base") = 1.75f,
             py::arg("dry_allowed_length") = 2, py::arg("dry_penalty_last_n") = -1, py::arg("dry_breakers") = py::none(),
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
-            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
+            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true,
             py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
             py::arg("positions") = py::none(), py::arg("adapter") = py::none(), py::arg("adapter_scale") = 1.0f)
         .def_property_readonly("linears",
@@ -377,6 +372,7 @@ void bind_engine_class(py::module_& m) {
             },
             py::arg("slot"), py::arg("ids"))
         .def("length", &PyEngine::length, py::arg("slot"))
+        .def("tokens", &PyEngine::tokens, py::arg("slot"))
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
@@ -449,46 +445,13 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
         .def("draft", &PyEngine::draft, py::arg("texts"), py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
-        .def(
-            "prefill",
-            [](PyEngine& e, bool sample) {
-                const std::uint32_t slot = e.only_slot();
-                PyChunk out;
-                const std::uint32_t left = e.call([&](Engine& engine, const Poll& poll) {
-                    const Sequence& s = engine.sequence(slot);
-                    if (!s.prompting()) throw InvalidArgumentError("prefill without a prompt: call begin first");
-                    const std::uint32_t rows = std::min(s.known - s.length, engine.chunk());
-                    const Part part{slot, rows, sample && s.length + rows == s.known, 1, {}};
-                    engine.take_pages(part, 1);
-                    out = wrap(engine, slot, std::move(engine.step({&part, 1}, 1, poll)[0]));
-                    return s.prompt - std::min(s.length, s.prompt);
-                });
-                return py::make_tuple(left, std::move(out));
-            },
-            py::arg("sample") = true)
-        .def("decode",
-             [](PyEngine& e, std::uint32_t n) {
-                 const std::uint32_t slot = e.only_slot();
-                 return e.call([&](Engine& engine, const Poll& poll) {
-                     const Sequence& s = engine.sequence(slot);
-                     if (!s.pending()) {
-                         throw InvalidArgumentError("decode without a sampled token: call begin and prefill first");
-                     }
-                     const std::uint32_t steps = std::min({n, engine.context() - s.length, kMaxChain});
-                     if (steps == 0) return PyChunk{};
-                     const Part part{slot, 1, true, steps, {}};
-                     engine.take_pages(part, steps);
-                     return wrap(engine, slot, std::move(engine.step({&part, 1}, steps, poll)[0]));
-                 });
-             })
         .def("cancel", &PyEngine::cancel)
         .def(
             "truncate",
-            [](PyEngine& e, std::uint32_t n, std::optional<std::uint32_t> slot) {
-                const std::uint32_t at = slot ? *slot : e.only_slot();
-                return e.call([&](Engine& engine, const Poll&) { return engine.truncate(at, n); });
+            [](PyEngine& e, std::uint32_t n, std::uint32_t slot) {
+                return e.call([&](Engine& engine, const Poll&) { return engine.truncate(slot, n); });
             },
-            py::arg("n"), py::arg("slot") = py::none())
+            py::arg("n"), py::arg("slot"))
         .def("logits",
              [](PyEngine& e, const py::object& object) {
                  const std::size_t vocab = e.get().config().vocab_size;
@@ -574,7 +537,7 @@ void bind_engine_class(py::module_& m) {
 void bind_engine(py::module_& m) {
     m.attr("PAGE") = std::uint32_t{kPagePositions};
     m.attr("DEFAULT_CONTEXT") = kDefaultContext;
-    m.attr("MAX_THREADS") = cpu::kMaxThreads;
+    m.attr("MAX_THREADS") = kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
     m.attr("MAX_LOGPROBS") = u32{kMaxLogprobs};
@@ -618,10 +581,10 @@ void bind_engine(py::module_& m) {
     m.def(
         "measure_peaks",
         [](int threads, double seconds) {
-            cpu::Peaks p;
+            Peaks p;
             {
                 const GilRelease release;
-                p = cpu::measure_peaks(threads, seconds);
+                p = measure_peaks(threads, seconds);
             }
             py::dict d;
             d["read_bytes_per_second"] = p.read_bytes_per_second;

@@ -31,7 +31,7 @@ class AudioEncoder : public LoadedModel {
     std::uint32_t frames() const { return AudioStem::kStride * config_.positions; }
 
   private:
-    Replay replay() const;
+    ReplayCall replay() const;
     void place(std::span<const float> mel, std::uint32_t sound);
 
     std::unique_ptr<Program> body_, sound_;

@@ -81,7 +81,7 @@ void Engine::allocate(const EngineOptions& options) {
     cache_ = std::make_unique<Cache>(shared_, options, chunk_, memory_.weights);
     if (config_.sound_positions()) sounds_ = std::make_unique<Sounds>(shared_, options);
 
-    allocate_activations(s.max_rows);
+    model_->upload_frequencies(*device_);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
         return own(checked_product(sizes), &MemoryUse::scratch);
     };
@@ -102,6 +102,51 @@ void Engine::allocate(const EngineOptions& options) {
     s.control = shared({sizeof(Control)});
     s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
     if (drafts()) drafter_ = std::make_unique<DraftHead>(shared_, inputs_);
+
+    // An adapter of every layer, in memory that no command is given.
+    AdapterPlan adapters;
+    std::array<std::byte, 6> places{};
+    const auto some = [&](std::size_t i) { return Binding{{.handle = &places.at(i), .size = 64}}; };
+    adapters.parts.assign(model_->linears().size(), {.max_rank = 1});
+    adapters.slots = some(0);
+    adapters.choices = some(1);
+    for (std::size_t i = 0; i < adapters.scratch.size(); ++i) adapters.scratch[i] = some(2 + i);
+    allocate_activations(
+        s.max_rows, [this](const PlanContext& plan) { return tables(plan); },
+        [&](const PlanContext& plan) {
+            PlanContext adapted = plan;
+            adapted.adapters = &adapters;
+            return tables(adapted);
+        },
+        options.activations_apart);
+}
+
+std::vector<DispatchTable> Engine::tables(const PlanContext& plan) const {
+    // What is made when it is needed first has no memory yet.
+    StepBuffers step = plan.step;
+    std::byte place{};
+    const Binding some{{.handle = &place, .size = 64}};
+    for (Binding* b : {&step.encoded, &step.sources, &step.ends, &step.aligned}) {
+        if (!*b) *b = some;
+    }
+    step.heads.resize(config_.blocks.size(), some);
+    step.aligned_rows = std::max(step.aligned_rows, 1u);
+    const PlanContext all{plan.device, plan.config, plan.activations, step, plan.stream, plan.adapters};
+    std::vector<DispatchTable> out;
+    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
+        out.push_back(model_->body(all, phase));
+        if (!drafter_) continue;
+        out.push_back(model_->keep_for_drafts(all, phase));
+        for (const bool first : {true, false}) out.push_back(model_->draft(all, phase, first));
+    }
+    if (config_.encoded_parts) out.push_back(model_->body(all, Phase::kEncoded));
+    if (config_.aligned_heads()) out.push_back(model_->body(all, Phase::kAligned));
+    for (const bool one_row : {true, false}) {
+        out.push_back(model_->tail(all, {.one_row = one_row}));
+        if (drafter_) out.push_back(model_->draft_tail(all, {.one_row = one_row}, false));
+        if (drafter_ && common_tokens()) out.push_back(model_->draft_tail(all, {.one_row = one_row}, true));
+    }
+    return out;
 }
 
 // ---- programs ---------------------------------------------------------------------------------

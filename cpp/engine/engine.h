@@ -143,7 +143,7 @@ class Engine : public LoadedModel {
     const std::vector<Linear>& linears() const { return model_->linears(); }
     // UnsupportedError for a model that hears nothing.
     Sounds& sounds();
-    // What an encoder of sounds adds to its own activations: see `Sounds::compile`.
+    // What an encoder of sounds adds to its own activations: see `Sounds::table`.
     void reserve_sound(Activations& activations) const { model_->reserve_sound(*device_, activations); }
 
     std::uint32_t chunk() const { return chunk_; }
@@ -162,6 +162,8 @@ class Engine : public LoadedModel {
     friend class Inspector;
 
     void allocate(const EngineOptions& options);
+    // Every table that there may be but for those of samplers, which name the same activations as greedy ones.
+    std::vector<DispatchTable> tables(const PlanContext& plan) const;
     // A fresh run over `ids`, up to `at_once` rows at a time, each with logits where there is a tail; then `done(first,
     // n)`. Returns the positions run.
     std::uint32_t run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,

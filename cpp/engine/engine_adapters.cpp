@@ -16,7 +16,8 @@ PlanContext Adapters::plan() const {
 void Adapters::reserve() {
     engine_.activations.widen();
     engine_.model.reserve(engine_.device, engine_.activations, engine_.context);
-    engine_.memory.scratch += engine_.activations.allocate(engine_.device, engine_.step.max_rows);
+    engine_.activations.measure(engine_.device, engine_.step.max_rows);
+    engine_.memory.add_activations(engine_.activations, engine_.activations.allocate(engine_.device));
     const std::uint32_t parallel = engine_.sequences.size();
     if (!choices_) choices_ = engine_.own(std::uint64_t{parallel} * sizeof(AdapterChoice), &MemoryUse::scratch);
     std::fill_n(choices_.host<AdapterChoice>(), parallel, AdapterChoice{0, 1});

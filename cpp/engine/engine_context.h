@@ -21,7 +21,8 @@ struct EngineOptions {
     std::uint64_t kv_memory = 0;
     // Bytes of the model in all; 0: as the device has. Experts that have no room stay in their file.
     std::uint64_t memory = 0;
-    std::uint32_t sounds = 1;  // of decoders with cross-attention: sounds at a time
+    std::uint32_t sounds = 1;        // of decoders with cross-attention: sounds at a time
+    bool activations_apart = false;  // no two share memory: see Inspector::run_prefix
 };
 
 // The parts of an engine refer to its members, and live as long as it does.

@@ -5,7 +5,7 @@
 
 namespace akunu {
 
-Replay Inspector::replay_of(const PhaseRun& run) const {
+ReplayCall Inspector::replay_of(const PhaseRun& run) const {
     const DispatchTable& t = engine_.body(run.phase).table;
     const std::uint32_t most = run.each_draws ? std::min(t.max_rows, engine_.step_.max_logits) : t.max_rows;
     const std::uint64_t keys = std::uint64_t{run.position} + (run.each_draws ? 1 : run.rows);
@@ -30,6 +30,9 @@ std::vector<CommandInfo> Inspector::commands(const PhaseRun& run) const {
 }
 
 std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t commands) const {
+    if (engine_.activations_.shares()) {
+        throw InvalidArgumentError("activations of this engine share memory: open it with activations_apart");
+    }
     Sequence& s = engine_.sequences_.opened(slot);
     const std::uint32_t rows = s.known - s.length;
     const bool encoded = engine_.inputs_.is_encoded(s, rows);
@@ -87,7 +90,7 @@ std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t com
 
 std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll,
                                             std::uint32_t sound) const {
-    const Replay replay = replay_of(run);
+    const ReplayCall replay = replay_of(run);
     const ReplayArgs& args = replay.args;
     struct Opened {
         Engine& e;

@@ -28,20 +28,21 @@ class Inspector {
   public:
     explicit Inspector(Engine& engine) : engine_(engine) {}
 
-    // The commands of a phase with the greedy tail.
+    // The programs of a phase with the greedy tail, and what a replay of them is.
+    ReplayCall replay_of(const PhaseRun& run) const;
+    // Their commands.
     std::vector<CommandInfo> commands(const PhaseRun& run) const;
     // These commands, run as `profile` of profile.h says, of sequences that are decoded from `sound` where there is
     // cross-attention.
     std::vector<CommandInfo> profile(const PhaseRun& run, std::size_t repeats = 1, const Poll& poll = {},
                                      std::uint32_t sound = kNoSound) const;
     // Runs the first `commands` commands of the step that would run all of a slot's tokens that are to be run and
-    // sample one, and gives what the last of these commands wrote, the cache apart. The sequence is as before.
+    // sample one, and gives what the last of these commands wrote, the cache apart. The sequence is as before. Throws
+    // InvalidArgumentError where activations share memory: of those rows that the step has not, something else would be
+    // seen.
     std::vector<Written> run_prefix(std::uint32_t slot, std::uint32_t commands) const;
 
   private:
-    // The programs of a phase with the greedy tail, and what a replay of them is.
-    Replay replay_of(const PhaseRun& run) const;
-
     Engine& engine_;
 };
 

@@ -67,12 +67,11 @@ void Sounds::close(std::uint32_t sound) {
     if (sound < holders_.size() && holders_[sound] != 0) release(sound);
 }
 
-std::unique_ptr<Program> Sounds::compile(const Activations& activations, const Binding& rows,
-                                         std::uint32_t max_rows) const {
+DispatchTable Sounds::table(const Activations& activations, const Binding& rows, std::uint32_t max_rows) const {
     StepBuffers step = engine_.step;
     step.sound_rows = rows;
     step.max_rows = max_rows;
-    return engine_.device.compile(engine_.model.sound({engine_.device, engine_.config, activations, step}));
+    return engine_.model.sound({engine_.device, engine_.config, activations, step});
 }
 
 void Sounds::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,

@@ -25,7 +25,7 @@ class Sounds {
 
     // What an encoder adds to its own commands: the segment that computes what is kept of a sound, whose rows are those
     // of `rows`, up to `max_rows`.
-    std::unique_ptr<Program> compile(const Activations& activations, const Binding& rows, std::uint32_t max_rows) const;
+    DispatchTable table(const Activations& activations, const Binding& rows, std::uint32_t max_rows) const;
 
     // What may not come next in a transcript, with masks of the tokens that never come and of those that are not first.
     void set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,

@@ -107,7 +107,8 @@ bool Speech::rank(std::span<const std::uint32_t> slots, std::uint32_t count, con
 
 MemoryUse Speech::memory() const {
     const MemoryUse a = text_.memory(), b = sound_.memory();
-    return {a.weights + b.weights, a.weights_mapped + b.weights_mapped, a.kv_cache + b.kv_cache, a.scratch + b.scratch};
+    return {a.weights + b.weights, a.weights_mapped + b.weights_mapped, a.kv_cache + b.kv_cache,
+            a.scratch + b.scratch, a.activations + b.activations,       a.activations_apart + b.activations_apart};
 }
 
 void Speech::cancel() {

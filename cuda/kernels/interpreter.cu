@@ -115,8 +115,8 @@ AKUNU_DEVICE void run_attention_group(Block b) {
 
 template <u32 kType>
 AKUNU_DEVICE void run_attention(Block b) {
-    if (b.command().op == kOpRopeKv) {
-        if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
+    if (b.command().op == kOpPrepareHeads) {
+        if constexpr (kUses<kOpPrepareHeads>) prepare_heads<kType>(b);
         return;
     }
     if (b.command().op == kOpLatentKv) {
@@ -158,7 +158,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpNormQkv, norm_qkv)
         OP(kOpGateAct, gate_act)
         OP(kOpAttentionMerge, attention_merge)
-        OP(kOpKvCopy, kv_copy)
+        OP(kOpCopyRecords, copy_records)
         OP(kOpSpeechRules, speech_rules)
         OP(kOpArgmax, argmax)
         OP(kOpSamplePrepare, sample_prepare)
@@ -179,7 +179,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSparsify, sparsify)
         OP(kOpRelativeAttention, relative_attention)
 #undef OP
-        case kOpRopeKv:
+        case kOpPrepareHeads:
         case kOpLatentKv:
         case kOpAttention:
         case kOpAttentionSplit:

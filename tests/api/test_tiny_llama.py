@@ -20,6 +20,7 @@ from akunu.base.errors import (
     TemplateError,
     UnsupportedError,
 )
+from akunu.bench.one_sequence import OneSequence
 from akunu.scheduling import planning
 from models import llama2c
 
@@ -189,7 +190,7 @@ def test_other_threads_run_while_the_engine_computes(model):
             ticks.append(None)
             time.sleep(0.0002)
 
-    engine = model._engine
+    engine = OneSequence(model._engine)
     engine.begin([1])
     engine.prefill()
     interval = sys.getswitchinterval()

@@ -31,8 +31,9 @@ constexpr std::uint32_t kContext = 96;
 struct Opened {
     Engine engine;
     OneText text;
-    Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16)
-        : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(), {kContext, chunk, kv}, {}),
+    Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16, bool apart = false)
+        : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(),
+                 {.context = kContext, .chunk = chunk, .kv_types = {kv, kv}, .activations_apart = apart}, {}),
           text(engine) {}
 };
 
@@ -301,7 +302,7 @@ void interrupted() {
 // Pages that one engine read go on in another; what a step's prefix runs changes no text.
 void keep() {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
-    Opened from(m, 2), to(m, 1), alone(m, 1);
+    Opened from(m, 2), to(m, 1, 32, DType::F16, true), alone(m, 1);
     const SamplerSettings s = samplers()[2];
     const Ids prompt = prompt_of(75, m.config.vocab_size);
     const Ids expected = generate(alone, prompt, 12, 5, s, false);

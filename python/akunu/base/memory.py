@@ -30,22 +30,34 @@ class Memory:
     kv_cache : int
         Keys and values: all pages. The system gives them when they are first used.
     scratch : int
-        Activations and logits.
+        Activations, logits, and what a step is told.
+    activations : int
+        The activations among `scratch`. Those that are never needed at the same time share memory.
+    activations_apart : int
+        What they would take if none shared memory.
     """
 
     weights: int
     weights_mapped: int
     kv_cache: int
     scratch: int
+    activations: int = 0
+    activations_apart: int = 0
 
     def __add__(self, other: Memory) -> Memory:
         return Memory(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def __str__(self) -> str:
         mapped = f" and {bytes_text(self.weights_mapped)} of the file" if self.weights_mapped else ""
+        shared = (
+            f", of which {bytes_text(self.activations)} are activations "
+            f"({bytes_text(self.activations_apart)} if none shared memory)"
+            if self.activations
+            else ""
+        )
         return (
             f"weights {bytes_text(self.weights)}{mapped}, KV cache {bytes_text(self.kv_cache)}, "
-            f"scratch {bytes_text(self.scratch)}"
+            f"scratch {bytes_text(self.scratch)}{shared}"
         )
 
     @property
