@@ -73,6 +73,8 @@ enum OpCode : u32 {
     kOpMixStreams,
     kOpSparsify,
     kOpRelativeAttention,
+    kOpLoraA,
+    kOpLoraB,
     kOpDecodeAttention,
     kNumOps,
 };
