@@ -328,6 +328,7 @@ struct LoraParams {
     u32 slot_words;  // 4-byte words from an adapter's part to the next one's
     u32 y_stride;    // floats between two rows of y
     u32 gather;      // 1: rows are those that `logit_rows` names
+    u32 format;      // of x
 };
 
 // Which adapter a sequence has, and how much of it.

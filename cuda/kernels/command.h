@@ -86,6 +86,8 @@ enum OpCode : u32 {
     kOpMixStreams,
     kOpSparsify,
     kOpRelativeAttention,
+    kOpLoraA,
+    kOpLoraB,
     kOpDecodeAttention,
     kNumOps,
 };

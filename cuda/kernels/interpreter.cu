@@ -10,6 +10,7 @@
 #include "experts.cuh"
 #include "few_rows.cuh"
 #include "latent_attention.cuh"
+#include "lora.cuh"
 #include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
@@ -178,6 +179,8 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpMixStreams, mix_streams)
         OP(kOpSparsify, sparsify)
         OP(kOpRelativeAttention, relative_attention)
+        OP(kOpLoraA, lora_a)
+        OP(kOpLoraB, lora_b)
 #undef OP
         case kOpPrepareHeads:
         case kOpLatentKv:
