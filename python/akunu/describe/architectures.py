@@ -73,9 +73,9 @@ __all__ = ["ARCHITECTURES"]
 _GPT_OSS_ATTENTION = (
     *SHIFTED_NORMS,
     *QKV,
-    *qkv_bias(optional=False),
+    *qkv_bias(optional=True),
     *ATTN_OUTPUT,
-    *(dataclasses.replace(rule, optional=False) for rule in OUTPUT_BIAS),
+    *OUTPUT_BIAS,
     *SINKS,
 )
 _GPT_OSS = Architecture(
@@ -148,7 +148,7 @@ _ROWS = (
         pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=mixed_layers(
-            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=False))},
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True))},
             {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED},
         ),
         layer_kinds=named_layers,

@@ -219,9 +219,13 @@ class ModelConfig:
         return values.pop()
 
     @property
+    def _attends(self) -> type[Attention | LatentAttention]:
+        return LatentAttention if self.mixers(LatentAttention) else Attention
+
+    @property
     def n_heads(self) -> int:
         """Heads of queries."""
-        return int(self._shared(Attention, "n_heads"))
+        return int(self._shared(self._attends, "n_heads"))
 
     @property
     def n_kv_heads(self) -> int:
@@ -236,12 +240,12 @@ class ModelConfig:
     @property
     def attn_scale(self) -> float:
         """Factor on q·k."""
-        return float(self._shared(Attention, "scale"))
+        return float(self._shared(self._attends, "scale"))
 
     @property
     def attn_softcap(self) -> float:
         """Cap of attention scores; 0 = none."""
-        return float(self._shared(Attention, "softcap"))
+        return float(self._shared(Attention, "softcap")) if self.mixers(Attention) else 0.0
 
     @property
     def bidirectional(self) -> bool:

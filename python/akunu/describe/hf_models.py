@@ -182,7 +182,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632
             ),
             model_class="Qwen2MoeForCausalLM",
-            biases="qkv",
+            bias_keys=MappingProxyType({"attn": ("qkv_bias", True)}),
             renormalise=False,
         ),
         "qwen3_moe": _QWEN3_MOE,
@@ -267,7 +267,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 experts_used=4,
             ),
             model_class="GptOssForCausalLM",
-            biases="flag",
+            bias_keys=MappingProxyType({"attn": ("attention_bias", True)}),
         ),
         "gemma": HfModel(
             "gemma",
