@@ -104,13 +104,14 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
 
 def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
     """What the configuration says of biases; raises where its class has others."""
-    known = {part for rule in ARCHITECTURES[row.arch].rules for part, _ in rule.parts}
+    rules = ARCHITECTURES[row.arch].rules
+    known = {part for rule in rules for part, _ in rule.parts}
+    needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}
     flags: dict[str, bool] = {}
     for bias in _BIASES:
         has = any(f"layers.{n}.{bias}" in spec.tensors for n in range(spec.config.n_layers))
         key, _ = row.bias_key(bias)
-        always = row.biases == "qkv" and bias in _BIASES[:3]
-        wanted = always if always or not key else flags.get(key, has)
+        wanted = bias in needed or bool(key and flags.get(key, has))
         if has != wanted and (has or bias in known):
             raise UnsupportedError(
                 f"{bias}: {'found' if has else 'absent'}, and no {name} model of Hugging Face's "

@@ -17,7 +17,7 @@ from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import LatentAttention
+from akunu.describe.blocks import Attention, LatentAttention
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import ROPE_TENSORS
 from akunu.describe.encoder_rows import ENCODERS
@@ -86,9 +86,8 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
                 rows = max(inputs.vocab_size, wanted.vocab_size)
                 wanted = replace(wanted, layer_inputs=replace(inputs, vocab_size=rows))
             what = f"a GGUF file of a {wanted.arch} model"
-            refuse_difference(
-                wanted, gguf_spec(plan, context).config, model.path, what, but=rounded_ramp(model.config)
-            )
+            but = (*rounded_ramp(model.config), "attention.q_gain")  # which is in tensors then
+            refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what, but=but)
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
@@ -172,7 +171,19 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
         if rule.parts[0][1] == "one" and rule.cols is not None:  # llama.cpp's matrices of one row are vectors
             shape = shape[1:]
         tensors.append(replace(planned, name=name, shape=shape))
-    return metadata, tensors
+    return metadata, tensors + _constant_norms(config)
+
+
+def _constant_norms(config: ModelConfig) -> list[PlannedTensor]:
+    """The norms of q and k that have no weights in a folder."""
+    found = []
+    for block in config.blocks:
+        if isinstance(block.mixer, Attention) and block.mixer.q_gain:
+            for part, gain in (("q", block.mixer.q_gain), ("k", 1.0)):
+                values = np.full(block.mixer.head_dim, gain, np.float32)
+                name = f"blk.{block.layer}.attn_{part}_norm.weight"
+                found.append(PlannedTensor(name, values.shape, "f32", values=values))
+    return found
 
 
 def _for_all_tokens(rule: TensorRule, planned: PlannedTensor, vocab_size: int) -> PlannedTensor:

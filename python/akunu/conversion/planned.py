@@ -213,7 +213,7 @@ class _Sizes:
                 case "experts":
                     self._counts["n_experts"] = mixer.count
                 case "attention":
-                    self._counts["n_heads"] = mixer.n_heads
+                    self._counts |= {"n_heads": mixer.n_heads, "n_kv_heads": mixer.n_kv_heads}
                 case "latent_attention":
                     self._counts["n_heads"] = mixer.n_heads
                     self._latent = mixer

@@ -27,6 +27,7 @@ from akunu.describe.expert_rules import (
 )
 from akunu.describe.gemma3n import GEMMA3N_ROWS
 from akunu.describe.gemma4 import GEMMA4_ROWS
+from akunu.describe.gpt_rows import GPT_ROWS
 from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.latent_rows import LATENT_ROWS
 from akunu.describe.layer_rules import (
@@ -62,6 +63,7 @@ from akunu.describe.layer_rules import (
     one_kind,
     qkv_bias,
 )
+from akunu.describe.muse import MUSE_ROWS
 from akunu.describe.tensor_rules import (
     Architecture,
     Gate,
@@ -342,6 +344,8 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
             *GEMMA4_ROWS,
             *HYBRID_ROWS,
             *DENSE_ROWS,
+            *GPT_ROWS,
+            *MUSE_ROWS,
         )
     }
 )
