@@ -57,7 +57,7 @@ class Memory:
 def give_back() -> None:
     """Give the system the memory that was freed and that the C library keeps, where it has a way (glibc).
 
-    It returns by itself only what lies at the end of its heap, so one small object keeps hundreds of megabytes.
+    It returns by itself only what lies at the end of its heap, so a small object can keep a lot.
     """
     import ctypes
 
