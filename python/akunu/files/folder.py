@@ -19,6 +19,7 @@ from akunu.base.json_file import read_object, read_optional, read_text
 from akunu.describe.config_numbers import shown
 from akunu.describe.encoder_modules import (
     DENSE,
+    SETTINGS,
     STATIC,
     is_static,
     makes_vectors,
@@ -67,7 +68,7 @@ MODEL_FILES: Final = (
     "chat_template.json",
     "modules.json",
     "config_sentence_transformers.json",
-    "sentence_bert_config.json",
+    *SETTINGS,
 )
 """The files of a folder besides its weights that are read."""
 
