@@ -64,6 +64,7 @@ MODEL_FILES: Final = (
     "tokenizer.model",
     "sentencepiece.bpe.model",
     "spiece.model",
+    "spm.model",
     "chat_template.jinja",
     "chat_template.json",
     "modules.json",
