@@ -111,7 +111,7 @@ void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& no
 }
 
 void Emitter::layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
-                         std::uint32_t dim, std::uint32_t formats, bool gathered) {
+                         std::uint32_t dim, std::uint32_t formats, bool gathered, std::optional<float> eps) {
     emit(Op::kLayerNorm, std::move(name), layer)
         .buffer(x)
         .buffer(norm.weight)
@@ -121,7 +121,7 @@ void Emitter::layer_norm(std::string name, int layer, const Binding& x, const No
         .shape(std::to_string(dim))
         .params(LayerNormParams{.rows = 0,
                                 .dim = dim,
-                                .eps = config.norm_eps,
+                                .eps = eps.value_or(config.norm_eps),
                                 .formats = formats,
                                 .has_bias = bool(norm.bias),
                                 .gather = gathered});

@@ -122,6 +122,8 @@ _ROWS = (
         ),
         layer_kinds=named_layers,
         router=Router(),
+        left_out=PREDICTION,
+        prediction=QWEN_PREDICTION,
         ignored=("blk.*.attn_rot_embd.weight",),
     ),
     Architecture(

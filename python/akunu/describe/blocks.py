@@ -406,7 +406,7 @@ class Merge:
     normed
         What is multiplied is normed (RMS) before, without a weight.
     norm_eps
-        Epsilon of that norm; None: the tower's.
+        Epsilon of that norm, or of the one with a weight that merged patches have; None: the tower's.
     gain
         Factor on the mean, before its standard (`standard_scale`, `standard_bias`) and that norm.
     """
