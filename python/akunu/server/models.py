@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
+import gc
 import logging
 import math
 import time
@@ -374,6 +375,7 @@ class Registry:
             entry.earlier = entry.totals()
             model, entry.model = entry.model, None
             await self._beside.change(model.close)
+            gc.unfreeze()  # what `run.serve` keeps from the collector may be garbage now
             _log.info("unloaded %s", entry.spec.name)
             return True
 
