@@ -30,7 +30,8 @@ constexpr Place kSplitSinks = {1, 4};
 
 class Check {
   public:
-    Check(const DispatchTable& table, std::span<const Command> commands) : table_(table), commands_(commands) {}
+    Check(const DispatchTable& table, std::span<const Command> commands, u32 slot_bytes)
+        : table_(table), commands_(commands), slot_bytes_(slot_bytes) {}
 
     void run(std::span<const Stream> streams) {
         place_commands();
@@ -168,7 +169,7 @@ class Check {
     void check_stream(const Command& c, const Stream& s, u32 which) const {
         const DispatchCmd& from = table_.commands[c.label];
         expect(s.tile_bytes != 0 && s.tile_bytes % 16 == 0, c, "tiles of the ring that are no whole copies");
-        expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= kSlotBytes, c,
+        expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= slot_bytes_, c,
                "parts of a tile that are larger than a slot of the ring");
         // Of two streams the second is that of v.
         const auto places = weights_in(from);
@@ -363,6 +364,7 @@ class Check {
 
     const DispatchTable& table_;
     const std::span<const Command> commands_;
+    const u32 slot_bytes_;
     std::vector<Run> runs_;
     std::vector<std::vector<Use>> uses_;
     std::vector<u64> edges_;  // cell i is from edges_[i] to edges_[i + 1]
@@ -371,8 +373,9 @@ class Check {
 
 }  // namespace
 
-void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams) {
-    Check(table, commands).run(streams);
+void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams,
+                    u32 slot_bytes) {
+    Check(table, commands, slot_bytes).run(streams);
 }
 
 }  // namespace akunu::cuda

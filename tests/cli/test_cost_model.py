@@ -211,7 +211,7 @@ def test_nvidia_s_chips_are_found_by_name_and_named_where_another_is_asked_for()
     assert Machine.named("M4 Max 32").name.startswith("Apple M4 Max")
     speeds = [chip["bytes_per_second"] for chip in _core.nvidia_chips()]
     assert speeds == sorted(speeds)
-    with pytest.raises(InvalidArgumentError, match=r"M1 8, .* of NVIDIA's A100, H100, H200"):
+    with pytest.raises(InvalidArgumentError, match=r"M1 8, .* of NVIDIA's L4, .*RTX 5090, A100, H100, H200"):
         Machine.named("B9")
 
 
@@ -220,7 +220,7 @@ def test_nvidia_s_chips_are_found_by_name_and_named_where_another_is_asked_for()
 def test_every_shape_s_programs_pass_the_check_of_schedules(shape: str) -> None:
     """The device refuses a program whose commands would not run in the table's order."""
     for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
-        for chip in ("H100", "A100"):
+        for chip in ("H100", "A100", "RTX 4090"):
             with open_engine(f"{shape}:{file_type}", device=f"plan:{chip}", context=32) as opened:
                 for phase, rows in {"decode": 1, "batch": 4, "prefill": 17}.items():
                     assert len(opened.engine.plan(phase, rows, 0)) > 4, phase

@@ -29,7 +29,7 @@ Geometry geometry() { return {chip().shared_bytes, chip().multiprocessors}; }
 // Why the commands are refused; empty where they are not.
 std::string refusal(const DispatchTable& t, std::span<const Command> commands, std::span<const Stream> streams) {
     try {
-        check_schedule(t, commands, streams);
+        check_schedule(t, commands, streams, geometry().sizes().slot_bytes);
         return {};
     } catch (const DeviceError& e) {
         return e.what();
@@ -142,7 +142,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         wrong([](Stream& s) { s.at[0] += 16; }, "a stream from elsewhere");
         wrong([](Stream& s) { ++s.tiles[0]; }, "a tile too many");
         wrong([](Stream& s) { --s.tiles[0]; }, "a tile too few");
-        wrong([](Stream& s) { s.slot_bytes = kSlotBytes + 16; }, "more than a slot holds");
+        wrong([](Stream& s) { s.slot_bytes = geometry().sizes().slot_bytes + 16; }, "more than a slot holds");
         wrong([](Stream& s) { s.slot_bytes = 0; }, "nothing in a slot");
         wrong([](Stream& s) { s.tile_bytes *= 2; }, "tiles behind the end");
         wrong([](Stream& s) { s.k *= 2; }, "other inputs");
@@ -288,7 +288,7 @@ int main() {
     for (const Program* p : replay.programs) {
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
-        check_schedule(p->table, s.fused, s.streams);
+        check_schedule(p->table, s.fused, s.streams, geometry().sizes().slot_bytes);
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.

@@ -48,7 +48,7 @@ def test_a_failure_of_the_driver_says_what_failed(
     assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
 
 
-def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_without_groups: Run) -> None:
+def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_small: Run) -> None:
     """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
     code = """
 import numpy as np
@@ -59,7 +59,7 @@ params = np.array([1, 4, 32, 4, 0, 0, 0, 0, 1], np.uint32).tobytes()
 lab.run("matmul", [np.zeros((1, 32), np.float16), weight, np.zeros((1, 4), np.float32), None], params)
 """
     for _ in range(2):
-        last = run_without_groups(code).stderr.splitlines()[-1]
+        last = run_small(code).stderr.splitlines()[-1]
         assert "loading the kernels: the emulator was built without the reader of Q8_0" in last
 
 
