@@ -190,8 +190,17 @@ async def queue(siege: Siege) -> None:
 
 async def responses(siege: Siege) -> None:
     """Stored responses."""
+    labels = {f"label{i}": "x" * 500 for i in range(16)}
+    body = {"model": "ember", "input": "hi", "max_output_tokens": 1, "metadata": labels}
+    await siege.often("/v1/responses", lambda: body, 2)
+
+
+async def long_prompts(siege: Siege) -> None:
+    """Distinct prompts of 1,900 tokens, two at a time: honest work, as much as the model can do."""
     await siege.often(
-        "/v1/responses", lambda: {"model": "ember", "input": "x" * 2000, "max_output_tokens": 1}, 2
+        "/v1/completions",
+        lambda: {"model": "ember", "prompt": random.choices(range(300, 2000), k=1900), "max_tokens": 1},
+        2,
     )
 
 
@@ -215,6 +224,7 @@ ATTACKS = (
     forms,
     small_forms,
     responses,
+    long_prompts,
     keys,
     queue,
 )
