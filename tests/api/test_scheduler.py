@@ -76,6 +76,9 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner() -> None:
         scheduler.submit(each)
     parts = scheduler._planner.plan().parts
     assert {part.sequence: part.rows for part in parts} == {long[0]: 6, short: 6, other: 4}
+    scheduler._planner._mixed = 7
+    parts = scheduler._planner.plan().parts  # the short one draws a token in it, so it is a short step
+    assert sum(part.rows for part in parts) == 6 + 7
     for each in (short, other):
         scheduler.end(each, 0)
     parts = scheduler._planner.plan().parts

@@ -25,6 +25,7 @@ import math
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -173,8 +174,9 @@ class Planner:
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
-        if prompts and writing:
-            budget = min(budget, all_rows + self._mixed)
+        begin = self._beginning(prompts)
+        if prompts and (writing or begin):
+            budget = min(budget, all_rows + begin + self._mixed)
         elif writing:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
@@ -210,6 +212,12 @@ class Planner:
             if number >= len(writing):
                 shares[sequence.salt] -= rows
         return Plan(parts, steps, decoding)
+
+    def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
+        """Rows of short prompts that another owner's long ones delay no more than those who write."""
+        if len({sequence.salt for sequence in prompts}) < 2:
+            return 0
+        return sum(sequence.left for sequence in prompts if sequence.left <= self._mixed)
 
     def record(
         self,
