@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -173,6 +173,17 @@ _DEVICE = click.option(
 )
 
 
+class _Context(Integer):
+    """The length of a context; who takes `-c` for `--continue`, as other programs have it, is told."""
+
+    def fail(
+        self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None
+    ) -> NoReturn:
+        continues = ctx is not None and any("--continue" in each.opts for each in ctx.command.params)
+        hint = "; --continue goes on with the last conversation" if continues else ""
+        super().fail(message + hint, param, ctx)
+
+
 def encoder_options(function: F) -> F:
     """Add the options that say how to load an embedding model."""
     return _apply(
@@ -203,7 +214,7 @@ def loading_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=Integer(min=0),
+            type=_Context(min=0),
             callback=_own_context,
             metavar="TOKENS",
             help="Maximum tokens of prompt and answer together. [default: 0, the model's own context, at "
