@@ -186,10 +186,10 @@ def core(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"context": 0}, "context: found 0, expected"),
+        ({"context": -2}, "context: found -2, expected"),
         ({"context": -1}, "context"),
         ({"context": 1.5}, "context: found 1.5, expected an integer"),
-        ({"threads": 0}, "threads"),
+        ({"threads": -2}, "threads: found -2, expected"),
         ({"threads": 1025}, "threads: found 1025, expected"),
         ({"threads": True}, "threads: found True, expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),

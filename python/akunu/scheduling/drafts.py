@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from akunu._core import Lookup
 
-__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts"]
+__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts", "UsualTrust"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
@@ -38,6 +38,8 @@ PROPOSER_HOPE: Final = 0.002
 """How far trust in it comes back with every step in which it was not asked, when its last draft held."""
 PROPOSER_LEAST_HOPE: Final = PROPOSER_HOPE / 16
 """How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
+PROPOSER_NEW: Final = 0.3
+"""Weight of the sequence that ended last in what is assumed of the next one."""
 PROPOSER_MOST: Final = 8
 """Tokens that it drafts."""
 GAIN: Final = 1.1
@@ -82,12 +84,23 @@ class Drafter:
 
 
 class ProposerTrust:
-    """How likely a token that a smaller model writes for one sequence holds, when those before it do."""
+    """How likely a token that a smaller model writes for one sequence holds, when those before it do.
 
-    def __init__(self) -> None:
-        self.value = PROPOSER_TRUST
+    Parameters
+    ----------
+    value
+        What is assumed until it is known.
+    """
+
+    def __init__(self, value: float = PROPOSER_TRUST) -> None:
+        self.value = value
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
+
+    @property
+    def tried(self) -> bool:
+        """Whether a draft was verified."""
+        return self._known > PROPOSER_PRIOR
 
     def learn(self, drafted: int, accepted: int) -> None:
         """So many of its tokens were verified, and the first so many of them held."""
@@ -102,6 +115,22 @@ class ProposerTrust:
     def hope(self) -> None:
         """It was not asked."""
         self.value += self._hope * max(PROPOSER_TRUST - self.value, 0.0)
+
+
+class UsualTrust:
+    """What is assumed of a new sequence: half of it is how the smaller model did in the ones before."""
+
+    def __init__(self) -> None:
+        self._usual = PROPOSER_TRUST
+
+    def begin(self) -> ProposerTrust:
+        """Return the trust of a new sequence."""
+        return ProposerTrust((PROPOSER_TRUST + self._usual) / 2)
+
+    def learn(self, ended: ProposerTrust) -> None:
+        """A sequence has ended with this."""
+        if ended.tried:
+            self._usual += PROPOSER_NEW * (ended.value - self._usual)
 
 
 class Proposal(NamedTuple):

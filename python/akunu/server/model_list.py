@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.fields import Fields, query_fields
-from akunu.server.kinds import TEXT, kind_of, thinks
+from akunu.server.kinds import TEXT, thinks
 from akunu.server.models import Entry
 from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
@@ -66,10 +66,11 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         "owned_by": "akunu",
         "loaded": entry.model is not None,
     }
+    if entry.kind is not None:
+        card["kind"] = entry.kind.name
     if entry.model is not None:
-        kind = kind_of(entry.model)
-        card |= {"context": entry.model.context, "kind": kind.name}
-        if kind is TEXT:
+        card["context"] = entry.model.context
+        if entry.kind is TEXT:
             sampling = entry.loaded.sampling
             card["thinking"] = thinks(entry.loaded)
             card["images"] = entry.loaded.reads_images
