@@ -168,7 +168,7 @@ def test_texts_with_four_adapters_and_none_run_together(llama: Model, tmp_path: 
 
 
 def test_an_adapter_beside_halves_and_codes(tmp_path: Path) -> None:
-    """Rows that a GPU multiplies as F16: of prompts, of one text, of several with adapters of different ranks."""
+    """Rows that a GPU multiplies as F16: of prompts, of one text, of several with different ranks."""
     name = "llama"
     pairs = {rank: matrices(tiny.weights(tiny.EVERY[name]), rank, seed=rank) for rank in (4, 20)}
     long = (PROMPT * 7)[:70]
