@@ -69,7 +69,7 @@ struct RowInputs {
         }
     }
     // The same of words; false where some have not come.
-    AKUNU_DEVICE bool take(const u64* words, u32 i, u32 number) {
+    AKUNU_DEVICE bool poll(const u64* words, u32 i, u32 number) {
         u64 w[2];
         bool all = true;
         const auto two = [&](const u64* at) {
@@ -191,7 +191,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
                 AKUNU_UNROLL
                 for (u32 j = 0; j < kAtOnce; ++j) {
                     // Behind the row's end the last ones again, which are put nowhere.
-                    all &= inputs[j].take(words, smaller(base + j * kApart, k - kEach), number);
+                    all &= inputs[j].poll(words, smaller(base + j * kApart, k - kEach), number);
                 }
                 return all;
             });
@@ -291,7 +291,7 @@ struct TileOutput {
 // Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
 // memory from the others.
 struct TileInputs {
-    bool takes;
+    bool owns;
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
@@ -311,7 +311,7 @@ struct TileStep {
         AKUNU_UNROLL
         for (u32 e = 0; e < T::kPieces; ++e) {
             in.x[e] = {0, 0, 0, 0};
-            if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
+            if (from.owns) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
         }
         in.t = from.t;
         in.sums = from.sums + step * (kStepInputs / 16) * 4;
@@ -327,7 +327,7 @@ struct TileStep {
 template <u32 kReader>
 AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
-    if (any_of_warp(shown().walk[b.slot].idle != 0)) {
+    if (any_of_warp(block_state().walk[b.slot].idle != 0)) {
         if (!second) b.wait();
         return;
     }
@@ -348,7 +348,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     TileOutput out = output(begin, smaller(end - begin, together));
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
-    in.takes = T::takes(g, t);
+    in.owns = T::owns(g, t);
     in.at = m.parts + T::part(g) * k * 2 + T::lane_at(g, t);
     in.sums = m.sums;
     in.factors = m.factors;
@@ -365,7 +365,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
         // Of tiles from the i-th on.
-        const auto leave = [&](u32 i, auto& sums) {
+        const auto store_sums = [&](u32 i, auto& sums) {
             for (auto& sum : sums) {
                 AKUNU_UNROLL
                 for (u32 half = 0; half < 2; ++half) sum[half] += shuffle_xor(sum[half], 1);
@@ -396,7 +396,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 both.multiply(sums);
             }
             ring.free_two(lane, first_full);
-            leave(i, sums);
+            store_sums(i, sums);
         }
         for (; i < n; ++i) {
             float sum[1][2] = {};
@@ -422,7 +422,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 }
                 ring.free(lane);
             }
-            leave(i, sum);
+            store_sums(i, sum);
         }
         if (first != begin) {
             out = output(first, tiles);
