@@ -1,12 +1,12 @@
-// What every op has: the command, its share of the work, shared memory, and sums over a block.
+// The interface of every op: the command, its share of the work, shared memory, and sums over a block.
 #pragma once
 
 #include "walk.cuh"
 
 namespace akunu::cuda {
 
-// What an op has. It is one word, by value, and all else in shared memory: the stack is dropped from the cache at every
-// barrier of the grid.
+// The handle of an op. It is one word, by value, and all else in shared memory: the stack is dropped from the cache at
+// every barrier of the grid.
 struct Block {
     u32 slot;  // of the two commands in shared memory
 
@@ -19,7 +19,7 @@ struct Block {
     AKUNU_DEVICE void wait() const {
         if (block_state().walk[slot].waits) grid_barrier().wait();
     }
-    // What the command before this one left as words, each with that command's number; null where this one waits at a
+    // The producer's words, each with that command's number; null where this one waits at a
     // barrier instead.
     AKUNU_DEVICE const u64* taken() const { return in_global(block_state().walk[slot].taken); }
     AKUNU_DEVICE u32 taken_number() const { return block_state().walk[slot].number - 1; }

@@ -7,8 +7,9 @@ namespace akunu::cuda {
 
 using u64 = unsigned long long;
 
-// Of every block, one on each multiprocessor: those that run commands, a warp that loads the weights of one row, and
-// those that load the tiles of many. Registers are given to four warps at a time, so that the last three cost none.
+// The threads of a block, one block on each multiprocessor: those that run commands, a warp that loads the weights of
+// one row, and those that load the tiles of many. Registers are given to four warps at a time, so that the last three
+// cost none.
 constexpr u32 kThreads = 256, kLoaders = 96;
 constexpr u32 kWarps = kThreads / 32;
 constexpr u32 kBlockThreads = kThreads + 32 + kLoaders;
@@ -26,7 +27,7 @@ constexpr BlockSizes block_sizes(u64 shared_bytes) {
     if (shared_bytes < 192 << 10) return {18 << 10, 64 << 10, 4};
     return {18 << 10, 64 << 10, 8};
 }
-// What every op may use; some use more, as the host knows.
+// The bytes that every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 77 << 10;
 static_assert(kSharedHead + kOpBytes + kRingHead + kLeastSlots * block_sizes(0).slot_bytes <= 99 << 10,
               "the smallest GPUs have room for it and for the ring");
@@ -207,7 +208,7 @@ struct Mailbox {
 enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
-// Of what blocks share besides: columns of experts' results, heads of states. A sequence has as many as it has heads.
+// Counters of what else blocks share: columns of experts' results, heads of states. A sequence has one for each head.
 constexpr u32 kMaxGroups = 1 << 16, kMostTextHeads = 128;
 // Experts of a layer, those of a row, and choices that are sorted at a time.
 constexpr u32 kMostExperts = 1024, kMostChosen = 32, kMostTileChoices = 8192;
@@ -220,15 +221,15 @@ constexpr u32 kWordBuffers = 4, kMostWords = 16384;
 // More that all blocks read cost more than a barrier.
 constexpr u32 kMostWordsOfAll = 8192;
 
-// Of the device alone. A launch uses one of the counters and leaves the other at 0 for the next.
+// Memory of the device alone. A launch uses one of the counters and leaves the other at 0 for the next.
 struct Barrier {
     u32 arrived[2][32];  // in lines of their own
     u32 error;
     u32 halt[2];  // what one block read of the mailbox, of even steps and odd ones
-    // Of the blocks that share a result: the last one joins its parts. 0 between commands.
+    // Tickets of the blocks that share a result: the last one joins its parts. They are 0 between commands.
     u32 tickets[kMaxTickets];
     u64 best[kMaxTickets];
-    // The same of tiles in parts, a ticket for each two blocks.
+    // Tickets of tiles in parts, one for each two blocks.
     u32 parts[kMaxTickets];
     u32 groups[kMaxGroups];
 };

@@ -1,4 +1,4 @@
-// What three warps of a block do while it multiplies many rows: they load inputs and weights, the weights as F16, to
+// Three warps of a block, while it multiplies many rows, load inputs and weights, the weights as F16, to
 // the stages of tile_stages.cuh, as far ahead as these go.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace akunu::cuda {
 
-// Of a step's inputs a thread loads a piece of every twelfth row.
+// A thread loads a piece of every twelfth row of a step's inputs.
 constexpr u32 kRowsAtOnce = kLoaders / 8;
 
 // Of gate and up eight columns take turns: which matrix a column is of, and which of its rows.
@@ -203,7 +203,7 @@ struct TileLoader {
     }
 };
 
-// By the warps that load.
+// Runs in the loading warps.
 template <typename W>
 AKUNU_DEVICE_CALL void load_tiles(Block b) {
     const ManyRows work(b);
@@ -245,8 +245,8 @@ AKUNU_DEVICE void load_command(Block b) {
     sync_with_loaders();
 }
 
-// What the warps that load do beside those that run commands, command by command: one passes the barrier of the grid
-// for the block, all load tiles, and then one prepares the next command. The last one does something else until there
+// The loading warps run beside those that run commands, command by command: one passes the barrier of the grid for the
+// block, all load tiles, and then one prepares the next command. The last one does something else until there
 // are tiles.
 AKUNU_DEVICE void run_loaders() {
     if (warp_id() > kPreparer) {

@@ -9,11 +9,11 @@
 
 namespace akunu::cuda {
 
-// Of a warp, as the tensor cores leave them.
+// A warp's sums, as the tensor cores leave them.
 template <typename S>
 using TileSums = float[S::kFragmentsM][S::kFragmentsN][4];
 
-// Of a warp for 16 inputs.
+// A warp's operands for 16 inputs.
 template <typename S>
 struct TileFragments {
     u32 a[S::kFragmentsM][4], b[S::kFragmentsN / 2][4];

@@ -29,7 +29,7 @@ AKUNU_DEVICE void start_ring() {
     publish_barriers();
 }
 
-// Where a tile begins: of matrices one behind the other, or of the first of a pair.
+// Says where a tile begins, in matrices one behind the other or in the first of a pair.
 AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     u64 matrix = s.at[0];
     if (!s.pairs && tile >= s.tiles[0]) {
@@ -50,7 +50,7 @@ template <typename F>
 struct EachSlot {
     const F& request;
 
-    // Of a tile, or of a pair, the bytes [from, end).
+    // Requests the bytes [from, end) of a tile, or of a pair.
     AKUNU_DEVICE bool tile(const Stream& s, u32 tile, u32 from, u32 end) const {
         const u8* bytes = tile_at(s, tile);
         for (u32 half = 0; half <= s.pairs; ++half) {
@@ -98,7 +98,7 @@ AKUNU_DEVICE void each_slot(const F& request) {
     }
 }
 
-// By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
+// The warp behind those that run commands copies the weights of all steps, in the order in which they are read.
 AKUNU_DEVICE_CALL void fill_ring() {
     if (lane_id() >= kCopyLanes || block_state().launch.slots == 0) return;
     RingBarriers* const barriers = &ring_barriers();
@@ -151,7 +151,7 @@ AKUNU_DEVICE_CALL void fetch_ahead() {
     sync_warp();
 }
 
-// What a warp reads next, which it keeps in shared memory from one command to the next.
+// The slot that a warp reads next, which it keeps in shared memory from one command to the next.
 struct RingReader {
     u32 ring, slots, slot_bytes;
     RingPlace at;
@@ -182,13 +182,13 @@ struct RingReader {
             if (any_of_warp(look_at(block_state().failure) != kNoError)) break;
         }
     }
-    // Says that the warp has read it.
+    // Reports that the warp has read the slot.
     AKUNU_DEVICE void free(u32 lane) {
         sync_warp();
         if (lane == 0) arrive_at(full() + kMostSlots);
         at.advance(slots);
     }
-    // The same of two, of which it waited for the first before it went on to the second.
+    // Reports two slots, of which the warp waited for the first before it went on to the second.
     AKUNU_DEVICE void free_two(u32 lane, u64* first) {
         sync_warp();
         if (lane == 0) {

@@ -1,4 +1,4 @@
-// Where a block is in the chain, and what the command there is to it; the barrier of the grid.
+// Says where a block is in the chain and what share of the command it has; and the barrier of the grid.
 #pragma once
 
 #include "command.h"
@@ -18,10 +18,10 @@ AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
 
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
-// The same with those that load the tiles of many rows: while a command runs, and between two of them.
+// A barrier with the warps that load the tiles of many rows, too: while a command runs, and between two commands.
 AKUNU_DEVICE void sync_with_loaders() { sync_some<2>(kThreads + kLoaders); }
 AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kLoaders - 32); }
-// Of the preparing warp and the last of those that load tiles, which does something else where there are none.
+// A barrier of the preparing warp and the last loading warp, which does something else where no tiles are loaded.
 AKUNU_DEVICE void sync_last_loader() { sync_some<9>(64); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
@@ -34,7 +34,7 @@ enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows, kDecoding };
 struct ChainPlace {
     u32 step, segment, command, begun;
 };
-// What a command is to a block.
+// A block's share of a command.
 struct alignas(16) Walk {
     u32 begins;   // 1: a step, or the chain's end, behind a barrier of the grid
     u32 waits;    // 1: at a barrier of the grid
@@ -73,7 +73,7 @@ struct RingPlace {
     }
 };
 
-// What the threads of a block show one another, at the head's end.
+// State that the threads of a block share, at the head's end.
 struct BlockState {
     Launch launch;
     u32 failure;  // LaunchError
@@ -98,7 +98,7 @@ AKUNU_DEVICE BlockState& block_state() {
 // Two of the warps that load tiles have more to do, one command ahead of the others: see `run_loaders`.
 constexpr u32 kBarrierWarp = kWarps + 1, kPreparer = kWarps + 2;
 
-// Of a thread of a warp that has looked for what others do so many times: whether for too long, or some block has.
+// Whether a thread's warp, which has polled so many times, has waited for too long, or some other block has.
 constexpr u32 kManyLooks = 1024;
 AKUNU_DEVICE bool has_waited_long(u32 looks) {
     const Launch& launch = block_state().launch;
@@ -111,7 +111,7 @@ AKUNU_DEVICE bool has_waited_long(u32 looks) {
     return true;
 }
 AKUNU_DEVICE bool gives_up(u32 looks) { return looks % kManyLooks == 0 && has_waited_long(looks); }
-// By a lane: until a barrier in shared memory has passed. What is waited for in vain is an error, as everywhere.
+// One lane waits until a barrier in shared memory has passed. Waiting in vain is an error, as everywhere.
 AKUNU_DEVICE void wait_for_phase(const u64* barrier, u32 phase) {
     for (u32 looks = 1; !has_passed(barrier, phase); ++looks) {
         if (!gives_up(looks)) continue;
@@ -165,7 +165,7 @@ AKUNU_DEVICE ChainPlace place_behind(const Launch& launch, const ChainPlace& at)
 
 AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
 
-// Of a command whose weights could come through the ring.
+// For a command whose weights could come through the ring.
 AKUNU_DEVICE u32 ring_rows(const Command& c) {
     return c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
            : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
@@ -183,7 +183,7 @@ AKUNU_DEVICE bool has_many_rows(const Command& c) {
 
 // Blocks from the first of a command's units to that of the next one's, if that does not wait.
 constexpr u32 kTurn = 64;
-// By one thread: what the command in a slot is to a block, from what the command before it was.
+// One thread derives the block's share of the command in a slot from that of the command before it.
 AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     const Walk& before = block_state().walk[1 - slot];
     const Command& c = command_in(slot);
