@@ -31,6 +31,8 @@ struct Nvrtc {
     int (*log)(nvrtcProgram, char*);
     int (*cubin_size)(nvrtcProgram, std::size_t*);
     int (*cubin)(nvrtcProgram, char*);
+    int (*ptx_size)(nvrtcProgram, std::size_t*);
+    int (*ptx)(nvrtcProgram, char*);
     int (*destroy)(nvrtcProgram*);
     int (*set_flow_callback)(nvrtcProgram, int (*)(void*, void*), void*);  // null before 12.8
 };
@@ -72,6 +74,8 @@ const Nvrtc& nvrtc() {
         find_in(library, "nvrtcGetProgramLog", n.log);
         find_in(library, "nvrtcGetCUBINSize", n.cubin_size);
         find_in(library, "nvrtcGetCUBIN", n.cubin);
+        find_in(library, "nvrtcGetPTXSize", n.ptx_size);
+        find_in(library, "nvrtcGetPTX", n.ptx);
         find_in(library, "nvrtcDestroyProgram", n.destroy);
         n.set_flow_callback = reinterpret_cast<decltype(n.set_flow_callback)>(dlsym(library, "nvrtcSetFlowCallback"));
         return n;
@@ -109,10 +113,12 @@ std::vector<char> compiled(const std::string& source, const std::string& arch, s
         n.log(program, log.data());
         throw DeviceError("NVRTC could not compile the kernels for " + arch + ": " + log);
     }
-    std::vector<char> cubin;
-    if (n.cubin_size(program, &size) == 0) {
-        cubin.resize(size);
-        if (n.cubin(program, cubin.data()) == 0) return cubin;
+    // Of an architecture that is not a GPU's own the driver makes the machine code.
+    const bool ptx = arch.starts_with("compute_");
+    std::vector<char> code;
+    if ((ptx ? n.ptx_size : n.cubin_size)(program, &size) == 0) {
+        code.resize(size);
+        if ((ptx ? n.ptx : n.cubin)(program, code.data()) == 0) return code;
     }
     throw DeviceError("NVRTC made no machine code for " + arch);
 }

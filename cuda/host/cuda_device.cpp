@@ -131,7 +131,7 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     // What is on its way to a block: as much as comes while a copy takes. More would make what blocks tell one another
     // wait.
     constexpr u32 kCopyCycles = 3200;
-    constexpr std::uint64_t kWindow = 3 * kSlotBytes;  // of an H200, and where the memory's speed is not known
+    constexpr std::uint64_t kWindow = 54 << 10;  // of an H200, and where the memory's speed is not known
     const std::uint64_t window =
         limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : kWindow;
     OpMemory most{};
@@ -159,12 +159,15 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     launch.slots = static_cast<u32>(std::min<std::uint64_t>(slots, kMostSlots));
     launch.window = static_cast<u32>(std::clamp<std::uint64_t>(window / launch.slot_bytes, 1, launch.slots));
     // Where a command's weights are less than the ring holds, it is full at any time, and where the memory is nearly as
-    // fast as the second-level cache nothing is gained by that: fetching would only be in the way.
+    // fast as the second-level cache nothing is gained by that: fetching would only be in the way. But a ring that is
+    // too small for what has to be on its way is filled from that cache. What is fetched takes up to three fifths of
+    // it.
     constexpr u32 kAhead = 12, kCacheCyclesOfKb = 48;
-    const std::uint64_t ring = std::uint64_t{launch.slots} * launch.slot_bytes * limits.multiprocessors;
-    if (limits.compute_major >= 9 && !most.stages && 2 * limits.cycles_of_kb > 3 * kCacheCyclesOfKb &&
-        2 * most.streamed > 3 * most.streaming * ring) {
-        launch.ahead = kAhead;
+    const std::uint64_t slots_of_all = std::uint64_t{launch.slot_bytes} * limits.multiprocessors;
+    const bool is_short = std::uint64_t{launch.slots} * launch.slot_bytes < window;
+    if (!most.stages && (is_short || 2 * limits.cycles_of_kb > 3 * kCacheCyclesOfKb) &&
+        2 * most.streamed > 3 * most.streaming * launch.slots * slots_of_all) {
+        launch.ahead = static_cast<u32>(std::min<std::uint64_t>(kAhead, limits.cache_bytes * 3 / 5 / slots_of_all));
         launch.cycles_of_kb = limits.cycles_of_kb;
     }
 }
@@ -406,8 +409,7 @@ std::unique_ptr<Program> CudaDevice::compile(DispatchTable table) {
     impl_->make_parts(result_bytes(table));
     DeviceBuffer maps;
     if (impl_->limits.compute_major >= kBoxCompute) maps = map_boxes(impl_->d, *this, table, schedules);
-    auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), std::move(maps),
-                                                 impl_->limits.multiprocessors);
+    auto program = std::make_unique<CudaProgram>(std::move(table), *this, std::move(schedules), std::move(maps));
     for (const auto& needs : program->needs()) impl_->wanted.push_back(needs);
     return program;
 }

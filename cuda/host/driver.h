@@ -23,6 +23,7 @@ enum DeviceAttribute : int {
     kMultiprocessors = 16,
     kMemoryClock = 36,
     kMemoryBits = 37,
+    kCacheBytes = 38,  // of the second level
     kComputeMajor = 75,
     kComputeMinor = 76,
     kCooperativeLaunch = 95,

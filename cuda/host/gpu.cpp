@@ -1,7 +1,10 @@
 #include "cuda/host/gpu.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "cuda/host/compiler.h"
 
@@ -24,8 +27,22 @@ Limits limits_of(const Driver& d, CUdevice device) {
     l.arch = "sm_" + std::to_string(l.compute_major) + std::to_string(attribute(kComputeMinor));
     l.memory = memory;
     l.shared_bytes = static_cast<std::uint64_t>(attribute(kSharedMemoryPerBlock));
+    l.shared_bytes = std::min(l.shared_bytes, static_cast<std::uint64_t>(environment_number(
+                                                  "AKUNU_CUDA_SHARED_BYTES", static_cast<double>(l.shared_bytes))));
+    l.cache_bytes = static_cast<std::uint64_t>(attribute(kCacheBytes));
     // What CUDA keeps of a block's memory lies in front of the block's own since Hopper, behind it before.
     l.shared_base = l.compute_major >= 9 ? attribute(kSharedMemoryReserved) : 0;
+    if (const char* arch = std::getenv("AKUNU_CUDA_ARCH"); arch && *arch) {
+        const std::string_view given = arch;
+        const auto number = given.substr(std::min(given.find('_'), given.size() - 1) + 1);
+        if (!given.starts_with("compute_") || number.size() < 2 ||
+            !std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; })) {
+            throw InvalidArgumentError("AKUNU_CUDA_ARCH=" + std::string(given) +
+                                       " is no architecture of PTX; compute_80 is one");
+        }
+        l.arch = given;
+        l.compute_major = std::stoi(std::string(number.substr(0, number.size() - 1)));
+    }
     l.cooperative = attribute(kCooperativeLaunch) != 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     // By the data sheet; some 94 % of it can be had. Two transfers a clock; both clocks are in kHz.
@@ -58,8 +75,9 @@ Modules::~Modules() {
 CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll& poll) {
     const auto found = std::ranges::find_if(loaded_, [&](const Loaded& l) { return l.needs.covers(needs); });
     if (found != loaded_.end()) return found->function;
-    const std::string base = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) + "\n";
-    const std::string source = base + all.definitions() + std::string(kernel_source());
+    const std::string memory = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) +
+                               "\n#define AKUNU_SHARED_BYTES " + std::to_string(limits_.shared_bytes) + "\n";
+    const std::string source = memory + all.definitions() + std::string(kernel_source());
     // Warpgroups' products are of this one GPU's own code.
     const std::string target = limits_.arch == "sm_90" ? "sm_90a" : limits_.arch;
     const std::vector<char> cubin = compile_kernels(source, target, limits_.driver_version, poll);

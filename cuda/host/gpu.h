@@ -14,13 +14,15 @@ namespace akunu::cuda {
 struct Limits {
     std::string name, arch;
     std::uint64_t memory = 0, shared_bytes = 0;
+    std::uint64_t cache_bytes = 0;  // of the second level
     unsigned multiprocessors = 0;
     unsigned cycles_of_kb = 0;  // in which a multiprocessor's share of the memory's bandwidth is a KB
     int driver_version = 0, compute_major = 0;
     int shared_base = 0;       // where a block's own shared memory begins
     bool cooperative = false;  // a launch's blocks may wait for one another
 };
-// Throws DeviceError where a question is not answered.
+// Throws DeviceError where a question is not answered. AKUNU_CUDA_SHARED_BYTES and AKUNU_CUDA_ARCH stand for a smaller
+// GPU than there is: what blocks may use, and PTX of an older architecture.
 Limits limits_of(const Driver& driver, CUdevice device);
 
 // The primary context, current in every thread that calls `use`.

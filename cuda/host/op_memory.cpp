@@ -28,7 +28,8 @@ std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
 
 }  // namespace
 
-OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks) {
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args) {
+    const BlockSizes sizes = schedules.geometry.sizes();
     OpMemory most{kOpBytes, 16, false, 0, 0};
     const auto take = [&](std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); };
     const Stream* stream = schedules.streams.data();
@@ -55,9 +56,11 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             if (rows == 1) most.streamed += tiles_of_block(*stream, 1) * stream->tile_bytes;
             std::uint64_t slot = stream->slot_bytes;
             if (rows > 1) {
-                const u32 chunk = few_chunk(rows, stream->k);
-                const std::uint64_t pass = std::uint64_t{few_pass(chunk, stream->k, stream->pairs)} << stream->pairs;
-                take(few_bytes(static_cast<u32>(std::min(pass, tiles_of_block(*stream, blocks)))));
+                const u32 chunk = few_chunk(sizes, rows, stream->k);
+                const std::uint64_t pass = std::uint64_t{few_pass(sizes, chunk, stream->k, stream->pairs)}
+                                           << stream->pairs;
+                take(few_bytes(sizes,
+                               static_cast<u32>(std::min(pass, tiles_of_block(*stream, schedules.geometry.blocks)))));
                 slot = std::min(slot,
                                 std::uint64_t{stream->tile_bytes} / (stream->k / kStepInputs) * (chunk / kStepInputs));
             }

@@ -10,12 +10,12 @@
 namespace akunu::cuda {
 
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
-    Schedules s;
+    Schedules s{{}, {}, {}, geometry};
     s.plain = compile_commands(table, geometry);
     s.fused = fused(table, s.plain, geometry.blocks);
-    s.streams = streams_of(table, s.plain);
-    check_schedule(table, s.plain, s.streams);
-    check_schedule(table, s.fused, s.streams);
+    s.streams = streams_of(table, s.plain, geometry);
+    check_schedule(table, s.plain, s.streams, geometry.sizes().slot_bytes);
+    check_schedule(table, s.fused, s.streams, geometry.sizes().slot_bytes);
     return s;
 }
 
@@ -37,14 +37,13 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps, u32 blocks)
+CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps)
     : Program(std::move(t)),
       plain_(device, s.plain),
       fused_(device, s.fused),
       streams_(uploaded<Stream>(device, s.streams)),
       box_maps_(std::move(box_maps)),
-      schedules_(std::move(s)),
-      blocks_(blocks) {
+      schedules_(std::move(s)) {
     note_merged(table, fused_.commands());
     const auto mirrors = mirrors_of(table);
     mirrors_ = uploaded<Mirror>(device, mirrors);

@@ -15,6 +15,7 @@ namespace akunu::cuda {
 struct Geometry {
     std::uint64_t shared_bytes;
     u32 blocks;
+    BlockSizes sizes() const { return block_sizes(shared_bytes); }
 };
 // The interpreter's op that does the work of one of the core's; nothing where there is none.
 std::optional<OpCode> op_code(Op op);
@@ -29,6 +30,7 @@ bool same_shape(const Command& a, const Command& b);
 struct Schedules {
     std::vector<Command> plain, fused;
     std::vector<Stream> streams;
+    Geometry geometry;
 };
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry);
 // Notes in the table which commands another one does the work of.
@@ -41,7 +43,7 @@ struct OpMemory {
     bool stages;
     std::uint64_t streamed, streaming;
 };
-OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args, u32 blocks);
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args);
 // The bytes of the results of choices that a command of the table adds up later, at most.
 std::uint64_t result_bytes(const DispatchTable& table);
 // The shared buffers that a table's commands use, each once.
@@ -64,7 +66,7 @@ class CommandList {
 class CudaProgram final : public Program {
   public:
     // `box_maps`: what the schedules' commands name.
-    CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps, u32 blocks);
+    CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps);
     // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one text.
     const CommandList& list(const ReplayArgs& args) const {
         return args.commands < table.commands.size() || args.texts != args.rows ? plain_ : fused_;
@@ -75,13 +77,13 @@ class CudaProgram final : public Program {
         return {fused_.needs(), plain_.needs()};
     }
     Segment segment(const ReplayArgs& args) const;
-    OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args, blocks_); }
+    OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args); }
 
   private:
     CommandList plain_, fused_;
     DeviceBuffer streams_, mirrors_, box_maps_;
     Schedules schedules_;
-    u32 blocks_, n_mirrors_ = 0;
+    u32 n_mirrors_ = 0;
 };
 
 }  // namespace akunu::cuda

@@ -15,7 +15,8 @@
 
 namespace akunu::cuda {
 
-// Throws DeviceError, which names the commands that are wrong.
-void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams);
+// Throws DeviceError, which names the commands that are wrong. A slot of the ring has `slot_bytes` at most.
+void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams,
+                    u32 slot_bytes);
 
 }  // namespace akunu::cuda

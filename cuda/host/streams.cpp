@@ -21,7 +21,7 @@ namespace {
 
 // What is left of a block's memory for an op, where the ring has its least slots.
 std::uint64_t op_room(const Geometry& g) {
-    const std::uint64_t taken = kSharedHead + kRingHead + kLeastSlots * std::uint64_t{kSlotBytes};
+    const std::uint64_t taken = kSharedHead + kRingHead + std::uint64_t{kLeastSlots} * g.sizes().slot_bytes;
     return g.shared_bytes > taken ? g.shared_bytes - taken : 0;
 }
 
@@ -43,7 +43,7 @@ void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, C
 namespace {
 
 // Of a command's weights of one type, those from `first` on and before `end`.
-Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first, std::size_t end) {
+Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first, std::size_t end, const Geometry& g) {
     Stream s{};
     const auto places = weights_in(c);
     const u32 reader = command.weights[first].reader;
@@ -55,7 +55,7 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
     }
     s.pairs = c.op == Op::kGateUp || c.op == Op::kNormGateUp;
     s.tile_bytes = static_cast<u32>(tile_bytes(reader, places[0].cols));
-    s.slot_bytes = tile_layout(reader).slot_units() * tile_layout(reader).unit_bytes();
+    s.slot_bytes = tile_layout(reader).slot_units(g.sizes().slot_bytes) * tile_layout(reader).unit_bytes();
     s.rows = 1;
     s.rows_from = kRowsGiven;
     s.k = static_cast<u32>(places[0].cols);
@@ -72,14 +72,14 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
 
 }  // namespace
 
-std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands) {
+std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& g) {
     std::vector<Stream> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
         const std::size_t all = std::size(commands[i].weights);
         if (commands[i].streams != 0) {
-            out.push_back(stream_of(table.commands[i], commands[i], 0, commands[i].streams == 2 ? all - 1 : all));
+            out.push_back(stream_of(table.commands[i], commands[i], 0, commands[i].streams == 2 ? all - 1 : all, g));
         }
-        if (commands[i].streams == 2) out.push_back(stream_of(table.commands[i], commands[i], all - 1, all));
+        if (commands[i].streams == 2) out.push_back(stream_of(table.commands[i], commands[i], all - 1, all, g));
     }
     return out;
 }

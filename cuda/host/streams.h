@@ -19,6 +19,6 @@ std::uint64_t staged_bytes(std::uint64_t cols);
 // The weights of a command that has few rows come through the ring, where their types lie in tiles.
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g);
 // What commands read through the ring, in their order.
-std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands);
+std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& g);
 
 }  // namespace akunu::cuda

@@ -14,9 +14,22 @@ constexpr u32 kWarps = kThreads / 32;
 constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
-constexpr u32 kSharedHead = 2560, kRingHead = 512, kSlotBytes = 18 << 10, kMostSlots = 16, kLeastSlots = 2;
+constexpr u32 kSharedHead = 2560, kRingHead = 512, kMostSlots = 16, kLeastSlots = 2;
+// What depends on how much memory a block has: the bytes of a slot at most; and of commands with 2 to kFewRows rows the
+// bytes of all rows' inputs that are in it at a time, and the tiles of a pass (few_layout.h).
+struct BlockSizes {
+    u32 slot_bytes, few_inputs, pass_tiles;
+};
+// Three kinds of GPU: 99 KB (RTX 30 to 50, L40S, A10, L4), 163 KB (A100), 227 KB (H100 and later).
+constexpr BlockSizes block_sizes(u64 shared_bytes) {
+    if (shared_bytes < 128 << 10) return {9 << 10, 32 << 10, 4};
+    if (shared_bytes < 192 << 10) return {18 << 10, 64 << 10, 4};
+    return {18 << 10, 64 << 10, 8};
+}
 // What every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 77 << 10;
+static_assert(kSharedHead + kOpBytes + kRingHead + kLeastSlots * block_sizes(0).slot_bytes <= 99 << 10,
+              "the smallest GPUs have room for it and for the ring");
 // Rows up to which weights come through the ring. Matmuls of more than kTileOfRows that do not, and attention of that
 // many, may use kManyRowsBytes.
 constexpr u32 kFewRows = 64, kTileOfRows = 16, kManyRowsBytes = (96 << 10) + 512;
@@ -43,12 +56,12 @@ enum OpCode : u32 {
     kOpNormQkv,
     kOpNormGateUp,
     kOpGateAct,
-    kOpRopeKv,
+    kOpPrepareHeads,
     kOpAttention,
     kOpAttentionSplit,
     kOpAttentionMerge,
     kOpAttentionWeights,
-    kOpKvCopy,
+    kOpCopyRecords,
     kOpSpeechRules,
     kOpArgmax,
     kOpSamplePrepare,
@@ -143,8 +156,8 @@ static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDow
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
 
-// kRopeKv, attention and what follows it, the merge of splits or another format, as one command, of rows of different
-// texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
+// kPrepareHeads, attention and what follows it, the merge of splits or another format, as one command, of rows of
+// different texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;

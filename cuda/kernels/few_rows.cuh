@@ -17,7 +17,8 @@ namespace akunu::cuda {
 struct FewMemory {
     u32 inputs, sums, tiles;
 };
-constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + kFewGroupSums, kSharedHead + kFewTileSums};
+constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes),
+                                  kSharedHead + few_tile_sums(kSizes)};
 
 // What a lane has of two rows' group of 32: the first factors of two products, and what each counts.
 template <u32 kScales>
@@ -152,7 +153,11 @@ struct FewInputs {
     const u16* x;
     u32 rows, k, columns, log2_inputs, stride;  // columns: see few_columns; bytes of a row
     AKUNU_DEVICE FewInputs(const u16* x, u32 rows, u32 k)
-        : x(x), rows(rows), k(k), columns(few_columns(rows)), log2_inputs(31 - leading_zeros(few_chunk(rows, k))) {
+        : x(x),
+          rows(rows),
+          k(k),
+          columns(few_columns(rows)),
+          log2_inputs(31 - leading_zeros(few_chunk(kSizes, rows, k))) {
         stride = (2 << log2_inputs) + kFewPad;
     }
     AKUNU_DEVICE u32 chunk() const { return 1u << log2_inputs; }
@@ -286,11 +291,11 @@ template <u32 kReader>
 AKUNU_DEVICE_CALL void few_rows(Block b) {
     using T = Columns<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
-    constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
+    constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
     const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
     const FewInputs in(b.buffer<u16>(0), rows, job.k);
-    const u32 end = job.end, pass = few_pass(in.chunk(), job.k, job.pairs);
+    const u32 end = job.end, pass = few_pass(kSizes, in.chunk(), job.k, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on

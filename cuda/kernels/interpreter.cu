@@ -116,8 +116,8 @@ AKUNU_DEVICE void run_attention_group(Block b) {
 
 template <u32 kType>
 AKUNU_DEVICE void run_attention(Block b) {
-    if (b.command().op == kOpRopeKv) {
-        if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
+    if (b.command().op == kOpPrepareHeads) {
+        if constexpr (kUses<kOpPrepareHeads>) prepare_heads<kType>(b);
         return;
     }
     if (b.command().op == kOpLatentKv) {
@@ -159,7 +159,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpNormQkv, norm_qkv)
         OP(kOpGateAct, gate_act)
         OP(kOpAttentionMerge, attention_merge)
-        OP(kOpKvCopy, kv_copy)
+        OP(kOpCopyRecords, copy_records)
         OP(kOpSpeechRules, speech_rules)
         OP(kOpArgmax, argmax)
         OP(kOpSamplePrepare, sample_prepare)
@@ -182,7 +182,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpLoraA, lora_a)
         OP(kOpLoraB, lora_b)
 #undef OP
-        case kOpRopeKv:
+        case kOpPrepareHeads:
         case kOpLatentKv:
         case kOpAttention:
         case kOpAttentionSplit:

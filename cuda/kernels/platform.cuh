@@ -26,6 +26,7 @@ AKUNU_DEVICE unsigned warp_id() { return threadIdx.x / 32; }
 AKUNU_DEVICE unsigned block_id() { return blockIdx.x; }
 AKUNU_DEVICE unsigned grid_blocks() { return gridDim.x; }
 constexpr unsigned kSharedBase = AKUNU_SHARED_BASE;
+constexpr unsigned kSharedBytes = AKUNU_SHARED_BYTES;  // of a block
 // As the host says: to ask where it begins takes as long as a read, each time.
 AKUNU_DEVICE unsigned char* shared_memory() {
     return static_cast<unsigned char*>(__cvta_shared_to_generic(AKUNU_SHARED_BASE));
@@ -278,10 +279,15 @@ AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsig
 }
 #endif
 
-// Memory that no command writes, so many times 16 bytes, comes to the second-level cache; since Hopper.
+// Memory that no command writes, so many times 16 bytes, comes to the second-level cache.
 AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#else
+    constexpr unsigned kLine = 128;
+    for (unsigned i = 0; i < bytes; i += kLine) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(from) + i) : "memory");
+    }
 #endif
 }
 

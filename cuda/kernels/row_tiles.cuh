@@ -334,7 +334,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     using T = Fragments<kReader>;
     static_assert(T::kParts == input_parts(kReader), "the host makes room for them");
     constexpr TileLayout kLayout = tile_layout(kReader);
-    constexpr u32 kSlotSteps = kLayout.slot_units() * kLayout.steps();
+    constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
     constexpr u32 kEach = kSlotSteps / kWarps;  // steps of a slot that a warp takes, all of them at once
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileJob& job = b.job(second);

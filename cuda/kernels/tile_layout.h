@@ -34,9 +34,9 @@ struct TileLayout {
     constexpr u32 unit_bytes() const { return kTileRows * (code_bytes + extra_bytes); }
     constexpr u32 steps() const { return inputs / kStepInputs; }
     // Units that a slot of the ring holds: a power of two, so that its steps are dealt to the warps evenly.
-    constexpr u32 slot_units() const {
+    constexpr u32 slot_units(u32 slot_bytes) const {
         u32 n = 1;
-        while (2 * n * unit_bytes() <= kSlotBytes) n *= 2;
+        while (2 * n * unit_bytes() <= slot_bytes) n *= 2;
         return n;
     }
 };

@@ -66,6 +66,25 @@ def test_an_owner_with_all_slots_gives_one_to_another_and_goes_on_later() -> Non
     assert scheduler.running() == many[:4]  # as before
 
 
+def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner() -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=16, parallel=4)
+    scheduler = Scheduler(engine)
+    long = [text(200, seed) for seed in (1, 2)]
+    short, other = text(6, 3), text(30, 4)
+    for each, salt in zip((*long, short, other), ("bob", "bob", "alice", "carol"), strict=True):
+        each.salt = salt
+        scheduler.submit(each)
+    parts = scheduler._planner.plan().parts
+    assert {part.sequence: part.rows for part in parts} == {long[0]: 6, short: 6, other: 4}
+    scheduler._planner._mixed = 7
+    parts = scheduler._planner.plan().parts  # the short one draws a token in it, so it is a short step
+    assert sum(part.rows for part in parts) == 6 + 7
+    for each in (short, other):
+        scheduler.end(each, 0)
+    parts = scheduler._planner.plan().parts
+    assert [(part.sequence, part.rows) for part in parts] == [(long[0], 16)]  # alone, in the order of arrival
+
+
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_and_goes_texts_are_those_that_run_alone(

@@ -28,9 +28,9 @@ def emulator() -> Path:
 
 
 @pytest.fixture(scope="session")
-def emulator_without_groups(emulator: Path) -> Path:
-    """The same of a GPU that has no products of warpgroups."""
-    return build(["F16", "Q4_0"], warpgroups=False)
+def small_emulator(emulator: Path) -> Path:
+    """A GPU with blocks of 99 KB and without products of warpgroups, for a few weight types."""
+    return build(["F32", "F16", "Q4_0", "Q4_K", "Q6_K"], small=True)
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,8 +43,8 @@ def run(emulator: Path, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def run_without_groups(emulator_without_groups: Path, tmp_path: Path) -> Run:
-    return runner(emulator_without_groups, tmp_path)
+def run_small(small_emulator: Path, tmp_path: Path) -> Run:
+    return runner(small_emulator, tmp_path)
 
 
 def runner(emulator: Path, tmp_path: Path) -> Run:

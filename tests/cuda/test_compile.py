@@ -31,8 +31,10 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     mask = sum(1 << OPS.index(op) for op in ops)
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
     base = 1024 if target.startswith(("sm_9", "sm_1")) else 0  # as `limits_of` in cuda/host/gpu.cpp
+    shared = (99 if target in ("sm_86", "sm_89", "sm_120") else 163 if target.endswith("_80") else 227) << 10
     text = (
-        f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_OPS {mask}ull\n"
+        f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_SHARED_BYTES {shared}\n"
+        f"#define AKUNU_OPS {mask}ull\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(1) X(2)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )
@@ -69,7 +71,7 @@ def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100"])
+@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"])
 def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
     """With ops that have none. NVRTC would tell of warpgroups whose products wait for one another."""
     speech = ["Unfold", "AttentionWeights", "SpeechRules"]

@@ -48,7 +48,7 @@ def test_a_failure_of_the_driver_says_what_failed(
     assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
 
 
-def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_without_groups: Run) -> None:
+def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_small: Run) -> None:
     """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
     code = """
 import numpy as np
@@ -59,7 +59,7 @@ params = np.array([1, 4, 32, 4, 0, 0, 0, 0, 1], np.uint32).tobytes()
 lab.run("matmul", [np.zeros((1, 32), np.float16), weight, np.zeros((1, 4), np.float32), None], params)
 """
     for _ in range(2):
-        last = run_without_groups(code).stderr.splitlines()[-1]
+        last = run_small(code).stderr.splitlines()[-1]
         assert "loading the kernels: the emulator was built without the reader of Q8_0" in last
 
 
@@ -383,7 +383,7 @@ for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
     print(phase, len(commands) > 10, merged, timed)
 """
     done = run(code)
-    row, texts = (str(["rope_kv", behind] * 2) for behind in ("attention_merge", "quantize"))
+    row, texts = (str(["prepare_heads", behind] * 2) for behind in ("attention_merge", "quantize"))
     expected = f"decode True {row} True\nbatch True {texts} True\nprefill True [] True\n"
     assert done.stdout == expected, done.stderr or done.stdout
 

@@ -76,13 +76,13 @@ def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, case: st
     check(run, case, blocks=blocks)
 
 
-def test_parts_are_the_same_without_products_of_warpgroups(run_without_groups: Run) -> None:
-    check(run_without_groups, "'matmul', dtype='q4_0', rows=129, n=64, k=1280, accumulate=True", blocks=4)
+def test_parts_are_the_same_without_products_of_warpgroups(run_small: Run) -> None:
+    check(run_small, "'matmul', dtype='q4_0', rows=129, n=64, k=1280, accumulate=True", blocks=4)
 
 
-def test_a_tile_is_the_same_without_products_of_warpgroups(run_without_groups: Run) -> None:
+def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> None:
     check(
-        run_without_groups,
+        run_small,
         "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
         "'matmul', dtype='f16', rows=140, n=140, k=256, bias=True",
         "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",

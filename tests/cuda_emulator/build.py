@@ -25,7 +25,7 @@ FLAGS = [
 READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)
 
 
-def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
+def definitions(readers: Sequence[str], small: bool) -> list[str]:
     """All ops, cache types, groups and sizes of heads, and some readers."""
     groups, kinds, numbers = (
         [0, 1, 2, 4, 8, 16],
@@ -35,11 +35,15 @@ def definitions(readers: Sequence[str], warpgroups: bool) -> list[str]:
     lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
-    return ["#define AKUNU_OPS ~0ull", f"#define AKUNU_WARPGROUPS {int(warpgroups)}", *lines]
+    lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}")
+    return ["#define AKUNU_OPS ~0ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
 
 
-def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
-    """The library, from a cache of contents: of a GPU with products of warpgroups, or without.
+def build(readers: Sequence[str] = READERS, *, small: bool = False) -> Path:
+    """Build the library, or take it from a cache of contents.
+
+    `small` stands for a GPU whose blocks have 99 KB and no products of warpgroups, as an RTX 4090; otherwise
+    the GPU is like an H100.
 
     Models with weights that have another reader are refused when their kernels are loaded.
 
@@ -48,7 +52,7 @@ def build(readers: Sequence[str] = READERS, *, warpgroups: bool = True) -> Path:
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
-    text = "\n".join(definitions(readers, warpgroups)) + '\n#include "emulator.cpp"\n'
+    text = "\n".join(definitions(readers, small)) + '\n#include "emulator.cpp"\n'
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]

@@ -53,11 +53,7 @@ namespace emulator {
 
 constexpr std::size_t kStack = 64 << 10;
 constexpr unsigned kShared = 227 << 10;
-// Those of a smaller GPU; what lies behind them nobody may write.
-unsigned shared_bytes() {
-    const char* set = std::getenv("EMULATOR_SHARED_BYTES");
-    return set ? static_cast<unsigned>(std::atoi(set)) : kShared;
-}
+static_assert(AKUNU_SHARED_BYTES <= kShared, "what lies behind them nobody may write");
 constexpr unsigned char kBeyond = 0xA5;
 bool left_memory = false;
 
@@ -300,7 +296,7 @@ void run(const Launch& launch, unsigned blocks) {
     g.groups.resize(blocks);
     for (Group& group : g.groups) {
         group.shared.resize(kShared + 128);
-        std::fill(shared_of(group) + shared_bytes(), shared_of(group) + kShared, kBeyond);
+        std::fill(shared_of(group) + AKUNU_SHARED_BYTES, shared_of(group) + kShared, kBeyond);
     }
     g.fibers.resize(std::size_t{blocks} * kBlockThreads);
     g.stacks.reset(new unsigned char[g.fibers.size() * kStack]);
@@ -323,7 +319,7 @@ void run(const Launch& launch, unsigned blocks) {
     emulator_switch(&g.main, current->sp);
     grid = nullptr;
     for (Group& group : g.groups) {
-        left_memory |= !std::all_of(shared_of(group) + shared_bytes(), shared_of(group) + kShared,
+        left_memory |= !std::all_of(shared_of(group) + AKUNU_SHARED_BYTES, shared_of(group) + kShared,
                                     [](unsigned char c) { return c == kBeyond; });
     }
 }
@@ -415,8 +411,9 @@ API cuDeviceGetAttribute(int* v, int which, int) {
          : which == 16  ? emulator::blocks_wanted()
          : which == 36  ? 215
          : which == 37  ? 512
-         : which == 75  ? 9
-         : which == 97  ? static_cast<int>(emulator::shared_bytes())
+         : which == 38  ? 50 << 20
+         : which == 75  ? (AKUNU_WARPGROUPS ? 9 : 8)
+         : which == 97  ? AKUNU_SHARED_BYTES
          : which == 111 ? (base ? std::atoi(base) : static_cast<int>(emulator::kSharedBase))
                         : which == 95 && !std::getenv("EMULATOR_NO_COOPERATION");
     return 0;
@@ -566,7 +563,8 @@ static std::string machine_code;  // the text up to the kernels: which of them i
 API nvrtcCreateProgram(void** p, const char* text, const char*, int, const char* const*, const char* const*) {
     *p = nullptr;
     machine_code = std::string(text).substr(0, std::string(text).find("\nnamespace"));
-    const std::string right = "#define AKUNU_SHARED_BASE " + std::to_string(emulator::kSharedBase) + "\n";
+    const std::string right = "#define AKUNU_SHARED_BASE " + std::to_string(emulator::kSharedBase) +
+                              "\n#define AKUNU_SHARED_BYTES " + std::to_string(AKUNU_SHARED_BYTES) + "\n";
     emulator::told = std::string(text).find(right) != std::string::npos;
     return 0;
 }
@@ -603,4 +601,6 @@ API nvrtcGetCUBIN(void*, char* text) {
     std::memcpy(text, machine_code.c_str(), machine_code.size() + 1);
     return 0;
 }
+API nvrtcGetPTXSize(void* program, std::size_t* n) { return nvrtcGetCUBINSize(program, n); }
+API nvrtcGetPTX(void* program, char* text) { return nvrtcGetCUBIN(program, text); }
 API nvrtcDestroyProgram(void**) { return 0; }

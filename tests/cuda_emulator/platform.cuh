@@ -40,7 +40,7 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
-constexpr unsigned kSharedBase = 1024;
+constexpr unsigned kSharedBase = AKUNU_WARPGROUPS ? 1024 : 0;  // 0 before Hopper
 bool told_where_shared_begins();
 void sync_all();
 void sync_some(unsigned barrier, unsigned threads);
@@ -220,6 +220,7 @@ constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS;
 using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
     emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::copy_tiles, emulator::has_passed,
     emulator::init_barrier, emulator::kSharedBase;
+constexpr unsigned kSharedBytes = AKUNU_SHARED_BYTES;
 AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 

@@ -22,6 +22,7 @@ from . import convert, folders, tiny
 
 Weights = dict[str, npt.NDArray[np.float32]]
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal and tests/cuda set another
+DATA = Path(__file__).parents[1] / "data" / "adapters"
 PROMPT = [5, 9, 3, 30, 41, 7, 11, 2, 8, 14, 21, 6]
 NAMES = (
     "q_proj",
@@ -391,3 +392,27 @@ def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="merge"):
         akunu.convert(model, tmp_path / "out.gguf", "f32", merge={adapter: float("nan")}, progress=False)
     assert not (tmp_path / "out.gguf").exists()
+
+
+@pytest.mark.parametrize("name", ["patterns", "rslora"])
+@pytest.mark.parametrize("kind", ["folder", "gguf"])
+def test_an_adapter_computes_what_peft_does(name: str, kind: str, tmp_path: Path) -> None:
+    """Ranks and scales by patterns, all linear layers, scales by the root, as PEFT has them."""
+    folder = DATA / name
+    golden = np.load(folder / "golden.npz")
+    source = (
+        folders.write("llama", tmp_path / "model")
+        if kind == "folder"
+        else tiny.write("llama", "F32", tmp_path / "model.gguf").path
+    )
+    logits = golden["logits"].astype(np.float64)
+    best = int(logits.argmax())
+    wanted = logits[best] - logits.max() - np.log(np.exp(logits - logits.max()).sum())
+    with load(source, adapters={"a": folder}) as model:
+        done = model.generate(
+            golden["prompt"].tolist(), max_tokens=1, temperature=0, logprobs=5, adapter="a", stop_token_ids=[]
+        )
+        plain = model.generate(golden["prompt"].tolist(), max_tokens=1, temperature=0, logprobs=0)
+    assert done.ids == [best] and done.logprobs and plain.logprobs
+    np.testing.assert_allclose(done.logprobs[0].logprob, wanted, atol=2e-3)
+    assert plain.ids != done.ids or abs(plain.logprobs[0].logprob - wanted) > 0.01

@@ -61,6 +61,8 @@ _REFUSED: Final[Mapping[str, tuple[object, ...]]] = {
     "alora_invocation_tokens": ([], None),
     "use_qalora": (False, None),
     "use_bdlora": (False, None),
+    "kasa_config": (None,),
+    "monteclora_config": (None,),
     "arrow_config": (None,),
 }
 """Keys of `adapter_config.json` for what is more than B·A, with the values that ask for nothing."""

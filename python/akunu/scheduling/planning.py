@@ -4,7 +4,8 @@ Who goes first is a matter of turns: the order of arrival, in which a higher pri
 which the owners of sequences (their salts) take turns. Where all slots are taken, the owner with most of them
 gives one to an owner that has less than its share.
 
-A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns.
+A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns, of
+which each owner has a share: a short prompt does not wait for another owner's long ones.
 Without prompts a step is a chain of tokens, as long as the longest that its sequences would take alone; it
 ends early when somebody comes. Where sequences repeat themselves or each other, it is one token and drafts of
 those that follow. Beside a sequence that has a constraint it is one token for all: what may come next is
@@ -23,7 +24,8 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,7 +33,7 @@ from akunu._core import MAX_CHAIN, PAGE
 from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
-from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
+from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts, UsualTrust
 from akunu.scheduling.sequence import Ran, Sequence
 from akunu.scheduling.turns import Turns
 
@@ -78,6 +80,16 @@ def fitting(done: int, seconds: float, most: int) -> int:
     return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
 
 
+def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
+    """How many rows of a step each owner's prompts may have: a share, and what others leave of theirs."""
+    wanted = Counter[str | None]()
+    for sequence in prompts:
+        wanted[sequence.salt] += sequence.left
+    share = budget // len(wanted) if wanted else 0
+    taken = {owner: min(share, rows) for owner, rows in wanted.items()}
+    return {owner: budget - (sum(taken.values()) - own) for owner, own in taken.items()}
+
+
 class Planner:
     """The sequences of one engine, by turn. Knows no threads: one calls it at a time, between two steps.
 
@@ -102,6 +114,7 @@ class Planner:
         self._writer = writer
         self._turns = Turns()
         self._costs = StepCosts()
+        self._usual = UsualTrust()
         self._ended_at = -math.inf  # the last step
         self._mixed = MIXED_ROWS
         self._beginnings = Beginnings()
@@ -115,11 +128,13 @@ class Planner:
         # At least one token is sampled, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
         self._turns.arrive(sequence)
+        sequence.writer_trust = self._usual.begin()
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
         """A sequence ends; the cache keeps its first `keep` tokens."""
         if sequence.slot is not None:
+            self._usual.learn(sequence.writer_trust)
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
@@ -162,8 +177,9 @@ class Planner:
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
-        if prompts and writing:
-            budget = min(budget, all_rows + self._mixed)
+        begin = self._beginning(prompts)
+        if prompts and (writing or begin):
+            budget = min(budget, all_rows + begin + self._mixed)
         elif writing:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
@@ -176,9 +192,12 @@ class Planner:
                     wanted = max(wanted, s.limit - len(s.tokens))
                 steps = int(max(1, min(chain, wanted)))
         parts, reserve = list[Part](), self._engine.reserve
-        for sequence in (*writing, *prompts):
+        shares = _shares(prompts, budget - all_rows)
+        for number, sequence in enumerate((*writing, *prompts)):
             left, slot = sequence.left, sequence.slot
             rows = min(left, budget)
+            if number >= len(writing):
+                rows = min(rows, shares[sequence.salt])
             if rows > 0 and self._engine.whole_images:
                 used = sum(part.rows + len(part.drafts) for part in parts)
                 rows = sequence.whole_images(rows, self._engine.max_rows - used)
@@ -193,7 +212,15 @@ class Planner:
             draws = rows == left and sequence.limit > 0
             parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
             budget -= rows
+            if number >= len(writing):
+                shares[sequence.salt] -= rows
         return Plan(parts, steps, decoding)
+
+    def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
+        """Rows of short prompts that another owner's long ones delay no more than those who write."""
+        if len({sequence.salt for sequence in prompts}) < 2:
+            return 0
+        return sum(sequence.left for sequence in prompts if sequence.left <= self._mixed)
 
     def record(
         self,

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
+from akunu.server.beside import CLIENT
 from akunu.server.bodies import Bodies, Body, too_large
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.limits import Guesses, RateLimit
@@ -86,7 +87,9 @@ class Gate:
         try:
             try:
                 self._check(scope, headers, asked)
-                body = self._body(scope, headers, asked, receive)
+                client = asked.holder.id or _address(scope)
+                CLIENT.set(client)
+                body = self._body(scope, headers, client, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)
                 return
@@ -109,13 +112,12 @@ class Gate:
             if body is not None:
                 body.close()
 
-    def _body(self, scope: Scope, headers: Headers, asked: Asked, receive: Receive) -> Body:
+    def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""
         settings, upload = self._settings, scope["path"].startswith(_UPLOADS)
         most = settings.max_upload if upload else settings.max_body
         if _length(headers) > most:
             raise too_large(most)
-        client = asked.holder.id or _address(scope)
         return Body(self._uploads if upload else self._bodies, client, receive, most, settings.max_seconds)
 
     def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:

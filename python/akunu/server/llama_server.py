@@ -24,7 +24,16 @@ from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server, texts
 
-__all__ = ["InfillRequest", "ModelQuery", "NativeRequest", "completion", "infill", "props", "slots"]
+__all__ = [
+    "InfillRequest",
+    "ModelQuery",
+    "NativeRequest",
+    "completion",
+    "entry_of",
+    "infill",
+    "props",
+    "slots",
+]
 
 
 class NativeRequest(SamplingFields, kw_only=True):
@@ -81,7 +90,7 @@ class ModelQuery(Fields):
     fail_on_no_slot: int | None = None
 
 
-def _entry(server: Server, name: str | None) -> Entry:
+def entry_of(server: Server, name: str | None) -> Entry:
     """A model by its name, or the first that writes text, or may."""
     if name:
         return server.models.find(name)
@@ -108,7 +117,7 @@ async def _written(request: Request, fields: NativeRequest, path: str) -> Respon
     server: Server = request.app.state.server
     asked = Asked.of(request)
     asked.stream = bool(fields.stream)
-    entry = _entry(server, fields.model)
+    entry = entry_of(server, fields.model)
     events = _events(server, asked, fields.model or entry.spec.name, fields)
     if fields.stream:
         return EventStream(
@@ -170,7 +179,7 @@ def _end(completion: Completion) -> dict[str, Any]:
 async def props(request: Request) -> Response:
     """What a model is: its context, its template, how many texts it writes at a time."""
     server: Server = request.app.state.server
-    entry = _entry(server, query_fields(request, ModelQuery).model)
+    entry = entry_of(server, query_fields(request, ModelQuery).model)
     found: dict[str, Any] = {
         "model_alias": entry.spec.name,
         "model_path": entry.spec.path,
@@ -199,7 +208,7 @@ def _sampling(model: Model) -> dict[str, Any]:
 async def slots(request: Request) -> Response:
     """What each of the places for texts does; no text is shown."""
     server: Server = request.app.state.server
-    entry = _entry(server, query_fields(request, ModelQuery).model)
+    entry = entry_of(server, query_fields(request, ModelQuery).model)
     if entry.model is None or kind_of(entry.model) is not TEXT:
         return json_response([])
     model, running = (

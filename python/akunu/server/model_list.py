@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from akunu.server.adapter_names import adapter_id
 from akunu.server.fields import Fields, query_fields
-from akunu.server.kinds import TEXT, kind_of, thinks
+from akunu.server.kinds import TEXT, thinks
 from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
 
@@ -72,10 +72,11 @@ def _card(server: Server, name: str) -> dict[str, Any]:
     }
     if adapter is not None:
         card |= {"display_name": name, "root": entry.adapters[adapter], "parent": entry.spec.name}
+    if entry.kind is not None:
+        card["kind"] = entry.kind.name
     if entry.model is not None:
-        kind = kind_of(entry.model)
-        card |= {"context": entry.model.context, "kind": kind.name}
-        if kind is TEXT:
+        card["context"] = entry.model.context
+        if entry.kind is TEXT:
             sampling = entry.loaded.sampling
             card["thinking"] = thinks(entry.loaded)
             card["images"] = entry.loaded.reads_images

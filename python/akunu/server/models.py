@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
+import gc
 import logging
 import math
 import time
@@ -59,6 +60,8 @@ class Entry:
     bytes: int = 0
     keep_seconds: float | None = None
     """For how long it stays after its last request, by a client's wish; None: as the settings say."""
+    kind: Kind | None = None
+    """What it was when it was last loaded; None: it has not been yet."""
     was_loaded: bool = False
     """Since the server began; if it was unloaded, a request loads it again."""
     forms_prepared: bool = False
@@ -326,6 +329,7 @@ class Registry:
                 raise shutting_down()
             entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
             entry.was_loaded, entry.forms_prepared = True, False
+            entry.kind = kind_of(loaded.model)
             entry.used_at = time.monotonic()
             seconds, memory = time.monotonic() - began, entry.loaded.memory
             _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
@@ -401,6 +405,7 @@ class Registry:
             entry.earlier = entry.totals()
             model, entry.model = entry.model, None
             await self._beside.change(model.close)
+            gc.unfreeze()  # what `run.serve` keeps from the collector may be garbage now
             _log.info("unloaded %s", entry.spec.name)
             return True
 

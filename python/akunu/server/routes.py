@@ -17,7 +17,7 @@ from akunu.server.adapters import (
     set_adapters,
     unload_adapter,
 )
-from akunu.server.admin import ModelName, engine, load, models, table, unload
+from akunu.server.admin import ModelName, available, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.embeddings import EmbeddingRequest, embeddings
@@ -70,9 +70,15 @@ async def _openapi(request: Request) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/v1/chat/completions", chat_completions, "OpenAI's chat", ChatRequest),
+    *(
+        Endpoint("POST", path, chat_completions, "OpenAI's chat", ChatRequest)
+        for path in ("/v1/chat/completions", "/chat/completions")
+    ),
     Endpoint("POST", "/v1/completions", completions, "OpenAI's completions", CompletionRequest),
-    Endpoint("POST", "/v1/responses", responses, "OpenAI's responses", ResponsesRequest),
+    *(
+        Endpoint("POST", path, responses, "OpenAI's responses", ResponsesRequest)
+        for path in ("/v1/responses", "/responses")
+    ),
     Endpoint(
         "POST", "/v1/responses/input_tokens", input_tokens, "Tokens of a request's prompt", ResponsesRequest
     ),
@@ -108,7 +114,10 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/models", list_models, "The models, as llama-server's router", query=ModelsQuery),
     Endpoint("POST", "/models/load", load, "Load a model, as llama-server's router", ModelName),
     Endpoint("POST", "/models/unload", unload, "Unload a model, as llama-server's router", ModelName),
-    Endpoint("POST", "/completion", llama_server.completion, "llama-server's completions", NativeRequest),
+    *(
+        Endpoint("POST", path, llama_server.completion, "llama-server's completions", NativeRequest)
+        for path in ("/completion", "/completions")
+    ),
     Endpoint("POST", "/infill", llama_server.infill, "What stands between two texts", InfillRequest),
     Endpoint("GET", "/props", llama_server.props, "A model, as llama-server describes it", query=ModelQuery),
     Endpoint("GET", "/lora-adapters", adapters, "The adapters of a model", query=AdaptersQuery),
@@ -136,6 +145,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/ready", ready, "Whether requests can be served"),
     Endpoint("GET", "/metrics", metrics, "For Prometheus"),
     Endpoint("GET", "/admin/models", models, "The models, and what they use"),
+    Endpoint("GET", "/admin/available", available, "Well-known models that can be fetched"),
     Endpoint("POST", "/admin/load", load, "Load a model", ModelName),
     Endpoint("POST", "/admin/unload", unload, "Unload a model", ModelName),
     Endpoint("GET", "/admin/engine", engine, "What the engines do now"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -184,6 +185,8 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *mo
         except ApiError as error:
             raise AkunuError(error.message) from error
         on_ready()
+        gc.collect()
+        gc.freeze()  # what is there stays, and need not be looked through again while everybody waits
         asyncio.get_running_loop().set_exception_handler(spare.handle)
         await _Uvicorn(config, app).serve(sockets=[sock, *more])
 
@@ -198,5 +201,6 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *mo
     finally:
         for each in loggers:
             each.removeFilter(sparingly)
+        gc.unfreeze()
         spare.close()
         signal.signal(signal.SIGTERM, before)

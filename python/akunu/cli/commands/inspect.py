@@ -44,7 +44,7 @@ MAX_VALUE = 100
     "--chip",
     metavar="NAME",
     help='With --plan: a chip that need not be here, Apple\'s as "M4 Max" or "M4 Max 32" with its GPU cores, '
-    "NVIDIA's as A100, H100 or H200; also predicts how fast it is.",
+    'NVIDIA\'s as H100 or "RTX 4090"; also predicts how fast it is.',
 )
 @phase_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: metadata, tensors, configuration, plan.")
