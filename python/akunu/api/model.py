@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import PAGE, Engine
-from akunu.api.adapting import AdapterInfo, Adapting
+from akunu.api.adapting import SCALE, AdapterInfo, Adapting
 from akunu.api.chatting import Chatting
 from akunu.api.generation import Generation
 from akunu.api.measuring import Measuring
@@ -450,7 +450,14 @@ class Model(Chatting, Measuring, Adapting):
             found += Memory(**self._draft.memory)
         return found if self._sight is None else found + Memory(**self._sight.tower.memory)
 
-    def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
+    def pin(
+        self,
+        prompt: Prompt,
+        *,
+        cache_salt: str | None = None,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
+    ) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
 
         What sequences share is cached anyway, and what was used longest ago goes first. This is for a
@@ -462,6 +469,8 @@ class Model(Chatting, Measuring, Adapting):
             As in `generate`; of a conversation, what `chat_template.encode` gives.
         cache_salt
             Of the sequences that it is kept for: see `akunu.GenerationOptions`.
+        adapter, adapter_scale
+            Of the sequences that it is kept for.
 
         Returns
         -------
@@ -481,13 +490,27 @@ class Model(Chatting, Measuring, Adapting):
         >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
         >>> model.pin(ids)  # doctest: +SKIP
         """
-        text = self._whole_pages(prompt, cache_salt)
+        text = self._whole_pages(prompt, cache_salt, adapter, adapter_scale)
         while text.ids.size and not self._scheduler.pin(text):
-            if self.generate(text.ids, max_tokens=0, cache_salt=cache_salt).finish_reason == "cancelled":
+            ran = self.generate(
+                text.ids,
+                max_tokens=0,
+                cache_salt=cache_salt,
+                adapter=adapter,
+                adapter_scale=adapter_scale,
+            )
+            if ran.finish_reason == "cancelled":
                 raise AkunuError("pin: the run of the prompt was cancelled")
         return len(text.ids)
 
-    def unpin(self, prompt: Prompt, *, cache_salt: str | None = None) -> None:
+    def unpin(
+        self,
+        prompt: Prompt,
+        *,
+        cache_salt: str | None = None,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
+    ) -> None:
         """Let what `pin` keeps of a prompt go when its memory is needed.
 
         Raises
@@ -495,13 +518,16 @@ class Model(Chatting, Measuring, Adapting):
         InvalidArgumentError
             It is not pinned.
         """
-        if (text := self._whole_pages(prompt, cache_salt)).ids.size:
+        if (text := self._whole_pages(prompt, cache_salt, adapter, adapter_scale)).ids.size:
             self._scheduler.unpin(text)
 
-    def _whole_pages(self, prompt: Prompt, cache_salt: str | None) -> Prefix:
+    def _whole_pages(
+        self, prompt: Prompt, cache_salt: str | None, adapter: str | None, scale: float | None
+    ) -> Prefix:
         self._check_open()
         ids = self._prompt_ids(prompt)
-        return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt))
+        own = self._adapter(adapter, None if scale is None else SCALE.check("adapter_scale", scale))
+        return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt), adapter=own.key if own else None)
 
     def clear_cache(self) -> None:
         """Forget what the KV cache keeps of ended sequences, and give its memory back to the system.

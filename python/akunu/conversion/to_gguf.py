@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.progress import Report
+from akunu.conversion.merged import Merged
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.plan import plan_gguf
 from akunu.conversion.planned import PlannedTensor
@@ -34,6 +35,7 @@ def write_gguf(
     threads: int,
     report: Report | None,
     choices: TensorTypes = (),
+    merged: Merged | None = None,
 ) -> None:
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
     plan = plan_gguf(model, file_type, imatrix)
@@ -42,8 +44,9 @@ def write_gguf(
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]
     weights = imatrix.parts() if imatrix else ()
-    source = Source(model.files)
-    with PartFile(path, digest_of([head, stamps(model.files.paths), *weights]), ends) as part:
+    source = Source(model.files, merged.additions if merged else None)
+    made_of = [head, stamps(model.files.paths), *weights, *([merged.digest] if merged else [])]
+    with PartFile(path, digest_of(made_of), ends) as part:
         if part.done == 0:
             part.file.write(head)
         done = ends[max(part.done - 1, 0)]

@@ -35,7 +35,9 @@ _OPEN: Final = ("/health", "/ready")
 _UPLOADS: Final = "/v1/audio/"
 _ON_DISK: Final = 8
 """Times the bytes that bodies may have in memory, for those that are kept on disk."""
-_ADMIN: Final = ("/admin/", "/api/pull", "/models/")
+_ADMIN: Final = ("/admin/", "/api/pull", "/models/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+_ADMIN_CHANGES: Final = ("/lora-adapters",)
+"""Paths that anyone may read."""
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 
 
@@ -136,7 +138,8 @@ class Gate:
         asked.holder = found or ANYONE
         if guards and key is not None:
             self._guesses.note(address, found)
-        if path.startswith(_ADMIN):
+        changes = path in _ADMIN_CHANGES and scope["method"] == "POST"
+        if changes or path.startswith(_ADMIN):
             self._check_admin(admin)
         elif settings.keys and found is None:
             what = "needs an API key" if key is None else "does not know this API key"

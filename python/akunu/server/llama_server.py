@@ -118,7 +118,7 @@ async def _written(request: Request, fields: NativeRequest, path: str) -> Respon
     asked = Asked.of(request)
     asked.stream = bool(fields.stream)
     entry = entry_of(server, fields.model)
-    events = _events(server, asked, entry.spec.name, fields)
+    events = _events(server, asked, fields.model or entry.spec.name, fields)
     if fields.stream:
         return EventStream(
             (event(each) async for each in events),

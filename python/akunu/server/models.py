@@ -75,6 +75,8 @@ class Entry:
     """What was counted (`ModelStats`) until the model was unloaded."""
     generated: int = 0
     measured_at: float = 0.0
+    adapter: tuple[str, float] | None = None
+    """The adapter of requests that name none, and its scale."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while it is loaded or unloaded."""
     loading: asyncio.Task[None] | None = None
@@ -83,6 +85,11 @@ class Entry:
     """That task waits for its files."""
     calls: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the call that runs, of those that come one at a time."""
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The paths of its adapters, by name."""
+        return self.spec.adapters or {}
 
     @property
     def queued(self) -> int:
@@ -193,8 +200,28 @@ class Registry:
         ApiError
             404: there is none.
         """
+        return self.named(name)[0]
+
+    def named(self, name: str) -> tuple[Entry, str | None]:
+        """The model of a name or alias, and the adapter that the name says: ADAPTER, or MODEL:ADAPTER.
+
+        Raises
+        ------
+        ApiError
+            404: there is none.
+        """
         if entry := self._entries.get(name):
-            return entry
+            return entry, None
+        base, _, adapter = name.rpartition(":")
+        for entry in self._entries.values():
+            if base and adapter in entry.adapters and base in (entry.spec.name, *entry.spec.aliases):
+                return entry, adapter
+        for entry in self._entries.values():
+            if name in entry.adapters:
+                return entry, name
+        return self._by_alias(name), None
+
+    def _by_alias(self, name: str) -> Entry:
         for entry in self._entries.values():
             if any(fnmatch.fnmatchcase(name, alias) for alias in entry.spec.aliases):
                 return entry

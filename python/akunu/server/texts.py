@@ -17,6 +17,7 @@ from akunu.api.model import Model
 from akunu.api.results import Completion, Piece, Stats
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
+from akunu.server.adapter_names import with_adapter
 from akunu.server.auth import ANYONE, Holder
 from akunu.server.beside import Beside
 from akunu.server.foreign_fields import IGNORE_EOS
@@ -199,6 +200,7 @@ async def texts(
     own, given = asked.holder.salt, options.get("cache_salt")
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
+    options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings, asked.holder):
