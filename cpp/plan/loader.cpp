@@ -10,6 +10,44 @@
 
 namespace akunu {
 
+namespace {
+
+// Reads rows of a tensor as floats, also where planes hold its codes, scales and biases.
+class HostRows {
+  public:
+    explicit HostRows(const HostTensor& t)
+        : tensor_(t), type_(dtype_info(t.dtype)), joined_(type_.planar() ? row_bytes(t.dtype, t.cols) : 0) {}
+
+    void values(std::uint64_t row, float* out) {
+        if (type_.planar()) join(row);
+        const std::byte* const from =
+            type_.planar() ? joined_.data() : tensor_.bytes.data() + row * row_bytes(tensor_.dtype, tensor_.cols);
+        dequantize_row(tensor_.dtype, from, out, tensor_.cols);
+        if (tensor_.factors.empty()) return;
+        for (std::uint64_t c = 0; c < tensor_.cols; ++c) out[c] *= tensor_.factors.front();
+    }
+
+  private:
+    void join(std::uint64_t row) {
+        std::byte* to = joined_.data();
+        const std::uint64_t blocks = tensor_.cols / type_.block_elems;
+        for (std::uint64_t b = row * blocks; b < (row + 1) * blocks; ++b) {
+            const auto append = [&](std::span<const std::byte> plane, std::uint64_t n) {
+                to = std::ranges::copy(plane.subspan(b * n, n), to).out;
+            };
+            append(tensor_.bytes, type_.planes.codes);
+            append(tensor_.scales, type_.planes.scales);
+            append(tensor_.biases, type_.planes.biases);
+        }
+    }
+
+    const HostTensor& tensor_;
+    const DTypeInfo& type_;
+    std::vector<std::byte> joined_;  // one row, block by block
+};
+
+}  // namespace
+
 Loader::Loader(Device& device, WeightSource& source, const Progress& progress, bool whole, bool paged, bool needed)
     : device_(device),
       source_(source),
@@ -121,33 +159,16 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
     const DType turned = floats ? t.dtype : DType::F16, kept = rewritten ? DType::F16 : t.dtype;
     const std::uint64_t size = dtype_info(turned).block_bytes, stride = row_bytes(kept, cols);
     std::vector<std::byte> keys(count * cols * key_rows * size), values(count * value_rows * stride);
+    HostRows rows_of(t);
     std::vector<float> row(cols);
-    std::vector<std::byte> joined(row_bytes(t.dtype, cols));
     const auto halve = [](float value, std::byte* to) {
         const std::uint16_t half = float_to_half(value);
         std::memcpy(to, &half, sizeof half);
     };
     // The bytes of a row, whose values are in `row` unless they are floats.
     const auto read = [&](std::uint64_t r) -> const std::byte* {
-        const std::byte* from = t.bytes.data() + r * joined.size();
-        if (type.planar()) {
-            from = joined.data();
-            std::byte* to = joined.data();
-            const std::uint64_t blocks = cols / type.block_elems;
-            for (std::uint64_t b = r * blocks; b < (r + 1) * blocks; ++b) {
-                const auto append = [&](std::span<const std::byte> plane, std::uint64_t n) {
-                    to = std::ranges::copy(plane.subspan(b * n, n), to).out;
-                };
-                append(t.bytes, type.planes.codes);
-                append(t.scales, type.planes.scales);
-                append(t.biases, type.planes.biases);
-            }
-        }
-        if (!floats) dequantize_row(t.dtype, from, row.data(), cols);
-        if (!t.factors.empty()) {
-            for (float& value : row) value *= t.factors.front();
-        }
-        return from;
+        if (!floats) rows_of.values(r, row.data());
+        return t.bytes.data() + r * row_bytes(t.dtype, cols);
     };
     for (std::uint64_t h = 0; h < count; ++h) {
         for (std::uint64_t r = 0; r < key_rows; ++r) {
@@ -265,15 +286,26 @@ Weight Loader::columns(const std::string& name, std::uint64_t rows, std::uint64_
 
 Weight Loader::convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
                            bool taps_last) {
-    const HostTensor t = tensor(name, out, in * taps);
+    HostTensor t = tensor(name, out, in * taps);
     const DTypeInfo& type = dtype_info(t.dtype);
-    if (type.block_elems != 1) {
-        throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
-                               "', expected floats: a convolution's weights are not quantised");
+    const bool floats = type.block_elems == 1 && !type.planar();
+    if (!taps_last) {
+        if (!floats) {
+            throw UnsupportedError("tensor '" + name + "' has type '" + std::string(type.name) +
+                                   "', expected floats: a convolution's weights are not quantised");
+        }
+        return matrix(name, out, in * taps, false);
     }
-    if (!taps_last) return matrix(name, out, in * taps, false);
+    std::vector<float> values;  // of what is quantised, whose blocks lie across the taps
+    if (!floats) {
+        values.resize(out * in * taps);
+        HostRows rows(t);
+        for (std::uint64_t o = 0; o < out; ++o) rows.values(o, values.data() + o * in * taps);
+        t.dtype = DType::F32;
+        t.bytes = std::as_bytes(std::span(values));
+    }
     std::vector<std::byte> moved(t.bytes.size());
-    const std::size_t size = type.block_bytes;
+    const std::size_t size = dtype_info(t.dtype).block_bytes;
     for (std::uint64_t o = 0; o < out; ++o) {
         for (std::uint64_t i = 0; i < in; ++i) {
             for (std::uint64_t tap = 0; tap < taps; ++tap) {
@@ -325,11 +357,11 @@ Norm Loader::norm(const std::string& name, std::uint64_t n, float scale) {
     return {scaled(name), has(name + "_bias") ? scaled(name + "_bias") : Vector{}};
 }
 
-Vector Loader::joined(std::initializer_list<Part> parts) {
-    const auto present = std::ranges::count_if(parts, [&](const Part& p) { return has(p.name); });
+Vector Loader::joined(std::initializer_list<JoinedVector> parts) {
+    const auto present = std::ranges::count_if(parts, [&](const JoinedVector& p) { return has(p.name); });
     if (present == 0 && parts.size() > 1) return {};
     std::uint64_t n = 0;
-    for (const Part& p : parts) {
+    for (const JoinedVector& p : parts) {
         if (!has(p.name) && !p.may_lack) {
             const std::string beside = parts.size() > 1 ? ", though others that belong to it are there" : "";
             throw ModelFileError("tensor '" + p.name + "' is missing" + beside);
@@ -338,7 +370,7 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
     }
     std::vector<float> values(n);
     float* at = values.data();
-    for (const Part& p : parts) {
+    for (const JoinedVector& p : parts) {
         if (!has(p.name)) {
             at += p.n;
             continue;

@@ -73,7 +73,7 @@ class MergeBlock final : public Block {
 
     // Of the norm of merged patches. What it norms is by the gain smaller where there is no standard.
     float eps() const {
-        if (!merge_.normed) return place_.config.norm_eps;
+        if (!merge_.normed) return merge_.norm_eps;
         return standard_scale_ ? merge_.norm_eps : merge_.norm_eps / (merge_.gain * merge_.gain);
     }
 
@@ -98,7 +98,7 @@ class MergeBlock final : public Block {
         if (merged_norm_) {
             input = merged;
             if (merged_norm_.bias) {
-                e.layer_norm("merged_norm", place_.layer, x, merged_norm_, input, width_, format);
+                e.layer_norm("merged_norm", place_.layer, x, merged_norm_, input, width_, format, false, eps());
             } else {
                 e.rms_norm("merged_norm", place_.layer, x, merged_norm_.weight, input,
                            {.dim = width_, .eps = eps(), .formats = format});

@@ -18,15 +18,15 @@ constexpr std::size_t kNone = SIZE_MAX;
 
 // Where a buffer of a command lies in the table: so many commands behind the one of its label, and which of its
 // buffers.
-struct Place {
+struct BufferAt {
     int behind;
     std::size_t buffer;
 };
 // Those of kOpDecodeAttention, in their order, whose label is that of attention. Sinks are the last: where keys are
 // split they are those of the merge.
-constexpr Place kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
-                                             {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
-constexpr Place kSplitSinks = {1, 4};
+constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
+                                                {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
+constexpr BufferAt kSplitSinks = {1, 4};
 
 class Check {
   public:
@@ -126,7 +126,7 @@ class Check {
             if (!joined && i < from.n_buffers) b = &from.buffers[i];
             if (joined && i < std::size(kDecodeAttentionBuffers)) {
                 const bool split_sinks = i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
-                const Place p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
+                const BufferAt p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
             }
             expect(c.buffers[i] == (b ? address(*b) : 0), c, "a buffer at an address that is not the table's");
@@ -201,28 +201,12 @@ class Check {
                "other rows than those for which the ring is filled");
     }
 
-    // Whether a command adds to what it writes. Those that always do, and those that write parts of it, do.
-    static bool adds(const DispatchCmd& c) {
-        switch (c.op) {
-            case Op::kMatmul:
-                return c.params_as<MatmulParams>().accumulate;
-            case Op::kEmbed:
-                return c.params_as<EmbedParams>().accumulate;
-            case Op::kExpertsDown:
-                return c.params_as<ExpertsDownParams>().accumulate;
-            default:
-                return true;
-        }
-    }
-
     static std::vector<Use> uses_of(const DispatchCmd& c) {
         std::vector<Use> uses;
-        const auto buffers = op_info(c.op).buffers;
         for (std::size_t i = 0; i < c.n_buffers; ++i) {
             const Binding& b = c.buffers[i];
             if (!b) continue;
-            Access access = buffers[i].access;
-            if (access == Access::kReadWrite && !adds(c)) access = Access::kWrite;
+            const Access access = access_of(c, i);
             uses.push_back(
                 {address(b), address(b) + (b.end() - b.offset), access != Access::kWrite, access != Access::kRead, i});
         }
@@ -262,8 +246,8 @@ class Check {
 
     // Its row's keys, and where they are: kOpDecodeAttention looks at them while it waits.
     bool reads_ahead(std::size_t i, std::size_t buffer) const {
-        if (commands_[runs_[i].at].op != kOpDecodeAttention || table_.commands[i].op != Op::kRopeKv) return false;
-        const BufferKind kind = op_info(Op::kRopeKv).buffers[buffer].kind;
+        if (commands_[runs_[i].at].op != kOpDecodeAttention || table_.commands[i].op != Op::kPrepareHeads) return false;
+        const BufferKind kind = op_info(Op::kPrepareHeads).buffers[buffer].kind;
         return kind == BufferKind::kCache || kind == BufferKind::kIndex;
     }
 
@@ -311,7 +295,7 @@ class Check {
         const Command &c = commands_[now.at], &writer = commands_[then.at];
         const bool taken =
             c.takes && now.at == then.at + 1 &&
-            (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kRopeKv && buffer < 3 : buffer == 0);
+            (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kPrepareHeads && buffer < 3 : buffer == 0);
         const auto results = [](const Command& m) { return reinterpret_cast<const MatmulParams&>(m.params).n; };
         const bool own = c.op == kOpMatmul && buffer == 2 && writer.op == kOpMatmul && c.streams != 0 &&
                          writer.streams != 0 && results(c) == results(writer);
@@ -323,7 +307,7 @@ class Check {
     void expect_done(std::size_t i, std::size_t before, std::size_t buffer) const {
         const Run &now = runs_[i], &then = runs_[before];
         if (now.held > then.held || now.at != then.at + 1 || commands_[now.at].op != kOpDecodeAttention) return;
-        if (table_.commands[i].op == Op::kRopeKv && buffer < 3) return;  // it turns copies of these
+        if (table_.commands[i].op == Op::kPrepareHeads && buffer < 3) return;  // it turns copies of these
         refuse(name(i) + " overwrites '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +
                name(before) + ", whose words it takes some of, uses");
     }

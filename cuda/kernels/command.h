@@ -56,12 +56,12 @@ enum OpCode : u32 {
     kOpNormQkv,
     kOpNormGateUp,
     kOpGateAct,
-    kOpRopeKv,
+    kOpPrepareHeads,
     kOpAttention,
     kOpAttentionSplit,
     kOpAttentionMerge,
     kOpAttentionWeights,
-    kOpKvCopy,
+    kOpCopyRecords,
     kOpSpeechRules,
     kOpArgmax,
     kOpSamplePrepare,
@@ -86,6 +86,8 @@ enum OpCode : u32 {
     kOpMixStreams,
     kOpSparsify,
     kOpRelativeAttention,
+    kOpLoraA,
+    kOpLoraB,
     kOpDecodeAttention,
     kNumOps,
 };
@@ -154,8 +156,8 @@ static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDow
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
 
-// kRopeKv, attention and what follows it, the merge of splits or another format, as one command, of rows of different
-// texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
+// kPrepareHeads, attention and what follows it, the merge of splits or another format, as one command, of rows of
+// different texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;

@@ -10,6 +10,7 @@
 #include "experts.cuh"
 #include "few_rows.cuh"
 #include "latent_attention.cuh"
+#include "lora.cuh"
 #include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
@@ -115,8 +116,8 @@ AKUNU_DEVICE void run_attention_group(Block b) {
 
 template <u32 kType>
 AKUNU_DEVICE void run_attention(Block b) {
-    if (b.command().op == kOpRopeKv) {
-        if constexpr (kUses<kOpRopeKv>) rope_kv<kType>(b);
+    if (b.command().op == kOpPrepareHeads) {
+        if constexpr (kUses<kOpPrepareHeads>) prepare_heads<kType>(b);
         return;
     }
     if (b.command().op == kOpLatentKv) {
@@ -158,7 +159,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpNormQkv, norm_qkv)
         OP(kOpGateAct, gate_act)
         OP(kOpAttentionMerge, attention_merge)
-        OP(kOpKvCopy, kv_copy)
+        OP(kOpCopyRecords, copy_records)
         OP(kOpSpeechRules, speech_rules)
         OP(kOpArgmax, argmax)
         OP(kOpSamplePrepare, sample_prepare)
@@ -178,8 +179,10 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpMixStreams, mix_streams)
         OP(kOpSparsify, sparsify)
         OP(kOpRelativeAttention, relative_attention)
+        OP(kOpLoraA, lora_a)
+        OP(kOpLoraB, lora_b)
 #undef OP
-        case kOpRopeKv:
+        case kOpPrepareHeads:
         case kOpLatentKv:
         case kOpAttention:
         case kOpAttentionSplit:

@@ -31,7 +31,7 @@ constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows, kDecoding };
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
-struct Place {
+struct ChainPlace {
     u32 step, segment, command, begun;
 };
 // What a command is to a block.
@@ -46,7 +46,7 @@ struct alignas(16) Walk {
     u32 idle;     // 1: of what comes through the ring the block has no share
     u32 number;   // counted over the commands of all launches
     u64 *taken, *left;  // words of the command before it, and its own; null: there are none
-    Place at, next;
+    ChainPlace at, next;
 };
 
 // Decode attention: what is the same for all layers of a step is found out once. How rows and KV heads are dealt to
@@ -152,10 +152,10 @@ static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Sh
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
 }
-AKUNU_DEVICE bool ends_step(const Launch& launch, const Place& at) {
+AKUNU_DEVICE bool ends_step(const Launch& launch, const ChainPlace& at) {
     return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
 }
-AKUNU_DEVICE Place place_behind(const Launch& launch, const Place& at) {
+AKUNU_DEVICE ChainPlace place_behind(const Launch& launch, const ChainPlace& at) {
     if (ends_step(launch, at)) return {at.step + 1, 0, 0, 0};
     if (at.command + 1 == launch.segments[at.segment].n_commands) return {at.step, at.segment + 1, 0, at.begun + 1};
     return {at.step, at.segment, at.command + 1, at.begun + 1};
@@ -218,7 +218,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 AKUNU_DEVICE void prepare(u32 slot) {
     static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
     const Launch& launch = shown().launch;
-    const Place at = shown().walk[1 - slot].next;
+    const ChainPlace at = shown().walk[1 - slot].next;
     const u32 lane = lane_id();
     Command& c = command_in(slot);
     if (lane < sizeof(Command) / 16) {

@@ -84,8 +84,8 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("gate_act", ceil_div(cmd.params_as<GateActParams>().n, 4));
         case Op::kPool:
             return by_element("pool", cmd.params_as<PoolParams>().dim);
-        case Op::kKvCopy:
-            return by_element("kv_copy", ceil_div(cmd.params_as<KvCopyParams>().page_words, 4));
+        case Op::kCopyRecords:
+            return by_element("copy_records", ceil_div(cmd.params_as<CopyRecordsParams>().record_words, 4));
         case Op::kShortConv: {
             const auto p = cmd.params_as<ShortConvParams>();
             if (p.taps > kMostTaps) return std::nullopt;

@@ -12,7 +12,7 @@ import pytest
 import akunu
 from akunu.loading.draft_model import DraftModel
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import WRITER_TRUST, Proposal, WriterTrust
+from akunu.scheduling.drafts import WRITER_TRUST, Proposal, UsualTrust, WriterTrust
 from akunu.scheduling.writer import Writer
 from models import llama2c
 
@@ -183,6 +183,26 @@ def test_trust_in_it_follows_what_held_and_comes_back() -> None:
     assert trust.value > 0.95
 
 
+def test_a_new_text_is_not_tried_as_if_others_had_not_been() -> None:
+    usual = UsualTrust()
+    assert usual.begin().value == WRITER_TRUST
+    for _ in range(10):
+        bad = usual.begin()
+        for _ in range(30):
+            bad.learn(3, 0)
+        usual.learn(bad)
+    assert WRITER_TRUST / 2 < usual.begin().value < 0.6 * WRITER_TRUST
+    for _ in range(5):  # one that was not tried says nothing
+        usual.learn(usual.begin())
+    assert usual.begin().value < 0.6 * WRITER_TRUST
+    for _ in range(10):
+        good = usual.begin()
+        for _ in range(30):
+            good.learn(3, 3)
+        usual.learn(good)
+    assert usual.begin().value > WRITER_TRUST
+
+
 def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     engine, smaller = engines(0.0, context=1000)
     scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.05))
@@ -194,6 +214,11 @@ def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     sequence.settings = {}
     read(scheduler, sequence)
     assert 0 < sequence.drafted < 25
+    for _ in range(8):
+        later = text(1, limit=900)
+        later.settings = {}
+        read(scheduler, later)
+    assert 0 < later.drafted < 0.7 * sequence.drafted
 
 
 # -- real models ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def test_an_error_names_its_argument(message: str, argument: str | None, renamed
 
 def test_an_argument_of_the_api_is_named() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        akunu.load("ember", threads=0)
+        akunu.load("ember", threads=-2)
     assert caught.value.argument == "threads"
 
 

@@ -118,7 +118,14 @@ def test_inspect_plan(phase, rows, gguf, capsys):
     assert "layers.5.ffn_down" in out
     found = json.loads(run(capsys, *arguments, "--json"))
     assert all(command["bytes"] >= 0 for command in found["plan"])
-    assert set(found["memory"]) == {"weights", "weights_mapped", "kv_cache", "scratch"}
+    assert set(found["memory"]) == {
+        "weights",
+        "weights_mapped",
+        "kv_cache",
+        "scratch",
+        "activations",
+        "activations_apart",
+    }
 
 
 def test_inspect_of_a_model_that_cannot_run_still_shows_the_file(tmp_path, capsys):

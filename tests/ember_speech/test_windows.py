@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
+from akunu.speech.files import open_speech
+from akunu.speech.segments import cut
 from tools.ember_speech.sentences import parse
 from tools.ember_speech.synthesis import FRAME, Clip
 from tools.ember_speech.tokens import TIMESTAMPS, Vocabulary
@@ -65,8 +69,13 @@ def test_whole_windows_say_all_of_their_clips_with_their_times() -> None:
 def test_every_token_follows_the_one_before() -> None:
     for window in windows(200):
         assert len(window.inputs) == len(window.targets) == len(window.spans) <= CONTEXT
+        moved = 0  # a first timestamp later than decoders choose one
         for target, following in zip(window.targets, window.inputs[1:], strict=False):
-            assert target in (following, IGNORED, V.no_speech)
+            if target > V.zero + 50 >= following >= V.zero:
+                moved += 1
+            else:
+                assert target in (following, IGNORED, V.no_speech)
+        assert moved <= 1
 
 
 def test_times_rise_and_lie_within_the_window() -> None:
@@ -91,9 +100,32 @@ def test_a_sentence_that_the_window_cuts_is_opened_and_no_more() -> None:
 def test_silence_has_no_text_even_where_one_was_begun() -> None:
     for stamped in (True, False):
         for window in windows(20, "silent", stamped):
-            assert window.targets == [V.no_speech, V.end]
-            assert (window.inputs[1] >= V.zero) == stamped
-            assert not window.placed and not window.phonemes.any()
+            assert learned(window) == [V.no_speech, V.end]
+            assert (window.inputs[-1] >= V.zero) == stamped
+            assert bool(window.placed) == window.backwards
+            assert window.backwards or not window.phonemes.any()
+
+
+def test_a_text_before_is_what_the_decoder_makes_of_earlier_windows(speech_path: Path) -> None:
+    """The tokens of its segments, which `cut` finds, timestamps included."""
+    tokenizer = open_speech(speech_path).tokenizer()
+    earlier = {
+        tuple(window.inputs[1 : window.inputs.index(V.start)])
+        for window in windows(300, timestamps=True)
+        if window.inputs[0] == V.before
+    }
+    assert len(earlier) > 100 and all(len(given) < CONTEXT // 2 for given in earlier)
+    same = 0
+    for given in earlier:
+        stamped = [i for i, token in enumerate(given) if token >= V.zero]
+        begins = [i for n, i in enumerate(stamped) if not n or given[i] < given[stamped[n - 1]]]
+        drafts = [
+            draft
+            for begin, end in pairwise([*begins, len(given)])
+            for draft in cut(given[begin:end], tokenizer, 0.0, 30.0)[0]
+        ]
+        same += [token for draft in drafts for token in draft.tokens] == list(given)
+    assert same > 50  # others are cut, damaged, or have no timestamps
 
 
 def test_a_batch_pads_with_what_is_not_learned() -> None:

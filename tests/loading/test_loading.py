@@ -186,10 +186,10 @@ def core(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"context": 0}, "context: 0 is not in"),
+        ({"context": -2}, "context: -2 is not in"),
         ({"context": -1}, "context"),
         ({"context": 1.5}, "context: expected an integer"),
-        ({"threads": 0}, "threads"),
+        ({"threads": -2}, "threads: -2 is not in"),
         ({"threads": 1025}, "threads: 1025 is not in"),
         ({"threads": True}, "threads: expected an integer"),
         ({"device": "gpu"}, "device: no 'gpu' here; there is metal, cpu"),

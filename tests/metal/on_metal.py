@@ -50,6 +50,7 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_hybrid.DEVICE", "metal")
         patch.setattr("models.test_windows.DEVICE", "metal")
         patch.setattr("models.test_layers.DEVICE", "metal")
+        patch.setattr("models.test_workspace.DEVICE", "metal")
         patch.setattr("models.test_qwen35.DEVICE", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")

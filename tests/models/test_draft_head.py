@@ -466,6 +466,14 @@ def test_a_head_of_a_file_of_its_own_drafts(
     with load(plain, draft=head) as model:
         assert ids_of(model) == expected
         assert model.stats().written_tokens > 20
+    beside = folder / "beside" / plain.name
+    beside.parent.mkdir()
+    os.link(plain, beside)
+    os.link(head, beside.with_name(f"mtp-{plain.name}"))
+    for draft, drafts in ((None, True), ("mtp", True), (False, False)):
+        with load(beside, draft=draft) as model:
+            assert ids_of(model) == expected
+            assert (model.stats().written_tokens > 20) == drafts
     joined, other = GgufModel(plain), GgufModel(head)
     assert joined.join_head(other) and not other.join_head(joined)
     check(*(_core.Engine(joined.files, joined.spec(CONTEXT, drafts=True), **SETTINGS) for _ in range(2)))

@@ -227,7 +227,8 @@ def test_checkpoints_are_bounded_and_go_with_their_pages(path: Path) -> None:
     assert engine.pages["checkpoints"] == engine.pages["held"] == engine.pages["cached"] == 0
 
 
-def test_a_prefix_of_a_step_leaves_the_state(engine: _core.Engine) -> None:
+def test_a_prefix_of_a_step_leaves_the_state(path: Path) -> None:
+    engine = open_engine(path, activations_apart=True)
     slot, ids = engine.open(), prompt_of(40)
     read(engine, slot, ids)
     expected = draw(engine, slot, 8)

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from akunu.base.errors import ImageError
+from akunu.chat.images import images_in
 from akunu.server import fetching
 from akunu.server.anthropic_fields import MessagesRequest
 from akunu.server.conversations import Turn
@@ -160,6 +161,26 @@ def test_only_users_and_tools_show_images(role: str) -> None:
 def test_a_part_without_an_image_is_refused(part: dict[str, Any]) -> None:
     with pytest.raises(ApiError, match=r"^messages\[0\]\.content\[0\]: expected the URL of an image"):
         chat(part)
+
+
+@pytest.mark.parametrize("detail", ["low", "high", "auto", "original", None])
+def test_how_closely_to_look_is_handed_on(detail: str | None) -> None:
+    content = [{"type": "input_image", "image_url": URL, "detail": detail}]
+    turns = [
+        chat({"type": "image_url", "image_url": {"url": URL, "detail": detail}}),
+        turn_of(ResponsesRequest, input=[{"role": "user", "content": content}]),
+    ]
+    for turn in turns:
+        [message] = settled(turn.messages, SEES, Settings(), [])
+        [given] = images_in([message])
+        assert given.low == (detail == "low")
+
+
+def test_a_strange_detail_is_refused() -> None:
+    with pytest.raises(
+        ApiError, match=r"^messages\[0\]\.content\[0\]: detail: found 'fine', expected one of"
+    ):
+        chat({"type": "image_url", "image_url": {"url": URL, "detail": "fine"}})
 
 
 def read(url: str, **settings: Any) -> Any:

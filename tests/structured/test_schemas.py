@@ -259,12 +259,15 @@ def test_where_such_numbers_have_no_place_nothing_invalid_is_written() -> None:
         (r"^[^\p{L}\"]+$", ["1-"], ["é", '"']),
         (r"^\S+$", ['"a'], ["a b", "\u00a0"]),
         (r"^(?<year>\d{4})$", ["2024"], ["24"]),
+        (r"^a\0b$", ["a\0b"], ["ab"]),
+        (r"^\x1b\[\cA[\x01-\x03]\x7f-$", ["\x1b[\x01\x02\x7f-"], ["[-", "[\x01\x02-"]),
+        (r"^[\x7f]$", ["\x7f"], [""]),
     ],
 )
 def test_patterns_mean_what_ecma_says(pattern: str, valid: list[str], invalid: list[str]) -> None:
     for texts, expected in ((valid, True), (invalid, False)):
         for text in texts:
-            written = json.dumps(text, ensure_ascii=False)
+            written = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
             assert allows({"type": "string", "pattern": pattern}, written) == expected, text
 
 

@@ -271,10 +271,30 @@ def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
     other = model.stream("Once", seed=1, max_tokens=20)
     first = next(other)
     with pytest.raises(
-        AkunuError, match=r"cannot go on as its constraint asks: none of the tokens .* logit_bias"
+        AkunuError, match=r"^regex: the output cannot go on as it asks: none of the tokens .* logit_bias"
     ):
         model.generate("Number:", regex="[78]+", logit_bias=dict.fromkeys(digits, -np.inf))
     assert first + "".join(other) == model.generate("Once", seed=1, max_tokens=20).text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"regex": "a{1000000}"},
+        {"regex": "[ab]a{1000000}"},
+        {"regex": "((ab){1000}c){1000}"},
+        {"grammar": 'start: "a"~1000000'},
+        {"grammar": "start: /[ab]/ /a{1000000}/"},
+        {"schema": {"type": "string", "pattern": "^a{1000000}$"}},
+        {"schema": {"type": "array", "prefixItems": [{"type": "string", "pattern": "^[ab]c{1000000}$"}]}},
+        {"choice": ["a" * 200_000, "b"]},
+    ],
+    ids=lambda options: str(options)[:50],
+)
+def test_what_is_too_long_to_be_followed_is_an_error_of_its_argument(options) -> None:
+    with pytest.raises(InvalidArgumentError, match="repeat less") as error:
+        ember().generate("x", max_tokens=16, temperature=0, **options)
+    assert error.value.argument == next(iter(options))
 
 
 @pytest.mark.parametrize(

@@ -362,17 +362,25 @@ def text_metadata(model: Seeing) -> dict[str, object]:
 
 
 def write_mmproj(
-    model: Seeing, path: Path, name_of: Callable[[str], str] = str, *, inside: bool = False
+    model: Seeing,
+    path: Path,
+    name_of: Callable[[str], str] = str,
+    *,
+    inside: bool = False,
+    others: Mapping[str, int] | None = None,
 ) -> Path:
     """Write the tower alone, as llama.cpp's converter does, its tensors maybe by other names.
 
-    `inside`: by the keys of a file that has the model as well.
+    `inside`: by the keys of a file that has the model as well. `others`: keys behind the architecture, in the
+    place of those that only llama.cpp's projectors have.
     """
     writer = gguf.GGUFWriter(str(path), model.arch if inside else "clip")
     if not inside:
         writer.add_string("clip.projector_type", model.projector)
     writer.add_string("general.name", model.name)
     for name, value in _clip_keys(model).items():
+        if others is not None and name.endswith(("scale_factor", "merge_size", "use_silu", "projection_dim")):
+            continue
         key = name.replace("clip.vision.", f"{model.arch}.vision.") if inside else name
         if isinstance(value, list) and isinstance(value[0], bool | float):
             writer.add_array(key, value)
@@ -380,7 +388,9 @@ def write_mmproj(
             writer.add_float32(key, value)
         else:
             writer.add_uint32(key, value)
-    for name, array in _clip_tensors(model).items():
+    for name, value in (others or {}).items():
+        writer.add_uint32(f"{model.arch}.{name}", value)
+    for name, array in _clip_tensors(model, turned=not inside).items():
         writer.add_tensor(name_of(name), np.ascontiguousarray(array))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -500,7 +510,8 @@ _PROJECTORS = ("multi_modal", "connector", "embed_vision.")
 _TOWERS = ("visual.", "vision_embedder.", "vision_tower.vision_model.", "vision_model.", "vision_tower.")
 
 
-def _clip_tensors(model: Seeing) -> dict[str, Array]:
+def _clip_tensors(model: Seeing, *, turned: bool = True) -> dict[str, Array]:
+    """Return the tower's tensors; `turned`: elements that turn together are neighbours, where they may be."""
     found: dict[str, Array] = {}
     for name, array in weights(model).items():
         own = name.removeprefix("model.")
@@ -527,7 +538,7 @@ def _clip_tensors(model: Seeing) -> dict[str, Array]:
                 for name, rows in zip("qkv", np.split(array, 3), strict=True):
                     found[f"v.blk.{layer}.attn_{name}.{kind}"] = rows
                 continue
-            if model.projector == "pixtral" and stem in ("attention.q_proj", "attention.k_proj"):
+            if turned and model.projector == "pixtral" and stem in ("attention.q_proj", "attention.k_proj"):
                 heads = model.vision["num_attention_heads"]
                 halves = array.reshape(heads, 2, -1, array.shape[1])
                 array = halves.swapaxes(1, 2).reshape(array.shape)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,11 @@ import pytest
 from PIL import Image
 
 import akunu
+from akunu.api import seeing as api_seeing
 from akunu.api.model import Model
 from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentError
+from api.fakes import decide_drafts
+from api.test_drafts import everything
 
 from . import seeing
 from .talking import CONTROL, TALKING, Talking, write_talking
@@ -96,6 +101,24 @@ def test_a_budget_makes_images_smaller_or_is_refused(model: Model, talking: Talk
     assert without < model.count_tokens(messages, image_tokens=6) <= without + talking.around + 6
 
 
+def test_an_image_of_low_detail_has_fewer_tokens(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_seeing, "LOW_TOKENS", 6)
+    file = io.BytesIO()
+    Image.fromarray(RED).save(file, "PNG")
+    url = f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+    def tokens(detail: str, **options: Any) -> int:
+        part = {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+        return model.count_tokens([user(part, text("What?"))], **options)
+
+    fixed = model.path.name in ("gemma3", "idefics3")
+    assert tokens("auto") == tokens("high")
+    assert tokens("low") == (tokens("auto") if fixed else tokens("auto", image_tokens=6))
+    assert fixed or tokens("low") < tokens("auto")
+    with pytest.raises(InvalidArgumentError, match=r"messages\[0\]\.content\[0\]: detail: found 'fine'"):
+        tokens("fine")
+
+
 def test_the_next_turn_encodes_nothing_again(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     assert model._sight is not None
     made: list[object] = []
@@ -126,6 +149,54 @@ def test_texts_and_images_run_together(model: Model) -> None:
     assert [answer.ids for answer in asyncio.run(together())] == alone
     several = model.chat(asked[0], n=2, seed=3, max_tokens=5, temperature=1.0)
     assert several[1].ids == model.chat(asked[0], seed=4, max_tokens=5, temperature=1.0).ids
+
+
+def test_images_of_many_sizes_run_in_one_batch(model: Model) -> None:
+    sizes = [(24, 40), (40, 24), (8, 64), (31, 17), (64, 64)]
+    pictures = [
+        np.random.RandomState(n).randint(0, 255, (*size, 3), np.uint8) for n, size in enumerate(sizes)
+    ]
+    asked = [[user(image(each), text("What?"))] for each in pictures]
+    asked.append([user(image(pictures[0]), text("or"), image(pictures[1]), text("What?"))])
+    alone = []
+    for each in asked:
+        model.clear_cache()
+        alone.append(model.chat(each, **OPTIONS).ids)
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(model.achat(each, **OPTIONS) for each in asked))
+
+    model.clear_cache()
+    assert [answer.ids for answer in asyncio.run(together())] == alone
+
+
+def test_a_suspended_answer_still_sees_its_image(model: Model) -> None:
+    asked = [user(image(RED), text("What is this?"))]
+    expected = model.chat(asked, **OPTIONS).ids
+    model.clear_cache()
+    stream = model.stream_chat(asked, **OPTIONS)
+    next(stream)
+    with model._scheduler._lock:
+        model._scheduler._planner.suspend(stream._generation._sequence)
+    # Its pages are gone before it goes on: another image's are there.
+    model.chat([user(image(BLUE), text("What is this?"))], **OPTIONS)
+    model.clear_cache()
+    for _ in stream:
+        pass
+    assert stream.completion.ids == expected
+
+
+def test_drafts_change_no_answer_about_an_image(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [user(image(STRIPES), text("What?"))]
+    # Of two tokens alone, so that what comes has come before.
+    options = {**OPTIONS, "max_tokens": 60, "logit_bias": {97: 100.0, 98: 100.0}}
+    expected = model.chat(asked, **options).ids
+    decide_drafts(monkeypatch, everything)
+    model.clear_cache()
+    before = model.stats().drafted_tokens
+    assert model.chat(asked, **options).ids == expected
+    if "delta" not in str(model.config.blocks).lower():
+        assert model.stats().drafted_tokens > before
 
 
 def test_a_session_keeps_its_images(model: Model) -> None:

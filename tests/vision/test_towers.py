@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
@@ -19,6 +20,7 @@ from akunu.scheduling.sequence import Sequence
 from akunu.vision.inputs import Encoded, Inputs, Placed, place
 from akunu.vision.tower import Tower
 from akunu.vision.towers import TowerFiles, find_tower, with_images
+from formats import mlx_planes
 
 from . import seeing
 
@@ -331,6 +333,75 @@ def test_another_tower_knows_the_same_image_by_another_key(case: Case, tmp_path:
     tower.close()
 
 
+def in_planes(arrays: dict[str, seeing.Array], bits: int, exact: bool) -> dict[str, seeing.Array]:
+    """Return the matrices of a tower as MLX quantises them, or, where `exact`, what the codes stand for."""
+    found: dict[str, seeing.Array] = {}
+    for name, array in arrays.items():
+        # MLX leaves convolutions and what is no module's weight as they are.
+        if (
+            array.ndim != 2
+            or array.shape[1] % 32
+            or not name.endswith(".weight")
+            or "language_model" in name
+            or "text_model" in name
+        ):
+            found[name] = array
+            continue
+        planes = mlx_planes.quantize(array, bits, 32, "F32")
+        if exact:
+            found[name] = planes.values(bits)
+            continue
+        module = name.removesuffix("weight")
+        found |= {name: planes.codes, f"{module}scales": planes.scales, f"{module}biases": planes.biases}
+    return found
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("name", ["qwen3_vl", "qwen2_5_vl", "mistral3"])
+def test_a_tower_of_mlx_may_be_quantised(tmp_path: Path, name: str, bits: int) -> None:
+    model = seeing.ALL[name]
+    rows = []
+    for exact in (True, False):
+        folder = tmp_path / f"exact-{exact}"
+        seeing.write_folder(model, folder, lambda arrays, exact=exact: in_planes(arrays, bits, exact))
+        if not exact:
+            config = json.loads((folder / "config.json").read_text())
+            config["quantization"] = {"group_size": 32, "bits": bits}
+            (folder / "config.json").write_text(json.dumps(config))
+        files = find_tower(open_model(folder), folder)
+        assert files is not None
+        assert any(ref.scales for ref in files.spec.tensors.values()) != exact
+        tower = Tower(files, device=DEVICE)
+        golden = seeing.golden(model)
+        for i, (pixels, grid) in enumerate(zip(golden.pixels, model.grids, strict=True)):
+            rows.append(tower.encode(Patches(pixels, (1, *grid), bytes([i]) * 16)).rows.numpy())
+        tower.close()
+    expected, found = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    for one, other in zip(expected, found, strict=True):
+        # Activations are rounded where weights are codes.
+        assert np.square(one - other).mean() ** 0.5 < 0.05 * one.std()
+
+
+def test_the_norm_of_merged_patches_has_an_epsilon_of_its_own(tmp_path: Path) -> None:
+    model = seeing.ALL["lfm2_vl"]
+    folder = seeing.write_folder(model, tmp_path)
+    files = find_tower(open_model(folder), folder)
+    assert files is not None
+    *blocks, last = files.spec.config["blocks"]  # type: ignore[misc]
+    assert (last.mixer.norm_eps, files.spec.config["norm_eps"]) == (1e-5, 1e-6)
+    rows = []
+    for eps in (1e-5, 3.0):
+        config = {
+            **files.spec.config,
+            "blocks": (*blocks, replace(last, mixer=replace(last.mixer, norm_eps=eps))),
+        }
+        tower = Tower(replace(files, spec=replace(files.spec, config=config)), device=DEVICE)
+        pixels = seeing.golden(model).pixels[0]
+        rows.append(tower.encode(Patches(pixels, (1, *model.grids[0]), b"")).rows.numpy())
+        tower.close()
+    assert np.abs(rows[0] - rows[1]).max() > 0.1 * rows[0].std()
+
+
 class Text:
     """The opened file of a model of text, as far as it matters."""
 
@@ -368,10 +439,63 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
         find_tower(Text(case.model, **{"general.architecture": "phi3"}), model, path)
 
 
-@pytest.mark.parametrize("name", ["gemma4", "gemma4_whole"])
-def test_a_file_of_ollama_has_the_tower_of_gemma_4_inside(tmp_path: Path, name: str) -> None:
+OLLAMAS = {
+    "gemma3": (
+        "gemma3",
+        {"mm.tokens_per_image": 9},
+        {
+            "v.patch_embd": "v.patch_embedding",
+            "v.position_embd": "v.position_embedding",
+            "ln1": "layer_norm1",
+            "ln2": "layer_norm2",
+            "attn_out": "attn_output",
+            "ffn_up": "mlp.fc1",
+            "ffn_down": "mlp.fc2",
+            "v.post_ln": "v.post_layernorm",
+            "mm.soft_emb_norm": "mm.mm_soft_emb_norm",
+            "mm.input_projection": "mm.mm_input_projection",
+        },
+    ),
+    "mistral3": (
+        "mistral3",
+        {"spatial_merge_size": 2},
+        {
+            "v.patch_embd": "v.patch_conv",
+            "v.pre_ln": "v.encoder_norm",
+            "ln1": "attn_norm",
+            "ln2": "ffn_norm",
+            "attn_out": "attn_output",
+            "mm.input_norm": "mm.norm",
+            "mm.patch_merger": "mm.patch_merger.merging_layer",
+            "mm.1": "mm.linear_1",
+            "mm.2": "mm.linear_2",
+        },
+    ),
+}
+"""The architecture, keys and names of tensors of Ollama's own converters, by llama.cpp's."""
+
+
+def named_by_ollama(name: str, names: dict[str, str]) -> str:
+    stem, _, kind = name.rpartition(".")
+    head, _, part = stem.rpartition(".")
+    return f"{names[stem]}.{kind}" if stem in names else f"{head}.{names.get(part, part)}.{kind}"
+
+
+@pytest.mark.parametrize("name", ["gemma4", "gemma4_whole", *OLLAMAS])
+def test_a_file_of_ollama_has_the_tower_inside(tmp_path: Path, name: str) -> None:
     model = seeing.ALL[name]
-    path = seeing.write_mmproj(model, tmp_path / "model.gguf", inside=True)
+    if name in OLLAMAS:
+        arch, keys, names = OLLAMAS[name]
+        model = replace(model, arch=arch)
+        path = seeing.write_mmproj(
+            model,
+            tmp_path / "model.gguf",
+            lambda tensor: named_by_ollama(tensor, names),
+            inside=True,
+            others=keys,
+        )
+    else:
+        path = seeing.write_mmproj(model, tmp_path / "model.gguf", inside=True)
     text = Text(model)
     text.files = _core.GgufFile(str(path))
     files = find_tower(text, path)

@@ -130,9 +130,16 @@ def add_metadata(writer: gguf.GGUFWriter, config: Config, kind: str, parameters:
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_float32("general.sampling.temp", 0.6)
     writer.add_float32("general.sampling.top_p", 0.95)
+    add_sizes(writer, config)
+
+
+def add_sizes(writer: gguf.GGUFWriter, config: Config, heads: int = 0) -> None:
+    """The keys of the architecture; `heads` that draft are layers that the model has besides."""
     writer.add_context_length(config.context)
     writer.add_embedding_length(config.dim)
-    writer.add_block_count(config.layers)
+    writer.add_block_count(config.layers + heads)
+    if heads:
+        writer.add_uint32("llama.nextn_predict_layers", heads)
     writer.add_feed_forward_length(config.ffn)
     writer.add_head_count(config.heads)
     writer.add_head_count_kv(config.kv_heads)

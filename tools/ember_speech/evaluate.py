@@ -4,7 +4,8 @@
     python -m tools.ember_speech.evaluate --model ember-speech               # through Akunu
 
 Every set is made anew from its seed: sentences that were never trained on, in voices of the training and in
-voices that were held back.
+voices that were held back. Sounds that are no speech are to give no text. Through Akunu there are long
+recordings too, of some hundred seconds, with the text of a window as the prompt of the next and without.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,11 +27,12 @@ from numpy.typing import NDArray
 from tools.ember_speech.decode import transcripts
 from tools.ember_speech.sentences import parse
 from tools.ember_speech.sound import LogMel, Worsen, gather
+from tools.ember_speech.sounds import Bank
 from tools.ember_speech.synthesis import Clip, ShardWriter, make_shard, read_clips
 from tools.ember_speech.tokens import Vocabulary
 from tools.ember_speech.train import load_weights, sessions_of
 from tools.ember_speech.voices import SAMPLE_RATE, draw_voice, espeak
-from tools.ember_speech.windows import Composer, batch
+from tools.ember_speech.windows import SAMPLES, Composer, batch
 
 Samples = NDArray[np.float32]
 STRANGE = Path(__file__).parent / "strange.txt"
@@ -199,12 +202,12 @@ class Akunu:
 
         self._model = akunu.load(name)
 
-    def hear(self, sounds: Sequence[Samples]) -> list[Heard]:
-        """What is said in each recording: segments by their timestamps, words by their alignment."""
+    def hear(self, sounds: Sequence[Samples], *, words: bool = True, **options: Any) -> list[Heard]:
+        """What is said in each recording: segments by their timestamps, `words` by their alignment."""
         heard = []
         for sound in sounds:
-            segments = self._model.transcribe(sound).segments
-            aligned = self._model.transcribe(sound, word_timestamps=True).segments
+            segments = self._model.transcribe(sound, **options).segments
+            aligned = self._model.transcribe(sound, word_timestamps=True).segments if words else []
             heard.append(
                 Heard(
                     [(segment.start, segment.end, segment.text) for segment in segments],
@@ -254,19 +257,92 @@ def noise_recordings(count: int) -> list[Samples]:
     return [worsen(torch.zeros(1, 30 * SAMPLE_RATE), recorded)[0].numpy() for _ in plan.recorded]
 
 
-def evaluate(system: Akunu | Torch, tests: Sequence[str], count: int) -> dict[str, dict[str, float]]:
-    """The figures of each test, and of noise alone; mistakes are printed."""
+def sounds_without_speech(count: int) -> list[Samples]:
+    """Tones and music of simple kinds, and as many of those of the training, drawn anew: a window of each."""
+    time = np.arange(SAMPLES) / SAMPLE_RATE
+
+    def notes(pitches: Sequence[float], seconds: float, decay: float) -> NDArray[np.float64]:
+        each = round(seconds * SAMPLE_RATE)
+        pitch = np.repeat(np.resize(pitches, -(-SAMPLES // each)), each)[:SAMPLES]
+        phase = 2 * np.pi * np.cumsum(pitch) / SAMPLE_RATE
+        return np.exp(-decay * (time % seconds)) * sum(np.sin(n * phase) / n for n in (1, 2, 3))
+
+    def sine(hz: float) -> NDArray[np.float64]:
+        return np.sin(2 * np.pi * hz * time)
+
+    simple = [
+        *(sine(hz) for hz in (60, 440, 1000, 3000)),
+        *(np.sign(sine(hz)) * (1 + sine(beat)) for hz, beat in ((150, 4), (320, 11))),
+        sine(262) + sine(330) + sine(392),
+        sine(350) + sine(440),
+        (sine(440) + sine(480)) * (time % 6 < 2),
+        *(
+            sine(hz) * (time % period < on)
+            for hz, period, on in ((880, 0.5, 0.2), (2000, 1, 0.1), (620, 1, 0.5))
+        ),
+        np.sin(2 * np.pi * np.cumsum(600 + 300 * np.sin(2 * np.pi * time / 4)) / SAMPLE_RATE),
+        np.sin(2 * np.pi * np.cumsum(100 * 2 ** (time / 5)) / SAMPLE_RATE),
+        notes([220, 262, 330, 196, 247, 294], 0.25, 3),
+        notes([131, 196, 262, 294, 330, 349], 0.125, 9),
+        notes([392, 330, 262, 294, 392, 440, 392], 0.5, 1.5) + notes([98, 131, 98, 110], 1, 1),
+        notes([262, 294, 330, 262], 0.4, 0) * 0.5 + 0.3 * notes([523, 494], 0.8, 4),
+    ]
+    bank = Bank(torch.device("cpu"), 3000, count).sounds.float().numpy()
+    every = [*(np.asarray(sound) * 0.2 for sound in simple), *(0.1 * bank)]
+    return [np.clip(sound, -1, 1).astype(np.float32) for sound in every]
+
+
+def long_recordings(count: int) -> list[Recording]:
+    """`count` recordings of about 100 seconds, each in another voice of the training, with some noise."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "clips"
+        make_shard(path, "test long", False, True, sessions=count, per_session=36)
+        sessions, samples = sessions_of(read_clips(path), 0), np.load(path.with_suffix(".npy"))
+    rng, noise, found = Random("test long"), np.random.default_rng(5), []
+    for session in sessions:
+        pieces, at, heard = list[NDArray[np.float64]](), 0, Heard()
+        for clip in session:
+            gap = round(rng.choice((0.2, 0.4, 0.8, 1.2, 3.0)) * SAMPLE_RATE)
+            pieces += [np.zeros(gap), samples[clip.begin : clip.begin + clip.count] / 32768]
+            _add(heard, clip, at + gap)
+            at += gap + clip.count
+            if at > 95 * SAMPLE_RATE:
+                break
+        sound = np.concatenate(pieces)
+        found.append(((sound + noise.normal(0, 0.003, len(sound))).astype(np.float32), heard))
+    return found
+
+
+def evaluate(
+    system: Akunu | Torch, tests: Sequence[str], count: int, recorded: int
+) -> dict[str, dict[str, float]]:
+    """The figures of each test, of `recorded` long recordings, and of what is no speech; prints mistakes."""
     report: dict[str, dict[str, float]] = {}
-    for name in tests:
+
+    def measure(name: str, known: Sequence[Recording], **options: Any) -> None:
         figures = Figures()
-        known = recordings(name, count)
-        for (_, wanted), found in zip(known, system.hear([sound for sound, _ in known]), strict=True):
+        for (_, wanted), found in zip(
+            known, system.hear([sound for sound, _ in known], **options), strict=True
+        ):
             figures.add(wanted, found)
         report[name] = figures.report()
         print(name, json.dumps(report[name]), *figures.faults[:8], sep="\n", flush=True)
-    texts = [heard.text for heard in system.hear(noise_recordings(count))]
-    report["noise only"] = {"windows": len(texts), "with_text": sum(map(bool, texts))}
-    print("noise only", report["noise only"], *filter(None, texts), sep="\n")
+
+    for name in tests:
+        measure(name, recordings(name, count))
+    if isinstance(system, Akunu) and recorded:
+        known = long_recordings(recorded)
+        for given in (True, False):
+            name = f"long recordings, {'with' if given else 'without'} the text before"
+            measure(name, known, words=False, condition_on_previous_text=given)
+    for name, sounds in (
+        ("noise", noise_recordings(count)),
+        ("tones and music", sounds_without_speech(count)),
+    ):
+        options = {"words": False} if isinstance(system, Akunu) else {}
+        texts = [heard.text for heard in system.hear(sounds, **options)]
+        report[name] = {"windows": len(texts), "with_text": sum(map(bool, texts))}
+        print(name, report[name], *filter(None, texts), sep="\n", flush=True)
     return report
 
 
@@ -278,10 +354,12 @@ def main() -> None:
     system.add_argument("--weights", type=Path, help="the folder of a training, run by PyTorch")
     system.add_argument("--model", help="a model as `akunu.load` takes it")
     parser.add_argument("--count", type=int, default=64, help="windows of a test")
+    parser.add_argument("--recordings", type=int, default=8, help="long recordings, through Akunu")
     parser.add_argument("--tests", nargs="*", choices=TESTS, default=list(TESTS))
     parser.add_argument("--out", type=Path, help="where to write the figures")
     args = parser.parse_args()
-    report = evaluate(Torch(args.weights) if args.weights else Akunu(args.model), args.tests, args.count)
+    system = Torch(args.weights) if args.weights else Akunu(args.model)
+    report = evaluate(system, args.tests, args.count, args.recordings)
     if args.out:
         args.out.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from gguf import GGML_QUANT_SIZES, quants
 from gguf import GGMLQuantizationType as Type
-from gguf import quants
 from numpy.typing import NDArray
 
 from tools.ember_speech.model import Config, sinusoids
@@ -77,6 +77,33 @@ def export(weights: Path, out: Path) -> int:
     data = header(model.config, Vocabulary()) + b"".join(records(tensors)) + settings()
     out.write_bytes(data)
     return len(data)
+
+
+def read(path: Path) -> dict[str, NDArray[np.float32]]:
+    """The tensors of a file that ``export`` wrote, dequantized."""
+    data = path.read_bytes()
+    at = 48
+    mels, bins = struct.unpack_from("<2I", data, at)
+    at += 8 + 4 * mels * bins
+    (count,) = struct.unpack_from("<I", data, at)
+    at += 4
+    for _ in range(count):
+        at += 4 + struct.unpack_from("<I", data, at)[0]
+    found = {}
+    while at < len(data):
+        dimensions, length, kind = struct.unpack_from("<3I", data, at)
+        shape = struct.unpack_from(f"<{dimensions}I", data, at + 12)[::-1]
+        at += 12 + 4 * dimensions
+        name = data[at : at + length].decode()
+        at += length
+        block, size = GGML_QUANT_SIZES[Type(kind)]
+        size = int(np.prod(shape)) // block * size
+        if kind != Type.I8:  # what is said of decoding
+            blocks = np.frombuffer(data, np.uint8, size, at).reshape(*shape[:-1], -1)
+            tensor = quants.dequantize(blocks, Type(kind)).reshape(shape)
+            found[name] = tensor[:, 0] if ".conv" in name and name.endswith("bias") else tensor
+        at += size
+    return found
 
 
 def main() -> None:

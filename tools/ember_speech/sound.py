@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tools.ember_speech.sounds import Bank
 from tools.ember_speech.voices import SAMPLE_RATE
 from tools.ember_speech.windows import SAMPLES, Batch
 
@@ -58,11 +59,13 @@ def gather(pool: Tensor, plan: Batch) -> Tensor:
         sound[(row * SAMPLES + at)[clip] + within] = (
             pool[begin[clip] + within].float() * (gains / 32768)[clip]
         )
-    return sound.view(-1, SAMPLES)
+    sound = sound.view(-1, SAMPLES)
+    backwards = torch.from_numpy(plan.backwards).to(device)
+    return torch.where(backwards[:, None], sound.flip(1), sound)
 
 
 class Worsen:
-    """Rooms, noises, hum, tones, clicks, narrow bands and clipping, at random: for training and tests.
+    """Rooms, noises, other sounds, clicks, narrow bands and clipping, at random: for training and tests.
 
     Parameters
     ----------
@@ -70,15 +73,15 @@ class Worsen:
         Where the windows are.
     seed : int
         Of what is drawn.
-    noises : int
-        Different noises that are kept.
+    noises, sounds : int
+        Different noises, and other sounds that are no speech, that are kept.
     """
 
-    def __init__(self, device: torch.device, seed: int, noises: int = 384) -> None:
+    def __init__(self, device: torch.device, seed: int, noises: int = 384, sounds: int = 16) -> None:
         self._device = device
         self._random = torch.Generator(device).manual_seed(seed)
         self._bank = torch.cat([self._noises(min(32, noises - i)) for i in range(0, noises, 32)])
-        self._time = torch.arange(SAMPLES, device=device) / SAMPLE_RATE
+        self._sounds = Bank(device, seed, sounds)
 
     def __call__(self, sound: Tensor, recorded: Tensor, hard: bool | None = None) -> Tensor:
         """Windows [n, SAMPLES] made worse up to the end of their recordings [n]; silence follows.
@@ -97,11 +100,15 @@ class Worsen:
         noise = self._bank[which].roll(int(self._uniform(1).item() * SAMPLES), 1).float()
         noise = noise * (level * 10 ** (-ratio / 20) * some)[:, None]
         if hard is None:
-            noise = noise + self._tones(count) * (level * 10 ** (-self._uniform(count, 3, 35) / 20))[:, None]
+            noise = noise + self._other_sounds(sound, level, power == 0)
         sound = (sound + noise) * self._within(recorded)
         loudness = 10 ** self._uniform(count, -1.2, 0.5)[:, None]
         clipped = (sound * loudness * 3).clamp(-0.9, 0.9) / 3
         return torch.where(self._uniform(count)[:, None] < 0.15, clipped, sound * loudness)
+
+    def renew(self) -> None:
+        """Draw one of the sounds anew."""
+        self._sounds.renew()
 
     def _uniform(self, count: int, low: float = 0, high: float = 1, power: float | None = None) -> Tensor:
         drawn = torch.rand(count, generator=self._random, device=self._device) * (high - low) + low
@@ -152,27 +159,30 @@ class Worsen:
         band = torch.sigmoid((hz - low) / 40) * torch.sigmoid((high - hz) / 100) * ((hz + 100) / 1000) ** tilt
         return torch.fft.irfft(torch.fft.rfft(sound, n=padded) * response * band, n=padded)[:, :SAMPLES]
 
-    def _tones(self, count: int) -> Tensor:
-        """Hum of the mains, chords that change, or clicks, in a few each: [count, SAMPLES]."""
-        tones = torch.zeros(count, SAMPLES, device=self._device)
-        order = torch.randperm(count, generator=self._random, device=self._device)
+    def _other_sounds(self, sound: Tensor, level: Tensor, silent: Tensor) -> Tensor:
+        """Sounds below the speech, or as loud where nobody speaks; two in three of the windows without speech
+        have one. A few windows have clicks.
+        """
+        count = len(sound)
+        bank = self._sounds.sounds
+        which = torch.randint(len(bank), (count,), generator=self._random, device=self._device)
+        sounds = bank[which].roll(int(self._uniform(1).item() * SAMPLES), 1).float()
+        kind = self._uniform(count)
+        gaps = (kind < 0.22) & ~silent
+        below = (kind > 0.7) & ~silent
+        ratio = torch.where(below, -self._uniform(count, 3, 35), self._uniform(count, -25, 8))
+        ratio = torch.where(silent, self._uniform(count, -15, 15), ratio)
+        gain = level * 10 ** (ratio / 20) * (gaps | below | (silent & (kind < 0.67)))
+        ticks = 160  # samples; half a second is spared before and after what is said
+        loudness = sound.abs().view(count, -1, ticks).amax(2)
+        spoken = (loudness > 1e-3 * loudness.amax(1, keepdim=True)) & (loudness > 0)
+        near = torch.nn.functional.max_pool1d(spoken[:, None].float(), 61, 1, 30)
+        far = 1 - torch.nn.functional.avg_pool1d(near, 21, 1, 10, count_include_pad=False)
+        far = torch.nn.functional.interpolate(far, SAMPLES, mode="linear")[:, 0]
+        sounds = sounds * torch.where(gaps[:, None], far, 1.0) * gain[:, None]
         few = max(count // 12, 1)
-        mains = torch.where(self._uniform(few) < 0.5, 50.0, 60.0)[:, None]
-        tones[order[:few]] = sum(torch.sin(2 * math.pi * mains * n * self._time) / n for n in (1, 2, 3, 5))
-        tones[order[few : 3 * few]] = self._music(len(order[few : 3 * few]))
-        shape = (len(order[3 * few : 4 * few]), SAMPLES)
-        clicks = torch.randn(shape, generator=self._random, device=self._device) * 8
-        seldom = torch.rand(shape, generator=self._random, device=self._device) < 1e-4
-        tones[order[3 * few : 4 * few]] = clicks * seldom
-        return tones
-
-    def _music(self, count: int) -> Tensor:
-        beat = self._uniform(count, 0.15, 1.0)[:, None]
-        step = (self._time / beat).long().clamp(max=199)
-        fade = torch.exp(-3 * (self._time % beat))
-        music = torch.zeros(count, SAMPLES, device=self._device)
-        for _ in range(3):
-            notes = torch.randint(0, 36, (count, 200), generator=self._random, device=self._device)
-            phase = 2 * math.pi * torch.cumsum(110 * 2 ** (notes.gather(1, step) / 12) / SAMPLE_RATE, 1)
-            music += (torch.sin(phase) + 0.4 * torch.sin(2 * phase) + 0.2 * torch.sin(3 * phase)) * fade
-        return music
+        clicks = torch.randn(few, SAMPLES, generator=self._random, device=self._device) * 8
+        seldom = torch.rand(few, SAMPLES, generator=self._random, device=self._device) < 1e-4
+        some = torch.randperm(count, generator=self._random, device=self._device)[:few]
+        below_speech = (level[some] * 10 ** (-self._uniform(few, 3, 35) / 20))[:, None]
+        return sounds.index_add(0, some, clicks * seldom * below_speech)

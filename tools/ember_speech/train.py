@@ -132,13 +132,19 @@ def save_weights(state: dict[str, Tensor], folder: Path) -> None:
 
 
 def load_weights(folder: Path, device: torch.device | str = "cpu") -> Whisper:
-    """The model that ``save_weights`` wrote."""
+    """The model that ``save_weights`` wrote into a folder, or that of a file of ember-speech."""
     state: dict[str, Tensor] = {}
-    layers = []
-    for stack in STACKS:
+    if folder.is_file():
+        from tools.ember_speech.export import read
+
+        state = {name: torch.from_numpy(t.copy()) for name, t in read(folder).items()}
+        del state["encoder.positional_embedding"]
+    for stack in STACKS if not state else ():
         with np.load(folder / f"weights-{stack}.npz") as file:
             state |= {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
-        layers.append(len({name.split(".")[2] for name in state if name.startswith(f"{stack}.blocks.")}))
+    layers = [
+        len({name.split(".")[2] for name in state if name.startswith(f"{stack}.blocks.")}) for stack in STACKS
+    ]
     vocab, width = state["decoder.token_embedding.weight"].shape
     model = Whisper(Config(vocab, width, *layers))
     missing, unexpected = model.load_state_dict(state, strict=False)
@@ -181,7 +187,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=18, help="from the first step to the last")
-    parser.add_argument("--init", type=Path, help="folder of a training whose weights to begin with")
+    parser.add_argument(
+        "--init", type=Path, help="folder of a training, or file, whose weights to begin with"
+    )
     parser.add_argument("--rows", type=int, default=128, help="windows in a step")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
@@ -221,7 +229,10 @@ def main() -> None:
     average = {name: p.detach().clone() for name, p in model.state_dict().items()}
     steppers = optimizers(model, args.rate, gpu)
     loss_fn: Callable[..., Tensor] = torch.compile(losses, dynamic=False) if gpu else losses
-    mel, worsen = LogMel(device), Worsen(device, args.seed, noises=384 if gpu else 16)
+    mel, worsen = (
+        LogMel(device),
+        Worsen(device, args.seed, noises=384 if gpu else 16, sounds=1024 if gpu else 16),
+    )
     weights = torch.tensor([1.0, PHONEME_WEIGHT, TIME_WEIGHT], device=device)
 
     history: list[dict[str, Any]] = []
@@ -235,6 +246,7 @@ def main() -> None:
             if any(process.exitcode not in (None, 0) for process in (*writers, *composers)):
                 raise SystemExit("a process that makes the speech has failed; its message is above") from None
             continue
+        worsen.renew()
         given = to_device(plan, pool.samples, mel, worsen)
         factor = rate_at(step, done)
         for stepper in steppers:

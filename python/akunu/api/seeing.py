@@ -30,6 +30,8 @@ _TOKENS: Final = Limit(int, 1, 1 << 20)
 USUAL_TOKENS: Final = 1024
 """Most of an image where nothing else is asked for and the family has no number of its own: about a million
 pixels. The processors' own limits, of 16 million, would fill a context and take minutes on a CPU."""
+LOW_TOKENS: Final = 256
+"""Most of an image of low detail."""
 _FEWEST: Final = 64
 _AT_ONCE: Final = 2
 """Images that are opened at a time: a large one takes half a gigabyte until it is small."""
@@ -94,7 +96,7 @@ class Sight:
         most = None if tokens is None else _TOKENS.check("image_tokens", tokens)
         if most is None and self._processor.budgets is None:
             most = max(min(USUAL_TOKENS, self._context // 2), _FEWEST)
-        images = [self._parts(each, most) for each in given]
+        images = [self._parts(each, self._low(most) if each.low else most) for each in given]
         total = sum(part.count for parts in images for part in parts if isinstance(part, Run))
         if total >= self._context:
             raise ContextLengthError(
@@ -113,6 +115,14 @@ class Sight:
     def close(self) -> None:
         """Free the memory of the tower."""
         self.tower.close()
+
+    def _low(self, most: int | None) -> int | None:
+        """Most tokens of an image of low detail, if others may have `most`."""
+        budgets = self._processor.budgets
+        if budgets is None:
+            return LOW_TOKENS if most is None else min(most, LOW_TOKENS)
+        fitting = [n for n in budgets if n <= min(most or LOW_TOKENS, LOW_TOKENS)]
+        return max(fitting, default=most)
 
     def _parts(self, given: GivenImage, tokens: int | None) -> list[Part]:
         source = given.source

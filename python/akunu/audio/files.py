@@ -135,10 +135,36 @@ class Recording:
             yield check_rate(self._foreign.rate), blocks
             return
         for i, part in enumerate(self._parts):
+            broken: list[tuple[float, AudioError]] = []
             with nullcontext(self._first) if i == 0 else self._opened(part) as opened:
-                yield check_rate(opened.samplerate), self._blocks(opened, part)
+                yield check_rate(opened.samplerate), self._blocks(opened, part, broken)
+            for seconds, error in broken:
+                yield self._rest(part, seconds, error)
 
-    def _blocks(self, file: soundfile.SoundFile, part: Part | None) -> Iterator[Samples]:
+    def _rest(self, part: Part | None, seconds: float, error: AudioError) -> tuple[int, Iterator[Samples]]:
+        """What FFmpeg hears of a part behind its first seconds, or the error where it does not read it."""
+        file: IO[bytes] = self._source
+        if part is not None:
+            file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            self._bytes.copied(part, file)
+        foreign = foreign_recording(file, self._name, self._stack)
+        if foreign is None:
+            raise error
+        rate, left, blocks = foreign.rate, round(seconds * foreign.rate), foreign.blocks
+
+        def behind() -> Iterator[Samples]:
+            nonlocal left
+            for block in blocks:
+                if len(block) > left:
+                    yield from_array(block[left:], self._channel)
+                left = max(0, left - len(block))
+
+        return check_rate(rate), behind()
+
+    def _blocks(
+        self, file: soundfile.SoundFile, part: Part | None, broken: list[tuple[float, AudioError]]
+    ) -> Iterator[Samples]:
+        """The blocks of a part; what stops libsndfile, and not FFmpeg, goes to `broken`."""
         import soundfile
 
         frames = 0
@@ -153,9 +179,14 @@ class Recording:
                 self._raise_failed()
             except soundfile.LibsndfileError as error:
                 self._raise_failed()
-                raise AudioError(
+                told = AudioError(
                     f"{self._name} is damaged or cut off after {seconds(frames)}: {error.error_string}"
-                ) from None
+                )
+                if file.format != "OGG":
+                    raise told from None
+                # Times in Ogg pages that do not fit their packets, as programs write that record calls.
+                broken.append((frames / file.samplerate, told))
+                return
             if not len(block):
                 break
             frames += len(block)

@@ -15,9 +15,11 @@ from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer import Segment
 from akunu.vision.preprocess import Part, Run
 
-__all__ = ["GivenImage", "RowsSegment", "ShownImages", "image_of", "images_in"]
+__all__ = ["DETAILS", "GivenImage", "RowsSegment", "ShownImages", "image_of", "images_in"]
 
 _KINDS: Final = ("image", "image_url", "input_image")
+DETAILS: Final = ("auto", "high", "low", "original")
+"""How closely an image is to be looked at, in OpenAI's API."""
 _NAMES: Final = ("image", "image_url", "url", "path", "base64", "data", "source")
 """Where a part has its image, under one or another name."""
 
@@ -29,6 +31,8 @@ class GivenImage(NamedTuple):
     """What `akunu.vision.pictures.open_picture` takes."""
     path: str
     """Where it is, such as "messages[0].content[1]"."""
+    low: bool = False
+    """A few tokens are enough: OpenAI's `detail` is "low"."""
 
 
 def image_of(part: Mapping[str, Any], path: str) -> object | None:
@@ -70,7 +74,17 @@ def images_in(messages: Sequence[Mapping[str, Any]]) -> Iterator[GivenImage]:
                 continue
             path = str(part.get("at") or f"messages[{n}].content[{i}]")
             if (source := image_of(part, path)) is not None:
-                yield GivenImage(source, path)
+                yield GivenImage(source, path, _detail(part, path) == "low")
+
+
+def _detail(part: Mapping[str, Any], path: str) -> object:
+    nested = part.get("image_url")
+    detail = nested.get("detail") if isinstance(nested, Mapping) else part.get("detail")
+    if detail not in (None, *DETAILS):
+        raise InvalidArgumentError(
+            f"{path}: detail: found {detail!r:.40}, expected one of {', '.join(DETAILS)}"
+        )
+    return detail
 
 
 @dataclass(frozen=True)

@@ -149,12 +149,18 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     return {**found, "cache_dir": folder, "cache_size": math.ceil(size * (1 << 30))}
 
 
+def _own_context(_context: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    """The model's own context is what 0 stands for."""
+    return value or None
+
+
 threads_option = click.option(
     "-t",
     "--threads",
-    type=Integer(min=1),
+    type=Integer(min=-1),
+    callback=lambda _context, _option, value: None if value in (0, -1) else value,
     metavar="N",
-    help="CPU threads. [default: one for each physical core this process may use]",
+    help="CPU threads; 0 or -1: one for each physical core this process may use. [default: -1]",
 )
 
 
@@ -186,9 +192,10 @@ def encoder_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=Integer(min=1),
+            type=Integer(min=0),
+            callback=_own_context,
             metavar="TOKENS",
-            help="Maximum tokens of an input. [default: what the model was tuned for, at most 4096]",
+            help="Maximum tokens of an input. [default: 0, what the model was tuned for, at most 4096]",
         ),
         threads_option,
     )
@@ -207,10 +214,11 @@ def loading_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=_Context(min=1),
+            type=_Context(min=0),
+            callback=_own_context,
             metavar="TOKENS",
-            help="Maximum tokens of prompt and answer together. [default: the model's own context, at most "
-            "4096; of serve: at most 32768, as far as memory goes]",
+            help="Maximum tokens of prompt and answer together. [default: 0, the model's own context, at "
+            "most 4096; of serve: at most 32768, as far as memory goes]",
         ),
         threads_option,
         click.option(

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from akunu._core import Lookup
 
-__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "StepCosts", "WriterTrust"]
+__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "StepCosts", "UsualTrust", "WriterTrust"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
@@ -38,6 +38,8 @@ WRITER_HOPE: Final = 0.002
 """How far trust in it comes back with every step in which it was not asked, when its last draft held."""
 WRITER_LEAST_HOPE: Final = WRITER_HOPE / 16
 """How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
+WRITER_NEW: Final = 0.3
+"""Weight of the sequence that ended last in what is assumed of the next one."""
 WRITER_MOST: Final = 8
 """Tokens that it drafts."""
 GAIN: Final = 1.1
@@ -82,12 +84,23 @@ class Drafter:
 
 
 class WriterTrust:
-    """How likely a token that a smaller model writes for one sequence holds, when those before it do."""
+    """How likely a token that a smaller model writes for one sequence holds, when those before it do.
 
-    def __init__(self) -> None:
-        self.value = WRITER_TRUST
+    Parameters
+    ----------
+    value
+        What is assumed until it is known.
+    """
+
+    def __init__(self, value: float = WRITER_TRUST) -> None:
+        self.value = value
         self._known = float(WRITER_PRIOR)
         self._hope = WRITER_HOPE
+
+    @property
+    def tried(self) -> bool:
+        """Whether a draft was verified."""
+        return self._known > WRITER_PRIOR
 
     def learn(self, drafted: int, accepted: int) -> None:
         """So many of its tokens were verified, and the first so many of them held."""
@@ -102,6 +115,22 @@ class WriterTrust:
     def hope(self) -> None:
         """It was not asked."""
         self.value += self._hope * max(WRITER_TRUST - self.value, 0.0)
+
+
+class UsualTrust:
+    """What is assumed of a new sequence: half of it is how the smaller model did in the ones before."""
+
+    def __init__(self) -> None:
+        self._usual = WRITER_TRUST
+
+    def begin(self) -> WriterTrust:
+        """Return the trust of a new sequence."""
+        return WriterTrust((WRITER_TRUST + self._usual) / 2)
+
+    def learn(self, ended: WriterTrust) -> None:
+        """A sequence has ended with this."""
+        if ended.tried:
+            self._usual += WRITER_NEW * (ended.value - self._usual)
 
 
 class Proposal(NamedTuple):

@@ -33,7 +33,7 @@ from akunu._core import MAX_CHAIN, PAGE
 from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
-from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
+from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts, UsualTrust
 from akunu.scheduling.sequence import Ran, Sequence
 from akunu.scheduling.turns import Turns
 
@@ -114,6 +114,7 @@ class Planner:
         self._writer = writer
         self._turns = Turns()
         self._costs = StepCosts()
+        self._usual = UsualTrust()
         self._ended_at = -math.inf  # the last step
         self._mixed = MIXED_ROWS
         self._beginnings = Beginnings()
@@ -127,11 +128,13 @@ class Planner:
         # At least one token is sampled, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
         self._turns.arrive(sequence)
+        sequence.writer_trust = self._usual.begin()
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
         """A sequence ends; the cache keeps its first `keep` tokens."""
         if sequence.slot is not None:
+            self._usual.learn(sequence.writer_trust)
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from akunu.base.errors import ImageError
+from akunu.chat.images import DETAILS
 from akunu.chat.messages import MessageContent
 from akunu.server.errors import ApiError
 from akunu.server.fetching import fetch
@@ -26,7 +27,7 @@ _READERS: Final = ("user", "tool")
 """Roles whose messages may have images."""
 
 
-def image_part(source: object, at: str) -> dict[str, Any]:
+def image_part(source: object, at: str, detail: object = None) -> dict[str, Any]:
     """An image of a message.
 
     Parameters
@@ -35,10 +36,20 @@ def image_part(source: object, at: str) -> dict[str, Any]:
         A URL, `data:` or another, as the client gave it.
     at
         Where it is in the request, by the names of the API.
+    detail
+        How closely OpenAI's clients want it to be looked at.
     """
     if not isinstance(source, str) or not source:
         raise ApiError(400, f"{at}: expected the URL of an image, such as data:image/png;base64,…", param=at)
-    return {"type": "image", "image": source, "at": at}
+    if detail not in (None, *DETAILS):
+        raise ApiError(
+            400,
+            f"{at}: detail: found {detail!r:.40}, expected one of {', '.join(DETAILS)}",
+            param=f"{at}.detail",
+            code="unsupported_value",
+        )
+    part = {"type": "image", "image": source, "at": at}
+    return part if detail is None else {**part, "detail": detail}
 
 
 def content_of(parts: Sequence[str | dict[str, Any]], role: str) -> MessageContent:

@@ -113,7 +113,11 @@ def _call(call: Call) -> dict[str, Any]:
 def _part(part: Part, at: str) -> str | dict[str, Any]:
     if part.type == "image_url":
         url = part.image_url
-        return image_part(url.get("url") if isinstance(url, dict) else url, at)
+        return (
+            image_part(url.get("url"), at, url.get("detail"))
+            if isinstance(url, dict)
+            else image_part(url, at)
+        )
     if part.type not in ("text", "refusal"):
         raise ApiError(
             400, f"{at}: a part of the type {part.type!r} is not supported; text and image_url are", param=at,

@@ -326,7 +326,7 @@ def _content(
                     400, f"{at}[{n}].file_id: this server keeps no files; send the image as image_url",
                     param=f"{at}[{n}].file_id", code="unsupported_value",
                 )  # fmt: skip
-            found.append(image_part(part.image_url, f"{at}[{n}]"))
+            found.append(image_part(part.image_url, f"{at}[{n}]", part.detail))
             continue
         name = "refusal" if part.type == "refusal" else "text"
         kinds = ("input_text", "output_text", "text", "reasoning_text", "summary_text", "refusal")

@@ -145,7 +145,7 @@ class _Translation:
         """An escape outside a class."""
         found = self._class_escape()
         if isinstance(found, int):
-            return _character(found)
+            return _range(found, found)
         if isinstance(found, str):
             return found
         return _written(found, negated=False)
@@ -265,12 +265,16 @@ def _without_surrogates(ranges: Ranges) -> Ranges:
 
 
 def _range(low: int, high: int) -> str:
-    ends = [_character(code, in_class=True) for code in (low, high)]
+    bare = high < 128 and all(map(_is_bare_control, range(low, high + 1)))
+    ends = [chr(code) if bare else _character(code) for code in (low, high)]
     return ends[0] if low == high else "-".join(ends)
 
 
-def _character(code: int, *, in_class: bool = False) -> str:
+def _is_bare_control(code: int) -> bool:
+    """Whether JSON can write it as ``\\u...`` only; it stays bare, by which `json_schema` knows of it."""
+    return code == 0x7F or (code < 32 and code not in (8, 9, 10, 12, 13))
+
+
+def _character(code: int) -> str:
     char = chr(code)
-    if char.isascii() and (char.isalnum() or (not in_class and char in " -_")):
-        return char
-    return f"\\x{{{code:X}}}"
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"

@@ -258,7 +258,8 @@ def _gemma3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     if numbers.raw("scale_factor") is not None:
         merge = numbers.integer("scale_factor", 64)
     else:
-        tokens = Numbers(config, {"mm_tokens_per_image": 256}, "config.json").integer("mm_tokens_per_image")
+        given = {"mm_tokens_per_image": numbers.raw("mm_tokens_per_image"), **config}
+        tokens = Numbers(given, {"mm_tokens_per_image": 256}, "config.json").integer("mm_tokens_per_image")
         merge = grid // max(1, int(tokens**0.5))
     if merge == 0 or grid % merge:
         raise ModelFileError(f"{grid} rows and columns of patches cannot be merged by {merge}")
@@ -274,6 +275,10 @@ def _idefics3_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     return clip_sizes(numbers, merge=merge, out=numbers.integer("out"), grid=_grid(numbers))
 
 
+_LFM2_NORM_EPS: Final = 1e-5
+"""PyTorch's for a LayerNorm, which the projector keeps. No file says it."""
+
+
 def _lfm2_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     names = ("downsample_factor", "projector_hidden_size")
     given = {**{name: numbers.raw(name) for name in names}, **config}
@@ -281,13 +286,14 @@ def _lfm2_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     positions = numbers.integer("num_patches")
     if (grid := isqrt(positions)) ** 2 != positions:
         raise ModelFileError(f"vision_config.num_patches: found {positions}, expected a square number")
-    return clip_sizes(
+    sizes = clip_sizes(
         numbers,
         merge=whole.integer("downsample_factor", 16),
         out=numbers.integer("out"),
         grid=grid,
         inner=whole.integer("projector_hidden_size"),
     )
+    return replace(sizes, merged_norm_eps=_LFM2_NORM_EPS)
 
 
 def _pixtral_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:

@@ -141,6 +141,8 @@ class Sizes:
         Of an image whose rows see each other in the text.
     merge_eps
         Epsilon of a norm without a weight before the last product; None: there is none.
+    merged_norm_eps
+        Epsilon of a norm with a weight of merged patches; None: that of the other norms.
     """
 
     layers: int
@@ -163,6 +165,7 @@ class Sizes:
     full_layers: tuple[int, ...] = ()
     most_rows: int = 0
     merge_eps: float | None = None
+    merged_norm_eps: float | None = None
 
     @property
     def values(self) -> int:
@@ -234,8 +237,8 @@ class Family:
     defaults
         Of `vision_config`.
     gguf_keys, gguf_shapes
-        Names of `vision_config` by keys of a GGUF file, behind "clip.vision.", or as the rows of a tensor, or
-        as another of its axes.
+        Names of `vision_config` by keys of a GGUF file, behind "clip.vision." unless they begin with the
+        model's own "{arch}", or as the rows of a tensor, or as another of its axes.
     layer_norm
         Norms are LayerNorm, else RMS.
     rotary, rotary_base
@@ -341,7 +344,7 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
         sizes.inner,
         family.mean,
         normed=sizes.merge_eps is not None,
-        norm_eps=sizes.merge_eps,
+        norm_eps=sizes.merged_norm_eps if sizes.merge_eps is None else sizes.merge_eps,
         gain=sizes.dim**0.5 if family.mean_gain else 1.0,
     )
     blocks.append(Block("merger.", sizes.layers, last))

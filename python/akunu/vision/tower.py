@@ -184,6 +184,15 @@ def _floats(files: TowerFiles, name: str) -> npt.NDArray[np.float32]:
         raise ModelFileError(f"{files.name}: the tower lacks the tensor {name!r}")
     entry = next(tensor for tensor in files.files.tensors if tensor.name == ref.source)
     data = files.files.tensor_bytes(ref.source)
+    if ref.scales:
+
+        def plane(name: str) -> npt.NDArray[np.uint8]:
+            return np.reshape(files.files.tensor_bytes(name), (ref.n_rows, -1))
+
+        biases = plane(ref.biases) if ref.biases else None
+        codes, scales = plane(ref.source), plane(ref.scales)
+        made = _core.quantize("f32", codes, ref.n_cols, source=ref.dtype, scales=scales, biases=biases)
+        return made.view("<f4")
     values = _core.dequantize(entry.dtype, data, ref.n_rows * ref.n_cols)
     return np.asarray(values, np.float32).reshape(ref.n_rows, ref.n_cols)
 

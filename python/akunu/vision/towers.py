@@ -17,11 +17,13 @@ import numpy as np
 from akunu.base.errors import ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_optional
 from akunu.describe.blocks import Attention
+from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
 from akunu.hub.projectors import projector_of
 from akunu.vision.families import FAMILIES
 from akunu.vision.family import Family, Numbers, Sizes, Spread, Turning, Whole, tower_config
+from akunu.vision.ollama_towers import OLLAMA_TOWERS
 
 if TYPE_CHECKING:
     from akunu._core import GgufFile, TensorFiles
@@ -136,7 +138,7 @@ def find_tower(files: ModelFiles, path: Path, named: Path | None = None) -> Towe
 def _from_folder(
     family: Family, config: Mapping[str, Any], files: TensorFiles, path: Path
 ) -> TowerFiles | None:
-    tensors = by_name(files.tensors)
+    tensors = join_planes(config, by_name(files.tensors))
     # Transformers had a module more there before its fifth version, and published files have it.
     nested = any(_NESTED in name for name in tensors)
 
@@ -183,7 +185,8 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
         inside = getattr(files, "files", None)
         if isinstance(inside, _core.GgufFile):
             known_names = {tensor.name for tensor in inside.tensors}
-            own = next((family for family in families if _is_among(family, known_names)), None)
+            rows = [*families, *(family for family in OLLAMA_TOWERS if arch in family.archs)]
+            own = next((family for family in rows if _is_among(family, known_names)), None)
             if own is not None:
                 with errors_of(path):
                     return _from_gguf(own, inside, files.metadata, path.name, f"{arch}.vision.")
@@ -214,7 +217,7 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
 
 
 def _is_among(family: Family, names: Set[str]) -> bool:
-    """Whether the file of a model has this family's tower, by llama.cpp's names, as some of Ollama's have."""
+    """Whether the file of a model has this family's tower, as Ollama's have."""
     return all(
         rule.source.replace("{n}", "0") in names
         for rule in family.rules
@@ -227,9 +230,14 @@ def _from_gguf(
 ) -> TowerFiles:
     """The tower of a file whose keys have this prefix."""
     tensors = by_name(files.tensors)
-    given: dict[str, Any] = {key: files.get(prefix + own) for key, own in family.gguf_keys.items()}
+    arch = str(text.get("general.architecture"))
+    keys = {
+        key: own.format(arch=arch) if own.startswith("{arch}") else prefix + own
+        for key, own in family.gguf_keys.items()
+    }
+    given: dict[str, Any] = {key: files.get(own) for key, own in keys.items()}
     if given.get("out") is None:
-        given["out"] = text.get(f"{text.get('general.architecture')}.embedding_length")
+        given["out"] = text.get(f"{arch}.embedding_length")
     for key, place in family.gguf_shapes.items():
         tensor, axis = place if isinstance(place, tuple) else (place, 0)
         if tensor not in tensors or len(tensors[tensor].shape) <= axis:
@@ -248,7 +256,7 @@ def _from_gguf(
         "min_pixels": files.get(f"{prefix}image_min_pixels"),
         "max_pixels": files.get(f"{prefix}image_max_pixels"),
     }
-    sections = text.get(f"{text.get('general.architecture')}.rope.dimension_sections")
+    sections = text.get(f"{arch}.rope.dimension_sections")
     sizes = family.sizes(Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
     up = tensors.get("v.blk.0.ffn_up.weight")
@@ -314,6 +322,7 @@ def _spec(
     )
     if not gguf:
         refs |= {name: replace(refs[name], add=1.0) for name in family.hf_norms_less_one}
+    refs = with_planes(refs, tensors)
     shape = tuple(tensors[refs["patches"].source].shape)
     channels_last = not gguf and (family.hf_channels_last or shape[-1] == sizes.channels != sizes.patch_size)
     return TowerSpec(

@@ -1,8 +1,7 @@
-// Engine: rows that an encoder made of something that is no text, where a text has them in the place of tokens.
+#include "engine/encoded_inputs.h"
+
 #include <algorithm>
 
-#include "core/error.h"
-#include "engine/engine.h"
 #include "engine/records.h"
 
 namespace akunu {
@@ -26,17 +25,17 @@ std::uint32_t next_position(const TextInputs& inputs) {
     return next;
 }
 
-void Engine::check_inputs(const Prefix& text, const TextInputs& inputs) const {
-    const std::size_t n = text.ids.size();
-    if (!inputs.rows.empty() && config_.encoded_parts == 0) {
+void EncodedInputs::check(const Prefix& prefix, const TextInputs& inputs) const {
+    const std::size_t n = prefix.ids.size();
+    if (!inputs.rows.empty() && engine_.config.encoded_parts == 0) {
         throw UnsupportedError("this model takes tokens alone, and the prompt has rows of an encoder");
     }
-    if (inputs.positions.size() > n || (!inputs.positions.empty() && !config_.has_axes())) {
+    if (inputs.positions.size() > n || (!inputs.positions.empty() && !engine_.config.has_axes())) {
         throw InvalidArgumentError("positions of " + std::to_string(inputs.positions.size()) +
                                    " places, of a text of " + std::to_string(n) +
-                                   (config_.has_axes() ? "" : " that turns by its places alone"));
+                                   (engine_.config.has_axes() ? "" : " that turns by its places alone"));
     }
-    const std::uint32_t width = config_.dim * config_.encoded_parts;
+    const std::uint32_t width = engine_.config.dim * engine_.config.encoded_parts;
     std::uint32_t end = 0;
     for (const PlacedRows& placed : inputs.rows) {
         const std::string at = "the encoded rows at " + std::to_string(placed.start);
@@ -57,23 +56,23 @@ void Engine::check_inputs(const Prefix& text, const TextInputs& inputs) const {
         end = placed.end();
         for (std::uint32_t i = placed.start; i < end; ++i) {
             // Else its pages would be found for other texts that have the same token there.
-            if (i < text.contents.size() && text.contents[i] != 0) continue;
+            if (i < prefix.contents.size() && prefix.contents[i] != 0) continue;
             throw InvalidArgumentError(at + " have no hash among the text's contents at " + std::to_string(i));
         }
     }
 }
 
-void Engine::allocate_encoded() {
-    if (step_.encoded) return;
-    if (config_.encoded_parts == 0) throw UnsupportedError("this model takes tokens alone, no encoded rows");
-    const std::uint64_t bytes =
-        checked_product({step_.max_rows, config_.dim, config_.encoded_parts, std::uint64_t{sizeof(float)}});
-    step_.sources = own(checked_product({step_.max_rows, sizeof(u32)}), &MemoryUse::scratch);
-    step_.ends = own(checked_product({step_.max_rows, sizeof(u32)}), &MemoryUse::scratch);
-    step_.encoded = own(bytes, &MemoryUse::scratch, MemoryKind::kDevice);
+void EncodedInputs::reserve() const {
+    if (engine_.step.encoded) return;
+    if (engine_.config.encoded_parts == 0) throw UnsupportedError("this model takes tokens alone, no encoded rows");
+    const std::uint64_t bytes = checked_product(
+        {engine_.step.max_rows, engine_.config.dim, engine_.config.encoded_parts, std::uint64_t{sizeof(float)}});
+    engine_.step.sources = engine_.own(checked_product({engine_.step.max_rows, sizeof(u32)}), &MemoryUse::scratch);
+    engine_.step.ends = engine_.own(checked_product({engine_.step.max_rows, sizeof(u32)}), &MemoryUse::scratch);
+    engine_.step.encoded = engine_.own(bytes, &MemoryUse::scratch, MemoryKind::kDevice);
 }
 
-bool Engine::is_encoded(const Sequence& s, std::uint32_t n) const {
+bool EncodedInputs::is_encoded(const Sequence& s, std::uint32_t n) const {
     if (s.inputs.rows.empty()) return false;
     for (std::uint32_t i = 0; i < n; ++i) {
         if (rows_at(s, s.length + i)) return true;
@@ -81,8 +80,8 @@ bool Engine::is_encoded(const Sequence& s, std::uint32_t n) const {
     return false;
 }
 
-void Engine::check_whole_images(const Sequence& s, std::uint32_t n) const {
-    if (config_.whole_image_rows == 0 || n == 0) return;
+void EncodedInputs::check_whole_images(const Sequence& s, std::uint32_t n) const {
+    if (engine_.config.whole_image_rows == 0 || n == 0) return;
     const std::uint32_t end = s.length + n;
     const PlacedRows* last = rows_at(s, end - 1);
     if (!last || last->end() == end) return;
@@ -91,8 +90,8 @@ void Engine::check_whole_images(const Sequence& s, std::uint32_t n) const {
                                ", all of whose rows see each other");
 }
 
-void Engine::place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const {
-    if (!config_.has_axes()) return;
+void EncodedInputs::place_axes(const StepBuffers& step, std::uint32_t row, const Sequence& s, std::uint32_t at) const {
+    if (!engine_.config.has_axes()) return;
     auto* positions = step.positions.host<u32>() + std::size_t{row} * kPositionAxes;
     const auto& known = s.inputs.positions;
     if (at < known.size()) {
@@ -102,10 +101,10 @@ void Engine::place_axes(const StepBuffers& step, std::uint32_t row, const Sequen
     }
 }
 
-void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n) {
-    for (std::uint32_t i = 0; i < n; ++i) place_axes(step_, row + i, s, s.length + i);
-    if (!step_.encoded) return;
-    u32 *sources = step_.sources.host<u32>() + row, *ends = step_.ends.host<u32>() + row;
+void EncodedInputs::place(std::uint32_t row, const Sequence& s, std::uint32_t n) const {
+    for (std::uint32_t i = 0; i < n; ++i) place_axes(engine_.step, row + i, s, s.length + i);
+    if (!engine_.step.encoded) return;
+    u32 *sources = engine_.step.sources.host<u32>() + row, *ends = engine_.step.ends.host<u32>() + row;
     std::fill_n(sources, n, u32{kNoSource});
     std::fill_n(ends, n, 0u);
     if (s.inputs.rows.empty()) return;
@@ -123,8 +122,8 @@ void Engine::place_inputs(std::uint32_t row, const Sequence& s, std::uint32_t n)
         const std::uint32_t skipped = s.length + i - placed->start, first = placed->first + skipped,
                             count = std::min(n - i, placed->count - skipped);
         const std::uint64_t bytes = std::uint64_t{rows.width} * sizeof(float);
-        device_->upload(
-            {step_.encoded.buffer, (row + i) * bytes, count * bytes},
+        engine_.device.upload(
+            {engine_.step.encoded.buffer, (row + i) * bytes, count * bytes},
             std::as_bytes(
                 std::span(rows.values).subspan(std::size_t{first} * rows.width, std::size_t{count} * rows.width)));
         for (std::uint32_t k = 0; k < count; ++k) sources[i + k] = row + i + k;

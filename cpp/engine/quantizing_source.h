@@ -9,7 +9,7 @@
 
 #include "core/weight_source.h"
 
-namespace akunu::cpu {
+namespace akunu {
 
 class QuantizingSource final : public WeightSource {
   public:
@@ -30,4 +30,4 @@ class QuantizingSource final : public WeightSource {
     std::map<std::string, std::vector<std::byte>> made_;
 };
 
-}  // namespace akunu::cpu
+}  // namespace akunu

@@ -1,9 +1,8 @@
-// Engine: what texts have besides pages where blocks keep a state. It advances with every row, so going back means a
+// Cache: what sequences have besides pages where blocks keep a state. It advances with every row, so going back means a
 // copy of it from before: a checkpoint, at the end of a page.
 #include <algorithm>
 
-#include "core/error.h"
-#include "engine/engine.h"
+#include "engine/cache.h"
 
 namespace akunu {
 
@@ -26,7 +25,7 @@ bool is_prompt_checkpoint(const Sequence& s, std::uint32_t end) {
 
 }  // namespace
 
-std::uint32_t Engine::next_checkpoint(const Sequence& s) const {
+std::uint32_t Cache::next_checkpoint(const Sequence& s) const {
     const std::uint32_t next = (s.length / kCheckpointEvery + 1) * kCheckpointEvery;
     if (s.length >= s.prompt) return next;
     const std::uint32_t last = (s.prompt - 1) / kPagePositions * kPagePositions;
@@ -36,7 +35,7 @@ std::uint32_t Engine::next_checkpoint(const Sequence& s) const {
     return next;
 }
 
-std::uint32_t Engine::shorten(Part& part, std::uint32_t steps) const {
+std::uint32_t Cache::shorten(Part& part, std::uint32_t steps) const {
     const Sequence& s = sequences_.at(part.slot);
     if (s.state_at == kLostState) {
         throw InvalidArgumentError("the last step of slot " + std::to_string(part.slot) +
@@ -53,7 +52,15 @@ std::uint32_t Engine::shorten(Part& part, std::uint32_t steps) const {
     return std::min(steps, room);
 }
 
-void Engine::settle_state(const Part& part, bool whole) {
+void Cache::begin_rows(std::uint32_t slot, std::uint32_t n, std::uint32_t drafts) {
+    if (!checkpoints_) return;
+    Sequence& s = sequences_[slot];
+    step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};
+    s.state_at = kLostState;
+}
+
+void Cache::settle(const Part& part, bool whole) {
+    if (!checkpoints_) return;
     Sequence& s = sequences_[part.slot];
     if (!whole) return go_back(part.slot, s.length);
     // Drafts that held are stashed yet.
@@ -62,7 +69,7 @@ void Engine::settle_state(const Part& part, bool whole) {
     if (s.length % kCheckpointEvery == 0 || is_prompt_checkpoint(s, s.length)) keep_checkpoint(part.slot);
 }
 
-void Engine::keep_checkpoint(std::uint32_t slot) {
+void Cache::keep_checkpoint(std::uint32_t slot) {
     const Sequence& s = sequences_[slot];
     if (s.length == 0 || s.state_at > s.length || s.published < pages_for(s.length)) return;
     const std::uint32_t last = pages_for(s.length) - 1, page = s.pages[last];
@@ -72,8 +79,7 @@ void Engine::keep_checkpoint(std::uint32_t slot) {
     add_checkpoint(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });
 }
 
-void Engine::add_checkpoint(std::uint32_t page, std::uint32_t state_at,
-                            const std::function<void(std::uint32_t)>& copy) {
+void Cache::add_checkpoint(std::uint32_t page, std::uint32_t state_at, const std::function<void(std::uint32_t)>& copy) {
     if (checkpoints_->find(page) != PageRecords::kNone) return;
     const std::uint32_t record = checkpoints_->acquire(page);
     try {
@@ -86,8 +92,8 @@ void Engine::add_checkpoint(std::uint32_t page, std::uint32_t state_at,
     checkpoints_->release(page);
 }
 
-void Engine::go_back(std::uint32_t slot, std::uint32_t n) {
-    Sequence& s = opened(slot);
+void Cache::go_back(std::uint32_t slot, std::uint32_t n) {
+    Sequence& s = sequences_[slot];
     s.last_row = kNoRow;
     publish(slot, false);
     const auto page_before = [&](std::uint32_t end) { return s.pages[end / kPagePositions - 1]; };
@@ -110,7 +116,7 @@ void Engine::go_back(std::uint32_t slot, std::uint32_t n) {
     if (restored != PagePool::kNone) restore_state(slot, restored);
 }
 
-void Engine::restore_state(std::uint32_t slot, std::uint32_t page) {
+void Cache::restore_state(std::uint32_t slot, std::uint32_t page) {
     const std::uint32_t record = checkpoints_->find(page);
     checkpoints_->touch(page);
     Sequence& s = sequences_[slot];
@@ -119,7 +125,7 @@ void Engine::restore_state(std::uint32_t slot, std::uint32_t page) {
     s.state_at = checkpoint_at_[record];
 }
 
-void Engine::copy_state(std::uint32_t from, std::uint32_t to) {
+void Cache::copy_state(std::uint32_t from, std::uint32_t to) {
     copy_record(state_copies_, step_.states, state_bytes_, from, to);
 }
 

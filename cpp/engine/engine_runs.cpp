@@ -22,7 +22,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
     const bool has_tail = segments.size() > 1;
     while (s.length < s.known) {
         const std::uint32_t n = std::min(s.known - s.length, at_once);
-        take_pages(slot, s.length, s.length + n);
+        cache_->take(slot, s.length, s.length + n);
         place(0, slot, n);
         for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
         Control& control = begin_control(0);
@@ -31,7 +31,7 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
         done(s.length, n);
         s.length += n;
         s.state_at = s.length;
-        pass_pages(slot);
+        cache_->pass(slot);
     }
     return s.length;
 }
@@ -39,7 +39,8 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
 std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
                                       const std::function<void(std::size_t, std::span<const float>)>& row) {
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
-    const Program* const segments[] = {&body(phase_for(at_once)), &tail({.draw = Draw::kNone, .one_row = false})};
+    const Program* const segments[] = {&body(shared_.phase_for(at_once)),
+                                       &tail({.draw = Draw::kNone, .one_row = false})};
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(at_once * vocab);
     return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
@@ -55,15 +56,15 @@ std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, cons
 
 bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll) {
     cancelled_ = false;
-    if (sinks.aligned) allocate_aligned();
+    if (sinks.aligned) sounds().reserve_aligned();
     const std::uint32_t most = sinks.aligned ? step_.aligned_rows : step_.max_rows;
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
     for (std::size_t first = 0; first < asked.size();) {
         ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
         std::vector<std::pair<std::uint32_t, std::uint32_t>> parts;  // slots, and their rows
-        bool room = true;
+        bool room = true, adapted = false;
         for (std::size_t t = first; t < asked.size() && room; ++t) {
-            const Sequence& s = opened(asked[t].slot);
+            const Sequence& s = sequences_.opened(asked[t].slot);
             std::uint32_t end = s.length;
             for (; end < s.known; ++end) {
                 const bool wanted = std::ranges::binary_search(asked[t].positions, end);
@@ -72,23 +73,24 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
                 if (wanted) logit_rows[args.logits++] = args.rows;
                 ++args.rows;
             }
-            take_pages(asked[t].slot, s.length, end);
+            cache_->take(asked[t].slot, s.length, end);
             if (end != s.length) place(args.rows - (end - s.length), asked[t].slot, end - s.length);
             parts.emplace_back(asked[t].slot, end - s.length);
+            adapted = adapted || has_adapter(asked[t].slot);
             args.keys = std::max(args.keys, end);
         }
-        const bool ran = args.rows == 0 || replay_run(args, sinks, poll);
+        const bool ran = args.rows == 0 || replay_run(args, adapted, sinks, poll);
         for (const auto& [slot, rows] : parts) {
             Sequence& s = sequences_[slot];
             if (rows == 0) continue;
             if (!ran) {
-                go_back(slot, s.length);
+                cache_->go_back(slot, s.length);
                 continue;
             }
             s.length += rows;
             s.state_at = s.length;
-            publish(slot, false);
-            pass_pages(slot);
+            cache_->publish(slot, false);
+            cache_->pass(slot);
         }
         if (!ran) return false;
         while (first < asked.size() && sequences_[asked[first].slot].length == sequences_[asked[first].slot].known) {
@@ -98,14 +100,16 @@ bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll
     return true;
 }
 
-bool Engine::replay_run(const ReplayArgs& args, const RunSinks& sinks, const Poll& poll) {
+bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& sinks, const Poll& poll) {
     check_weights();
     const Poll stop = stopping(poll);
     const bool ranks = bool(sinks.ranks);
     StepSegments segments;
-    segments.add(&body(sinks.aligned ? Phase::kAligned : phase_for(args.rows)));
-    if (args.logits) segments.add(&tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}));
-    if (!sinks.aligned) segments.add(keeping(phase_for(args.rows)));
+    segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows), adapted));
+    if (args.logits) {
+        segments.add(tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
+    }
+    if (drafter_ && !sinks.aligned) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
     Control& control = begin_control(0);
     if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) return false;
     const std::size_t vocab = config_.vocab_size;

@@ -1,11 +1,11 @@
-#include "cpu/quantizing_source.h"
+#include "engine/quantizing_source.h"
 
 #include <utility>
 
 #include "core/error.h"
-#include "cpu/quantize.h"
+#include "core/quantize.h"
 
-namespace akunu::cpu {
+namespace akunu {
 
 QuantizingSource::QuantizingSource(std::shared_ptr<WeightSource> source, std::map<std::string, DType> types,
                                    int threads)
@@ -42,4 +42,4 @@ void QuantizingSource::done(const std::string& name) {
     source_->done(name);
 }
 
-}  // namespace akunu::cpu
+}  // namespace akunu

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace akunu::cpu {
+namespace akunu {
 
 // The scale of values up to `max` in int8. The inverse of a subnormal one may overflow: such values count as zeros.
 constexpr float q8_scale(float max) {
@@ -39,4 +39,4 @@ struct Q8Row {
     float* s16() const { return reinterpret_cast<float*>(base + at.s16); }
 };
 
-}  // namespace akunu::cpu
+}  // namespace akunu

@@ -1,4 +1,5 @@
-// Rows of weights from one type to another, on all threads.
+// Rows of weights from one type to another, on all threads of the processor (cpu/quantize.cpp), whatever device they
+// are for.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 #include "core/dtype.h"
 
-namespace akunu::cpu {
+namespace akunu {
 
 // Whether `quantize_rows` makes this type: every weight type.
 bool can_quantize(DType type);
@@ -31,4 +32,4 @@ struct QuantizeJob {
 // InvalidArgumentError when rows are no whole blocks, a span has another size, or an importance is negative or NaN.
 void quantize_rows(const QuantizeJob& job, int threads);
 
-}  // namespace akunu::cpu
+}  // namespace akunu

@@ -1,0 +1,161 @@
+"""Ask ember-vision about pictures that it has not seen, in fonts and sizes that its training did not have.
+
+    python -m tools.ember_vision.evaluate --fonts FONTS --write-card
+
+Greedy, through Akunu's own engine. A line of print counts by its characters: one less the edits that make the
+answer right, over its length. Another answer counts where it is right to the last character.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import akunu
+from tools.ember_vision.batches import BUCKETS
+from tools.ember_vision.drawing import KINDS, draw
+from tools.ember_vision.fonts import Fonts
+from tools.ember_vision.scene import Scene
+
+CARD = Path(__file__).parents[2] / "docs" / "ember-vision.md"
+LINES = "characters of single printed lines"
+PAGES = "characters of two to eight lines"
+_READ = re.compile(
+    r"Read the text\.|What does it say|What is written here|Read this|What is the text|Transcribe"
+)
+SKILLS: tuple[tuple[str, str, str], ...] = (
+    ("lines", r"How many|colour", "lines: how many, words, colour"),
+    ("lines", r"line|word", "lines: one of several, the first word"),
+    ("lines", "", "what it is"),
+    ("shapes", r"How many|Count", "shapes: how many"),
+    (
+        "shapes",
+        r"^Where|^In which|^What (is|do you see) (in|on) the (top|bottom|left|right|centre)",
+        "shapes: where",
+    ),
+    ("shapes", r"^Is .* (left|right|above|below)|most|lowest|largest|biggest", "shapes: compared"),
+    ("shapes", r"colour|[Ww]hat shape|Which shape|^Is there", "shapes: colour, kind, is there one"),
+    ("shapes", "", "what it is"),
+    ("signs", r"^(What|Where|On what|Read).*(on the|say|written)", "signs: what is written where"),
+    ("signs", "", "what it is"),
+    ("receipt", r"What (is this|is in|do you)|Describe", "what it is"),
+    ("receipt", "", "receipts: total, prices, shop, date"),
+    ("chart", r"What (is this\?|is in|do you)|Describe|What (kind|type)", "what it is"),
+    ("chart", "", "charts: how many, highest, values, colours"),
+)
+"""Kind of picture, words of the question, skill: the first that fits."""
+GRIDS = {
+    "lines": ((2, 20), (3, 22), (3, 14), (4, 19), (7, 19), (11, 17), (14, 21), (19, 14)),
+    "shapes": ((7, 7), (9, 13), (11, 11), (14, 14), (13, 19), (17, 21), (22, 13)),
+    "signs": ((7, 14), (9, 11), (13, 13), (14, 19)),
+    "receipt": ((17, 13), (19, 17), (22, 16), (21, 14)),
+    "chart": ((11, 14), (13, 17), (14, 22), (17, 17)),
+}
+"""Rows and columns of pictures, in cells: none of them are the training's."""
+
+
+@dataclass
+class Score:
+    """Answers of a skill."""
+
+    right: float = 0.0
+    of: int = 0
+    wrong: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def edits(a: str, b: str) -> int:
+    """Letters to insert, drop or replace to make one of the other."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+    return row[-1]
+
+
+def pictures(rng: Random, fonts: Fonts, kind: str, count: int) -> Iterator[Scene]:
+    """So many pictures of a kind, of sizes that the training did not have."""
+    trained = {grid for bucket in BUCKETS for grid in bucket.grids}
+    for n in range(count):
+        grid = GRIDS[kind][n % len(GRIDS[kind])]
+        assert grid not in trained
+        yield draw(rng, fonts, *grid, kind)
+
+
+def skill_of(kind: str, question: str, answer: str) -> str:
+    if _READ.search(question) and kind == "lines":
+        return PAGES if "\n" in answer else LINES
+    if _READ.search(question) and kind == "signs":
+        return "signs: what is written where"
+    return next(skill for of, words, skill in SKILLS if of == kind and re.search(words, question))
+
+
+def evaluate(model: akunu.Model, fonts: Fonts, count: int, per_picture: int) -> dict[str, Score]:
+    """Scores by skill, of `count` pictures of each kind and twice as many of lines."""
+    scores: defaultdict[str, Score] = defaultdict(Score)
+    rng = Random("ember-vision evaluation")
+    for kind in KINDS:
+        for scene in pictures(rng, fonts, kind, count * (2 if kind == "lines" else 1)):
+            image = scene.finished()
+            asked = dict(scene.asked)
+            for question in rng.sample(sorted(asked), min(per_picture, len(asked))):
+                content = [{"type": "image", "image": image}, {"type": "text", "text": question}]
+                messages = [{"role": "user", "content": content}]
+                said = model.chat(messages, temperature=0, max_tokens=200).text
+                score = scores[skill_of(kind, question, asked[question])]
+                truth = asked[question]
+                if skill_of(kind, question, truth) in (LINES, PAGES):
+                    wrong = min(edits(said, truth), len(truth))
+                    score.right += len(truth) - wrong
+                    score.of += len(truth)
+                else:
+                    score.right += said == truth
+                    score.of += 1
+                if said != truth:
+                    score.wrong.append((question, truth, said))
+    return dict(scores)
+
+
+def table(scores: dict[str, Score]) -> str:
+    """The scores in Markdown, and what is right of all that is not read by its characters."""
+    lines = ["| | asked | right |", "| --- | --- | --- |"]
+    for skill in sorted(scores):
+        score = scores[skill]
+        lines.append(f"| {skill} | {score.of} | {100 * score.right / score.of:.1f} % |")
+    others = [score for skill, score in scores.items() if skill not in (LINES, PAGES)]
+    right, of = sum(s.right for s in others), sum(s.of for s in others)
+    lines.append(f"| all but characters | {of} | {100 * right / of:.1f} % |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--fonts", type=Path, required=True, help="folder that tools.ember_vision.fonts made")
+    parser.add_argument("--model", default="ember-vision")
+    parser.add_argument("--pictures", type=int, default=150, help="of each kind; of lines twice as many")
+    parser.add_argument("--questions", type=int, default=4, help="about each picture")
+    parser.add_argument("--wrong", type=int, default=0, help="wrong answers of each skill to show")
+    parser.add_argument("--write-card", action="store_true")
+    args = parser.parse_args()
+    with akunu.load(args.model) as model:
+        scores = evaluate(model, Fonts.of(args.fonts, held=True), args.pictures, args.questions)
+    found = table(scores)
+    print(found)
+    for skill, score in scores.items():
+        for question, truth, said in score.wrong[: args.wrong]:
+            print(f"{skill}: {question} {truth!r}, found {said!r}")
+    if args.write_card:
+        marks = "<!-- evaluation -->\n", "\n<!-- end of evaluation -->"
+        before, rest = CARD.read_text().split(marks[0])
+        CARD.write_text(f"{before}{marks[0]}{found}{marks[1]}{rest.split(marks[1])[1]}")
+
+
+if __name__ == "__main__":
+    main()
