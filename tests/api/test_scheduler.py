@@ -66,7 +66,7 @@ def test_an_owner_with_all_slots_gives_one_to_another_and_goes_on_later() -> Non
     assert scheduler.running() == many[:4]  # as before
 
 
-def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner() -> None:
+def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=16, parallel=4)
     scheduler = Scheduler(engine)
     long = [text(200, seed) for seed in (1, 2)]
@@ -76,9 +76,14 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner() -> None:
         scheduler.submit(each)
     parts = scheduler._planner.plan().parts
     assert {part.sequence: part.rows for part in parts} == {long[0]: 6, short: 6, other: 4}
+    monkeypatch.setattr(planning, "MIXED_ROWS", 7)
     scheduler._planner._mixed = 7
     parts = scheduler._planner.plan().parts  # the short one samples a token in it, so it is a short step
     assert sum(part.rows for part in parts) == 6 + 7
+    # Where a step of few rows is fast, prompts of others have what takes as long, not all that may be.
+    scheduler._planner._mixed = 16
+    scheduler._planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
+    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + 7
     for each in (short, other):
         scheduler.end(each, 0)
     parts = scheduler._planner.plan().parts

@@ -179,7 +179,8 @@ class Planner:
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
         begin = self._beginning(prompts)
         if prompts and (writing or begin):
-            budget = min(budget, all_rows + begin + self._mixed)
+            several = len({sequence.salt for sequence in (*writing, *prompts)}) > 1
+            budget = min(budget, all_rows + begin + self._beside(all_rows + begin, several))
         elif writing:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
@@ -215,6 +216,16 @@ class Planner:
             if number >= len(writing):
                 shares[sequence.salt] -= rows
         return Plan(parts, steps, decoding)
+
+    def _beside(self, rows: int, several: bool) -> int:
+        """Rows of long prompts in a step in which so many others draw tokens, of several owners or of one.
+
+        An owner's prompts make the steps of others twice as long at most, where steps of few rows allow that.
+        """
+        if not several:
+            return self._mixed
+        share = self._costs.expected(max(rows, 1), CHAIN_SECONDS) / CHAIN_SECONDS
+        return max(MIXED_ROWS, int(self._mixed * min(share, 1.0)))
 
     def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
         """Rows of short prompts that another owner's long ones delay no more than those who write."""

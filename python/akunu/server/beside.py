@@ -28,7 +28,7 @@ COMPILE_SECONDS: Final = 30.0
 CLIENT: Final[ContextVar[str]] = ContextVar("akunu.client", default="")
 """Whose request it is that work is done for."""
 
-_SMALL_THREADS: Final = 4
+_SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
 _COMPILE_THREADS: Final = 2
 _CHANGES: Final = 2
