@@ -23,10 +23,12 @@ __all__ = [
     "deepseek_calls",
     "gemma_call",
     "glm_call",
+    "invoked_calls",
     "mistral_call",
     "named_call",
     "objects",
     "python_calls",
+    "python_lines",
     "read_object",
     "tagged_call",
 ]
@@ -342,6 +344,17 @@ def python_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     yield from _one_or_list(form, calls, _python_call)
 
 
+def python_lines(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
+    """Calls as in Python, one on each line: OLMo 3."""
+    source = calls.source
+    yield from source.space()
+    yield from _python_call(calls)
+    yield from source.space()
+    while not (yield from source.one_of((form.end,))) and (yield from source.peek()):
+        yield from _python_call(calls)
+        yield from source.space()
+
+
 def _python_call(calls: Calls) -> Steps[None]:
     source = calls.source
     name = yield from source.word(_NAME)
@@ -414,6 +427,44 @@ def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
         yield from source.space()
     _close(calls, name, opening)
     yield from _end(form, calls)
+
+
+_INVOKE: Final = '<invoke name="'
+_INVOKE_END: Final = "</invoke>"
+_NAMED_PARAMETER: Final = '<parameter name="'
+
+
+def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
+    """A tag for each function and one for each parameter, with names as attributes: MiniMax M2."""
+    source = calls.source
+    yield from source.space()
+    yield from source.expect(_INVOKE)
+    more = _INVOKE
+    while more:
+        name = yield from _attribute(source)
+        yield from source.space()
+        opening = ""
+        while (yield from source.expect(_NAMED_PARAMETER, _INVOKE_END)) == _NAMED_PARAMETER:
+            key = yield from _attribute(source)
+            opening = _argument(calls, name, key, opening)
+            yield from _parameter(calls, name, key, _PARAMETER_END)
+            yield from source.space()
+        _close(calls, name, opening)
+        yield from source.space()
+        more = yield from source.one_of((_INVOKE,))
+    yield from _end(form, calls)
+
+
+def _attribute(source: Incoming) -> Steps[str]:
+    """What an attribute names, up to the end of its tag."""
+    start = source.at
+    while (char := (yield from source.peek())) and char not in '<>"\n':
+        source.at += 1
+    name = source.text[start : source.at]
+    yield from source.expect('">')
+    if not name:
+        raise Malformed
+    return name
 
 
 _KEY: Final = ("<arg_key>", "</arg_key>")

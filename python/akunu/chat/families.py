@@ -9,16 +9,24 @@ import secrets
 import string
 from typing import Final
 
-from akunu.chat.arguments import gemma_arguments, glm_arguments, python_arguments, tagged_arguments
+from akunu.chat.arguments import (
+    gemma_arguments,
+    glm_arguments,
+    invoked_arguments,
+    python_arguments,
+    tagged_arguments,
+)
 from akunu.chat.calls import (
     CallFormat,
     bare_objects,
     deepseek_calls,
     gemma_call,
     glm_call,
+    invoked_calls,
     mistral_call,
     objects,
     python_calls,
+    python_lines,
     tagged_call,
 )
 from akunu.chat.family import Family
@@ -108,6 +116,30 @@ FAMILIES: Final = (
         ),
         reasoning=("<seed:think>", "</seed:think>"),
         tokens=("<seed:tool_call>", "</seed:tool_call>"),
+    ),
+    Family(
+        name="minimax",
+        signs=("<minimax:tool_call>",),
+        call_format=CallFormat(
+            read=invoked_calls,
+            marks=("<minimax:tool_call>",),
+            end="</minimax:tool_call>",
+            pattern='<minimax:tool_call>\n<invoke name="{name}">\n{arguments}</invoke>\n</minimax:tool_call>',
+            arguments=invoked_arguments,
+        ),
+        tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
+    ),
+    Family(
+        name="olmo 3",
+        signs=("<function_calls>",),
+        call_format=CallFormat(
+            read=python_lines,
+            marks=("<function_calls>",),
+            end="</function_calls>",
+            pattern="<function_calls>{name}({arguments})</function_calls>",
+            arguments=python_arguments,
+        ),
+        tokens=("<function_calls>", "</function_calls>"),
     ),
     Family(
         name="qwen coder",
