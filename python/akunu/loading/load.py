@@ -209,8 +209,10 @@ def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Des
     spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=own_head)
     trained = spec.config.context_length
     if context is not None and context > trained:
+        longer = f"; where its card tells so, rope_scaling (yarn:{-(-context // trained)}) makes it longer"
+        remedy = longer if spec.config.rope_sets and asked.rope_scaling is None else ""
         raise InvalidArgumentError(
-            f"context: {context} is more than the {trained} tokens {found.name} was trained for"
+            f"context: {context} is more than the {trained} tokens {found.name} was trained for{remedy}"
         )
     if context is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained, sees=sees, drafts=own_head)
