@@ -206,7 +206,9 @@ def test_what_cannot_be_continued_is_refused() -> None:
     cut = LOOP + "<{{ m.role }}>{% endfor %}"
     with pytest.raises(InvalidArgumentError, match="leaves out the end of the last message"):
         ChatTemplate(cut, tokenizer()).render(BEGUN)
-    with pytest.raises(InvalidArgumentError, match="continue_final_message: expected True or False"):
+    with pytest.raises(
+        InvalidArgumentError, match="continue_final_message: found 'yes', expected True or False"
+    ):
         template.render(BEGUN, continue_final_message="yes")
 
 

@@ -78,7 +78,7 @@ def test_an_empty_standard_input_adds_nothing(akunu_cli, model):
         (["run", "ember", "what is it?"], "", 'akunu run -m ember "what is it?"'),
         (["run", "model.gguf"], "", "akunu run -m model.gguf"),
         (["run", "user/a-GGUF:Q4_0"], "", "akunu run -m user/a-GGUF:Q4_0"),
-        (["run", "q", "--top-p", "7"], "", "--top-p: 7.0 is not in [0, 1]"),
+        (["run", "q", "--top-p", "7"], "", "--top-p: found 7.0, expected a number in [0, 1]"),
     ],
 )
 def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, message, akunu_cli, model):

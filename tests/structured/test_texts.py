@@ -146,7 +146,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
     make, form: str, logprobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make()
-    before = model.stats().accepted_tokens
+    before = model.stats.accepted_tokens
     for seed in range(4):
         options = {**FORMS[form], "seed": seed, "max_tokens": 80, "logprobs": logprobs, "top_k": 0}
         plain = model.generate("A person:", **options, speculative=False)
@@ -165,7 +165,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
         assert drafted.ids == plain.ids and drafted.text == plain.text
         assert drafted.finish_reason == plain.finish_reason
         assert drafted.logprobs == plain.logprobs
-    assert model.stats().accepted_tokens > before
+    assert model.stats.accepted_tokens > before
 
 
 def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> None:
@@ -173,7 +173,7 @@ def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> No
     options = {"schema": PERSON, "temperature": 0, "max_tokens": 60}
     stats = [model.generate("Describe a person here:", **options).stats for _ in range(2)]
     assert stats[1].cached_tokens == stats[1].prompt_tokens
-    assert model.stats().cached_tokens - before == sum(each.cached_tokens for each in stats)
+    assert model.stats.cached_tokens - before == sum(each.cached_tokens for each in stats)
 
 
 def test_log_probabilities_are_those_of_the_model() -> None:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.audio.containers import recordings
 from akunu.audio.foreign import Foreign, foreign_recording, remedy
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 from akunu.audio.pcm import Samples, check_rate, from_array
 from akunu.audio.quiet import quiet
 from akunu.base.errors import AudioError, InvalidArgumentError
@@ -99,7 +99,7 @@ class Recording:
             if not source.read(1):
                 raise AudioError(f"{self._name} is empty (0 bytes)")
             self._bytes = Bytes(source)
-            self._parts: list[Part | None] = list(recordings(self._bytes)) or [None]
+            self._parts: list[FileRecording | None] = list(recordings(self._bytes)) or [None]
             source.seek(start)
             self._source = source
             self._foreign: Foreign | None = None
@@ -141,7 +141,9 @@ class Recording:
             for seconds, error in broken:
                 yield self._rest(part, seconds, error)
 
-    def _rest(self, part: Part | None, seconds: float, error: AudioError) -> tuple[int, Iterator[Samples]]:
+    def _rest(
+        self, part: FileRecording | None, seconds: float, error: AudioError
+    ) -> tuple[int, Iterator[Samples]]:
         """What FFmpeg hears of a part behind its first seconds, or the error where it does not read it."""
         file: IO[bytes] = self._source
         if part is not None:
@@ -162,7 +164,7 @@ class Recording:
         return check_rate(rate), behind()
 
     def _blocks(
-        self, file: soundfile.SoundFile, part: Part | None, broken: list[tuple[float, AudioError]]
+        self, file: soundfile.SoundFile, part: FileRecording | None, broken: list[tuple[float, AudioError]]
     ) -> Iterator[Samples]:
         """The blocks of a part; what stops libsndfile, and not FFmpeg, goes to `broken`."""
         import soundfile
@@ -242,7 +244,7 @@ class Recording:
         return file
 
     @contextmanager
-    def _opened(self, part: Part | None) -> Iterator[soundfile.SoundFile]:
+    def _opened(self, part: FileRecording | None) -> Iterator[soundfile.SoundFile]:
         """A part for reading; what is not in the file as it stands is written to a temporary one."""
         with ExitStack() as stack:
             source, own = self._source, self._own

@@ -95,7 +95,7 @@ def _of_folder(model: ModelFolder, kind: MlxType) -> FolderPlan:
     stored = {name for ref in experts for name in (ref.source, *ref.more)}
     weights = join_planes(model.config, by_name(model.files.tensors))
     refs = {ref.source: _whole(ref, weights) for ref in places.values()}
-    exact = {ref.source for name, ref in places.items() if _is_exact(name)}
+    exact = {ref.source for name, ref in places.items() if _is_exact(name) or ref.turned}
     wide = {ref.source for name, ref in places.items() if _is_wide(name)}
     # What the model does not need stays too, in the same types where it is quantized.
     unused = {
@@ -210,7 +210,7 @@ def _by_rules(
             dtype="f32" if _is_wide(part) else dtype,
             add=-added if part.endswith("norm") else 0.0,
             turned=planned.turned or rule.turned == "always",
-            exact=_is_exact(part),
+            exact=_is_exact(part) or rule.turned == "always",  # codes have no other side to lie on
         )
         if "{e}" not in rule.hf:
             yield planned

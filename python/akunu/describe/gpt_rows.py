@@ -26,10 +26,19 @@ def _norm(source: str, hf: str, name: str) -> tuple[TensorRule, ...]:
     )
 
 
+def _matrix(
+    source: str, hf: str, parts: tuple[tuple[str, str], ...], cols: str, turned: Turned
+) -> tuple[TensorRule, ...]:
+    """A matrix, which in a checkpoint may stand on its side."""
+    if turned == "never":
+        return (TensorRule(source, hf, parts, cols),)
+    return TensorRule(source, "", parts, cols), TensorRule("", hf, parts, cols, turned=turned)
+
+
 def _linear(source: str, hf: str, name: str, rows: str, cols: str, turned: Turned) -> tuple[TensorRule, ...]:
     """A product with a bias."""
     return (
-        TensorRule(f"{BLK}{source}.weight", f"{_HF}{hf}.weight", ((name, rows),), cols, turned=turned),
+        *_matrix(f"{BLK}{source}.weight", f"{_HF}{hf}.weight", ((name, rows),), cols, turned),
         vector(f"{BLK}{source}.bias", f"{_HF}{hf}.bias", f"{name}_bias", rows),
     )
 
@@ -46,7 +55,7 @@ def _gpt(turned: Turned) -> tuple[TensorRule, ...]:
     """A layer of GPT-2, whose matrices may stand on their sides in a checkpoint."""
     return (
         *_norm(BLK + "attn_norm", _HF + "ln_1", "attn_norm"),
-        TensorRule(BLK + "attn_qkv.weight", _HF + "attn.c_attn.weight", _QKV, "dim", turned=turned),
+        *_matrix(BLK + "attn_qkv.weight", _HF + "attn.c_attn.weight", _QKV, "dim", turned),
         TensorRule(BLK + "attn_qkv.bias", _HF + "attn.c_attn.bias", _QKV_BIAS),
         *_linear("attn_output", "attn.c_proj", "attn_output", "dim", "q_dim", turned),
         *_norm(BLK + "ffn_norm", _HF + "ln_2", "ffn_norm"),

@@ -54,7 +54,7 @@ class DraftModel:
         Raises
         ------
         ModelFileError, UnsupportedError
-            It cannot be opened, or draws no tokens.
+            It cannot be opened, or generates no tokens.
         """
         opened = open_model(path)
         spec = opened.spec(context)

@@ -40,25 +40,25 @@ from akunu.scheduling.turns import Turns
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.model_proposer import Proposer
 
-__all__ = ["Part", "Plan", "Planner", "fitting"]
+__all__ = ["Plan", "Planner", "StepRows", "fitting"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
-"""Rows of prompts in a step that others draw tokens in, at least: what a new prompt may cost them. More where
-they fit in `CHAIN_SECONDS`."""
+"""The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
+are taken where they fit in `CHAIN_SECONDS`."""
 
 
-class Part(NamedTuple):
+class StepRows(NamedTuple):
     """A sequence's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
 
     sequence: Sequence
     written: int
     slot: int
     rows: int
-    draws: bool
+    samples: bool
     limit: int
     drafts: list[int]
 
@@ -66,7 +66,7 @@ class Part(NamedTuple):
 class Plan(NamedTuple):
     """A step."""
 
-    parts: list[Part]
+    parts: list[StepRows]
     steps: int = 1
     decoding: bool = False
     """Each part is a sequence's last token, and maybe drafts."""
@@ -99,7 +99,7 @@ class Planner:
         Has their slots and pages.
     disk
         Where pages are found that the engine has not, and those that sequences leave go.
-    writer
+    proposer
         Writes drafts for the engine.
 
     Attributes
@@ -108,10 +108,10 @@ class Planner:
         Sequences without a slot and with one.
     """
 
-    def __init__(self, engine: Engine, disk: DiskTier | None, writer: DraftWriter | None) -> None:
+    def __init__(self, engine: Engine, disk: DiskTier | None, proposer: Proposer | None) -> None:
         self._engine = engine
         self._disk = disk
-        self._writer = writer
+        self._proposer = proposer
         self._turns = Turns()
         self._costs = StepCosts()
         self._usual = UsualTrust()
@@ -128,13 +128,13 @@ class Planner:
         # At least one token is sampled, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
         self._turns.arrive(sequence)
-        sequence.writer_trust = self._usual.begin()
+        sequence.proposer_trust = self._usual.begin()
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
         """A sequence ends; the cache keeps its first `keep` tokens."""
         if sequence.slot is not None:
-            self._usual.learn(sequence.writer_trust)
+            self._usual.learn(sequence.proposer_trust)
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
@@ -158,7 +158,7 @@ class Planner:
 
     def stop_drafting(self) -> None:
         """Plan without the smaller model from now on."""
-        self._writer = None
+        self._proposer = None
 
     def clear(self) -> None:
         """Forget all sequences, the engine being about to end; files keep what is computed."""
@@ -183,7 +183,7 @@ class Planner:
             budget = min(budget, all_rows + begin + self._beside(all_rows + begin, several))
         elif writing:
             most = self._engine.max_logits
-            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
+            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
             if decoding and not drafts:
                 chain, wanted = float(max(s.chain for s in writing)), 0.0
                 for s in writing:
@@ -192,7 +192,7 @@ class Planner:
                         chain = min(chain, s.constraint.ahead)
                     wanted = max(wanted, s.limit - len(s.tokens))
                 steps = int(max(1, min(chain, wanted)))
-        parts, reserve = list[Part](), self._engine.reserve
+        parts, reserve = list[StepRows](), self._engine.reserve
         shares = _shares(prompts, budget - all_rows)
         for number, sequence in enumerate((*writing, *prompts)):
             left, slot = sequence.left, sequence.slot
@@ -210,8 +210,8 @@ class Planner:
                 steps = 1  # no sequence makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
-            draws = rows == left and sequence.limit > 0
-            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
+            samples = rows == left and sequence.limit > 0
+            parts.append(StepRows(sequence, written, slot, rows, samples, _limit(sequence), guess))
             budget -= rows
             if number >= len(writing):
                 shares[sequence.salt] -= rows
@@ -254,7 +254,7 @@ class Planner:
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
         ran = Ran(steps, fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
-        moved, rows, run, most, drawn = False, 0, 0, 0, 0
+        moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
             rows += part.rows + drafts
@@ -267,7 +267,7 @@ class Planner:
             forced = sequence.take(chunk, ran, drafts, part.written > 0)
             if forced:
                 self._engine.extend(part.slot, forced)
-            drawn += new
+            sampled += new
             if drafts and new:
                 self._totals["drafted_tokens"] += drafts
                 self._totals["accepted_tokens"] += new - 1
@@ -280,7 +280,7 @@ class Planner:
             fits = fitting(run, seconds, self._engine.chunk)
             if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
                 self._mixed = max(MIXED_ROWS, fits)
-        self._totals["generated_tokens"] += drawn
+        self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
 
@@ -299,7 +299,7 @@ class Planner:
             **self._totals,
         )
 
-    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[StepRows]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
         while not self._engine.reserve(_slot(sequence), rows, steps):
             planned = [part.sequence for part in parts]
@@ -314,7 +314,7 @@ class Planner:
                 return False
             else:
                 raise AkunuError(
-                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
+                    "the cache has no page left for a sequence that runs alone; this is a defect of Akunu"
                 )
         return True
 
@@ -403,8 +403,8 @@ class Planner:
         """Whether there are pages for all of a sequence, and one more for each that runs."""
         if not self.running:
             return True
-        text = sequence.prefix()
-        shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
+        prefix = sequence.prefix()
+        shared = max(min(prefix.common(other.prefix()), other.length) for other in self.running) // PAGE
         own, pledged = sequence.known // PAGE + 1, [other.left // PAGE + 1 for other in self.running]
         return own - shared + sum(pledged) <= self._pages["pages"] - self._pages["held"] and all(
             sum(min(n, w["most_held"]) for n in (own, *pledged)) <= w["pages"] - w["held"]
@@ -431,8 +431,8 @@ class Planner:
         """Give a slot back; the cache keeps what it can."""
         self._beginnings.remember(sequence.prefix(sequence.length))
         self._keep(sequence)
-        if self._writer is not None:
-            self._writer.leave(sequence)
+        if self._proposer is not None:
+            self._proposer.leave(sequence)
         self._engine.close_slot(_slot(sequence))
         sequence.displace()
         self.running.remove(sequence)
@@ -448,6 +448,6 @@ def _slot(sequence: Sequence) -> int:
 
 
 def _limit(sequence: Sequence) -> int:
-    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
+    """Tokens that it may still generate, in 32 bits; 0: as many as fit."""
     left = sequence.limit - len(sequence.tokens)
     return 0 if left >= 1 << 32 else int(left)

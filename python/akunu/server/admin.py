@@ -81,7 +81,7 @@ async def engine(request: Request) -> Response:
 
 def _engine(entry: Entry) -> dict[str, Any]:
     model = entry.loaded
-    stats = model.stats()
+    stats = model.stats
     return {
         "id": entry.spec.name,
         "kind": kind_of(model).name,

@@ -19,6 +19,7 @@ __all__ = [
     "form_fields",
     "query_fields",
     "read_fields",
+    "read_list",
     "refusal",
     "refuse_others",
     "without_nulls",
@@ -52,6 +53,36 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     ApiError
         400 that names the field: unknown, of the wrong type, or with a value that is not supported.
     """
+    body = await _body(request)
+    server = request.app.state.server
+    beside: Beside = server.beside
+    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
+
+    def decoded() -> F:
+        if len(body) >= LARGE:
+            _check_count(server, body)
+        return _decoded(body, kind, ignored)
+
+    return await beside.sized(len(body), decoded)
+
+
+async def read_list(request: Request, kind: type[F]) -> list[F]:
+    """The body of a request that is a list.
+
+    Raises
+    ------
+    ApiError
+        As of `read_fields`.
+    """
+    try:
+        return msgspec.json.decode(await _body(request), type=list[kind])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise refusal(str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+
+
+async def _body(request: Request) -> bytes:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         # A page of another origin can send other types without asking the server first (CORS).
@@ -64,19 +95,9 @@ async def read_fields(request: Request, kind: type[F]) -> F:
             415, f"content-encoding: found {encoding!r}, expected a body as it is", param="content-encoding"
         )
     try:
-        body = await request.body()
+        return await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
-    server = request.app.state.server
-    beside: Beside = server.beside
-    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
-
-    def decoded() -> F:
-        if len(body) >= LARGE:
-            _check_count(server, body)
-        return _decoded(body, kind, ignored)
-
-    return await beside.sized(len(body), decoded)
 
 
 class _Named(msgspec.Struct):

@@ -118,7 +118,7 @@ class Options(Fields):
 
 
 class Asking(Fields, kw_only=True):
-    """What both ways to have a text written share."""
+    """What both ways to generate share."""
 
     model: str
     stream: bool | None = None

@@ -208,9 +208,9 @@ async def _vectors(
                 return [], 0
 
             def work(check: Check) -> tuple[list[list[float]], int]:
-                before = model.stats().prompt_tokens  # calls come one at a time
+                before = model.stats.prompt_tokens  # calls come one at a time
                 found = model.embed(given, dimensions=dimensions, truncate=truncate, progress=check)
-                return found.tolist(), model.stats().prompt_tokens - before
+                return found.tolist(), model.stats.prompt_tokens - before
 
             return await call(server, asked, entry, work)
 

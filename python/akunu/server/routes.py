@@ -8,6 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server import llama_server, ollama, ollama_models
+from akunu.server.adapters import (
+    AdapterName,
+    AdapterPath,
+    AdaptersQuery,
+    adapters,
+    load_adapter,
+    set_adapters,
+    unload_adapter,
+)
 from akunu.server.admin import ModelName, available, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
@@ -111,6 +120,12 @@ ENDPOINTS: Final = (
     ),
     Endpoint("POST", "/infill", llama_server.infill, "What stands between two texts", InfillRequest),
     Endpoint("GET", "/props", llama_server.props, "A model, as llama-server describes it", query=ModelQuery),
+    Endpoint("GET", "/lora-adapters", adapters, "The adapters of a model", query=AdaptersQuery),
+    Endpoint("POST", "/lora-adapters", set_adapters, "The adapter of requests that name none"),
+    Endpoint("POST", "/v1/load_lora_adapter", load_adapter, "Load an adapter, as vLLM does", AdapterPath),
+    Endpoint(
+        "POST", "/v1/unload_lora_adapter", unload_adapter, "Unload an adapter, as vLLM does", AdapterName
+    ),
     Endpoint("GET", "/slots", llama_server.slots, "The places for texts of a model", query=ModelQuery),
     Endpoint("POST", "/api/chat", ollama.chat, "Ollama's chat", OllamaChatRequest),
     Endpoint("POST", "/api/generate", ollama.generate, "Ollama's completions", GenerateRequest),

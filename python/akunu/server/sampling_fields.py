@@ -67,5 +67,5 @@ class SamplingFields(ForeignFields, kw_only=True):
 
 
 def stop_texts(given: str | list[str] | None) -> str | list[str] | None:
-    """The texts that end an output; programs with a field for them send it empty."""
+    """The strings that end an output; programs with a field for them send it empty."""
     return [text for text in given if text] or None if isinstance(given, list) else given or None

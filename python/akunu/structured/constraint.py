@@ -153,7 +153,7 @@ class Watch:
         ]
 
     def check(self, token: int) -> None:
-        """A token was drawn. Where all others are forbidden, it may be one that ends the text."""
+        """A token was sampled. Where all others are forbidden, it may be one that ends the text."""
         if not self._ends and token in self._view.end_ids:
             raise AkunuError("the text ended before what is required of it had begun")
 
