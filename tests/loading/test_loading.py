@@ -305,6 +305,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     [
         *(("big.gguf.part1of2", "big.gguf.part*"), ("big.gguf.part2of2", "big.gguf.part*")),
         *(("big.gguf-split-a", "big.gguf-split-*"), ("big.gguf.part-aa", "big.gguf.part-*")),
+        *(("big.gguf.001", "big.gguf.???"), ("big.gguf.ab", "big.gguf.??")),
     ],
 )
 def test_a_piece_says_how_to_join_it(name, pieces, tmp_path):

@@ -39,7 +39,7 @@ def open_engine(
 
 
 def greedy(engine: _core.Engine | OneEngine, prompt: list[int], n: int, chain: int = 5) -> list[int]:
-    sequence = OneSequence(engine)
+    sequence = engine if isinstance(engine, OneEngine) else OneSequence(engine)
     sequence.begin(prompt)
     ids: list[int] = []
     while not ids:
@@ -48,7 +48,8 @@ def greedy(engine: _core.Engine | OneEngine, prompt: list[int], n: int, chain: i
         chunk = sequence.decode(min(chain, n - len(ids)))
         assert chunk, f"no more than {len(ids)} of {n} tokens fit"
         ids += chunk.ids
-    engine.close_slot(sequence.slot)
+    if sequence is not engine:
+        engine.close_slot(sequence.slot)
     return ids
 
 

@@ -23,9 +23,11 @@ MODEL_MODULE: Final = re.compile(r"0_(Transformer|StaticEmbedding)(?=$|/)")
 """Where folders of Sentence Transformers have the model, if it is not at their top."""
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _PIECE = re.compile(
-    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2}))", re.IGNORECASE
+    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2})|\.(?P<end>\d{2,3}|a[a-z]))",
+    re.IGNORECASE,
 )
-"""Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`. GGUF's own parts are models."""
+"""Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`, `x.gguf.001`, `x.gguf.aa`. GGUF's own
+parts are models."""
 _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 """Files of whisper.cpp."""
 _NOT_A_MODEL = re.compile(
@@ -110,6 +112,8 @@ def joining(piece: str) -> str:
     if found is None:
         return ""
     whole = found["whole"]
+    if found["end"]:  # a star alone would stand for what is written, too
+        return f"cat {whole}.{'?' * len(found['end'])} > {whole}"
     return f"cat {piece[: found.start('which')]}* > {whole}"
 
 

@@ -151,9 +151,12 @@ class StepCosts:
         self._pause = 0.0
 
     def paused(self, seconds: float) -> None:
-        """Learn from the time between two steps: the host's work, which a chain of tokens has once."""
+        """Learn from the time between two steps: the host's work, which a chain of tokens has once.
+
+        Shorter ones count more, as faster steps do.
+        """
         if seconds <= LONGEST_PAUSE:
-            self._pause += 0.1 * (seconds - self._pause)
+            self._pause += (0.04 if seconds > self._pause else 0.3) * (seconds - self._pause)
 
     def measured(self, rows: int, seconds: float) -> None:
         """Learn from a step, or the average of a chain. Faster ones count more: others' work only slows."""
