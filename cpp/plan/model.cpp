@@ -34,6 +34,7 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
+    if (config.norm_embedding) embedding_norm_ = {loader.computed(std::vector<float>(config.dim, 1.0f)), {}};
     if (const auto& in = config.layer_inputs) {
         const std::uint64_t all = std::uint64_t{in->count} * in->dim;
         input_table_ = loader.lookup("layer_input_table", in->vocab_size, all);
@@ -327,10 +328,10 @@ DispatchTable Model::vectors(const PlanContext& context, std::uint32_t texts) co
 
 DispatchTable Model::copies(const PlanContext& context, const Binding& records, std::uint32_t words) const {
     Emitter e(context, "copies", 1, PatchSource::kRows);
-    e.emit(Op::kKvCopy, "kv_copy")
+    e.emit(Op::kCopyRecords, "copy_records")
         .buffer(e.step.copies)
         .buffer(records)
-        .params(KvCopyParams{.rows = 0, .page_words = words});
+        .params(CopyRecordsParams{.rows = 0, .record_words = words});
     return e.take();
 }
 

@@ -12,7 +12,6 @@ import pytest
 
 import akunu
 from akunu import ImportanceMatrix, _core
-from akunu.base.errors import UnsupportedError
 from akunu.conversion.planned import head_order
 from akunu.describe.filetypes import tensor_dtype
 from models import families, folders, qwen35, test_nvfp4, tiny
@@ -22,12 +21,13 @@ from models.test_experts import written as written_experts
 from models.test_families import open_folder as open_family_folder
 from models.test_families import open_gguf as open_family_gguf
 
-_OWN_KIND = ("granitehybrid", "nemotron_h", "nemotron_h_moe", "deepseek2", "mistral4")
-OWN_KIND = [name for name, row in families.ALL.items() if row.arch in _OWN_KIND]
-"""Models with Mamba-2 or latent attention, which are only converted to files of their own kind."""
-NAMES = [*tiny.EXPERTS, *qwen35.ALL, *(name for name in families.ALL if name not in OWN_KIND)]
+NAMES = [*tiny.EXPERTS, *qwen35.ALL, *families.ALL]
 TO_FOLDER = [name for name in NAMES if name not in ("qwen3vlmoe",)]
 """Transformers has no class of the text model of a Qwen 3 VL alone."""
+WITHOUT_EXPERTS = [
+    *qwen35.ALL,
+    *(name for name, row in families.ALL.items() if not row.keys.get("expert_count")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -95,21 +95,6 @@ def same_tensors(ours: Path, theirs: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("name", OWN_KIND)
-def test_some_models_stay_what_they_are(name: str, place: Path, tmp_path: Path) -> None:
-    for source, target in ((folder_of(name, place), "x.gguf"), (file_of(name, place), "x")):
-        with pytest.raises(
-            UnsupportedError,
-            match=r"cannot be converted (to or from a folder yet|between a folder and a GGUF)",
-        ):
-            kind = "f32" if target == "x.gguf" else "mlx-f32"
-            akunu.convert(source, tmp_path / target, kind, progress=False)
-    path = akunu.convert(file_of(name, place), tmp_path / "again.gguf", "f32", progress=False)
-    same_tensors(path, file_of(name, place))
-    path = akunu.convert(folder_of(name, place), tmp_path / "out", "mlx-f32", progress=False)
-    assert nmse(logits(path, name), tiny.golden(name).logits) < 1e-8
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_becomes_the_file_of_the_published_converter(name: str, place: Path, tmp_path: Path) -> None:
     path = akunu.convert(folder_of(name, place), tmp_path / "x.gguf", "f32", progress=False)
@@ -138,12 +123,15 @@ def test_mlx_has_the_experts_of_a_part_in_one_tensor(name: str, place: Path, tmp
         name
         for name in shapes
         if name.endswith(
-            (".switch_mlp.up_proj.weight", ".switch_glu.up_proj.weight", ".experts.up_proj.weight")
+            (
+                ".switch_mlp.up_proj.weight",
+                ".switch_mlp.fc1.weight",
+                ".switch_glu.up_proj.weight",
+                ".experts.up_proj.weight",
+            )
         )
     ]
-    assert bool(gates) is (
-        name not in (*qwen35.ALL, "lfm2", "gemma4", "gemma4_e", "gemma4_heads", "gemma3n", "gemma3n_active")
-    )
+    assert bool(gates) is (name not in WITHOUT_EXPERTS)
     assert all(len(shapes[gate][1]) == 3 for gate in gates)
     found, expected = logits(of_file, name), tiny.golden(name).logits
     errors = [nmse(row, other) for row, other in zip(found, expected, strict=True)]
