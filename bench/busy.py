@@ -56,12 +56,13 @@ WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from akunu._core import MAX_CHAIN
+from akunu.bench.one_sequence import OneSequence
 from akunu.loading.engines import open_engine
 from akunu.scheduling.planning import fitting
 LENGTH = 256
 model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])
 opened = [open_engine(model, context=LENGTH + 64, threads=threads) for _ in range(count)]
-engines = [each.__enter__().engine for each in opened]
+engines = [OneSequence(each.__enter__().engine) for each in opened]
 together = threading.Barrier(count)
 def rate(engine):
     done, spent, left, chain = 0, 0.0, 0, 1

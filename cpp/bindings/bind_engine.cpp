@@ -17,8 +17,8 @@
 #include "bindings/loaded.h"
 #include "bindings/weights.h"
 #include "core/error.h"
-#include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "engine/inspector.h"
 #include "engine/measure.h"
 #include "engine/registry.h"
 
@@ -88,12 +88,6 @@ class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
 
-    // The slot of calls that name none: one text after the other.
-    std::uint32_t only_slot() {
-        const Call call(*this);
-        if (!only_slot_) only_slot_ = call.model().take_slot();
-        return *only_slot_;
-    }
     // Tokens of a slot's text that the cache holds.
     std::uint32_t length(std::uint32_t slot) {
         const Call call(*this);
@@ -116,7 +110,6 @@ class PyEngine : public Exclusive<Engine> {
     }
 
   private:
-    std::optional<std::uint32_t> only_slot_;
     bool asks_for_masks_ = false;
 };
 
@@ -192,7 +185,7 @@ std::uint32_t PyEngine::add_adapter(const std::map<std::string, std::tuple<Float
                         static_cast<std::uint32_t>(std::min<py::ssize_t>(a.shape(0), UINT32_MAX)), scale, view(a),
                         view(b)});
     }
-    return call([&](Engine& engine, const Poll&) { return engine.add_adapter(list); });
+    return call([&](Engine& engine, const Poll&) { return engine.adapters().add(list); });
 }
 
 py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common) {
@@ -243,7 +236,7 @@ void bind_engine_class(py::module_& m) {
         .def(py::init([](const std::shared_ptr<TensorFiles>& file, const py::object& spec, const std::string& device,
                          std::uint32_t context, int threads, const std::string& kv_dtype,
                          std::optional<std::uint32_t> chunk, std::uint32_t parallel, std::uint64_t kv_memory,
-                         std::uint64_t memory, bool check_weights, const py::object& synthetic,
+                         std::uint64_t memory, bool activations_apart, bool check_weights, const py::object& synthetic,
                          const py::object& quantize, const py::object& progress) {
                  if (!file && synthetic.is_none()) throw InvalidArgumentError("Engine needs a file or synthetic types");
                  const KvTypes kv = to_kv_types(kv_dtype);
@@ -256,17 +249,21 @@ void bind_engine_class(py::module_& m) {
                  auto dev = open_device(device, threads);
                  return std::make_unique<PyEngine>(std::make_unique<Engine>(
                      std::move(dev), std::move(config), std::move(source),
-                     EngineOptions{context, chunk.value_or(0), kv, parallel, kv_memory, memory}, report));
+                     EngineOptions{.context = context,
+                                   .chunk = chunk.value_or(0),
+                                   .kv_types = kv,
+                                   .parallel = parallel,
+                                   .kv_memory = kv_memory,
+                                   .memory = memory,
+                                   .activations_apart = activations_apart}, report));
              }),
              py::arg("file").none(true), py::arg("spec"), py::kw_only(), py::arg("device") = "auto",
              py::arg("context") = 0, py::arg("threads") = 0, py::arg("kv_dtype") = "f16", py::arg("chunk") = py::none(),
-             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("memory") = 0, py::arg("check_weights") = true,
+             py::arg("parallel") = 8, py::arg("kv_memory") = 0, py::arg("memory") = 0, py::arg("activations_apart") = false, py::arg("check_weights") = true,
              py::arg("synthetic") = py::none(), py::arg("quantize") = py::none(), py::arg("progress") = py::none())
         .def_property_readonly("context", [](PyEngine& e) { return e.get().context(); })
         .def_property_readonly("vocab", [](PyEngine& e) { return e.get().config().vocab_size; })
         .def_property_readonly("parallel", [](PyEngine& e) { return e.get().parallel(); })
-        .def_property_readonly("position", [](PyEngine& e) { return e.length(e.only_slot()); })
-        .def_property_readonly("tokens", [](PyEngine& e) { return e.tokens(e.only_slot()); })
         .def_property_readonly("threads", [](PyEngine& e) { return e.get().device().threads(); })
         .def_property_readonly("device", [](PyEngine& e) { return e.get().device().name(); })
         .def_property_readonly("memory_left", [](PyEngine& e) { return e.get().device().memory_left(); })
@@ -292,7 +289,7 @@ void bind_engine_class(py::module_& m) {
         .def_property_readonly("pages",
                                [](PyEngine& e) {
                                    const PyEngine::Call call(e);
-                                   const PageUse u = call.model().page_use();
+                                   const PageUse u = call.model().cache().use();
                                    py::dict d;
                                    d["pages"] = u.pages;
                                    d["held"] = u.held;
@@ -320,13 +317,13 @@ void bind_engine_class(py::module_& m) {
         .def("close_slot", [](PyEngine& e, std::uint32_t slot) { PyEngine::Call(e).model().close(slot); })
         .def(
             "begin",
-            [](PyEngine& e, const py::object& ids, float temperature, std::int64_t top_k, float top_p, float min_p,
+            [](PyEngine& e, const py::object& ids, std::uint32_t slot, float temperature, std::int64_t top_k, float top_p, float min_p,
                float typical_p, float repeat_penalty, float presence_penalty, float frequency_penalty,
                std::int64_t penalty_window, float top_n_sigma, float xtc_probability, float xtc_threshold,
                std::int64_t min_keep, float dry_multiplier, float dry_base, std::int64_t dry_allowed_length,
                std::int64_t dry_penalty_last_n, const py::object& dry_breakers, const py::object& logit_bias,
                std::uint64_t seed, int logprobs, const py::object& end_ids, bool reuse,
-               std::optional<std::uint32_t> slot, std::uint64_t root, const py::object& contents,
+               std::uint64_t root, const py::object& contents,
                const std::vector<PyRows>& rows, const py::object& positions, std::optional<std::uint32_t> adapter,
                float adapter_scale) {
                 const std::uint32_t vocab = e.get().config().vocab_size;
@@ -336,21 +333,20 @@ void bind_engine_class(py::module_& m) {
                 set_cuts(s.state, top_n_sigma, xtc_probability, xtc_threshold, min_keep);
                 set_dry(s, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
-                const std::uint32_t at = slot ? *slot : e.only_slot();
                 TextInputs inputs = to_inputs(rows, positions);
                 return e.call([&](Engine& engine, const Poll&) {
-                    return engine.begin(at, prompt.view(), s, reuse, std::move(inputs),
+                    return engine.begin(slot, prompt.view(), s, reuse, std::move(inputs),
                                         {adapter ? *adapter + 1 : 0, adapter_scale});
                 });
             },
-            py::arg("ids"), py::kw_only(), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
+            py::arg("ids"), py::kw_only(), py::arg("slot"), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
             py::arg("min_p") = 0.0f, py::arg("typical_p") = 1.0f, py::arg("repeat_penalty") = 1.0f,
             py::arg("presence_penalty") = 0.0f, py::arg("frequency_penalty") = 0.0f, py::arg("penalty_window") = 64,
             py::arg("top_n_sigma") = 0.0f, py::arg("xtc_probability") = 0.0f, py::arg("xtc_threshold") = 0.1f,
             py::arg("min_keep") = 0, py::arg("dry_multiplier") = 0.0f, py::arg("dry_base") = 1.75f,
             py::arg("dry_allowed_length") = 2, py::arg("dry_penalty_last_n") = -1, py::arg("dry_breakers") = py::none(),
             py::arg("logit_bias") = py::none(), py::arg("seed") = 0, py::arg("logprobs") = -1,
-            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true, py::arg("slot") = py::none(),
+            py::arg("end_ids") = py::tuple(), py::arg("reuse") = true,
             py::arg("root") = 0, py::arg("contents") = py::none(), py::arg("inputs") = py::tuple(),
             py::arg("positions") = py::none(), py::arg("adapter") = py::none(), py::arg("adapter_scale") = 1.0f)
         .def_property_readonly("linears",
@@ -365,7 +361,7 @@ void bind_engine_class(py::module_& m) {
         .def(
             "remove_adapter",
             [](PyEngine& e, std::uint32_t number) {
-                e.call([&](Engine& engine, const Poll&) { engine.remove_adapter(number); });
+                e.call([&](Engine& engine, const Poll&) { engine.adapters().remove(number); });
             },
             py::arg("number"))
         .def(
@@ -376,6 +372,7 @@ void bind_engine_class(py::module_& m) {
             },
             py::arg("slot"), py::arg("ids"))
         .def("length", &PyEngine::length, py::arg("slot"))
+        .def("tokens", &PyEngine::tokens, py::arg("slot"))
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
@@ -390,7 +387,7 @@ void bind_engine_class(py::module_& m) {
                const std::optional<std::vector<std::uint32_t>>& wanted) -> std::optional<py::list> {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
                 const auto parts = e.call([&](Engine& engine, const Poll&) {
-                    return engine.read_page(prefix.view(), [&](std::size_t part) {
+                    return engine.cache().read_page(prefix.view(), [&](std::size_t part) {
                         return !wanted || std::ranges::find(*wanted, part) != wanted->end();
                     });
                 });
@@ -416,78 +413,45 @@ void bind_engine_class(py::module_& m) {
                     auto& bytes = parts.emplace_back();
                     if (part) bytes = std::as_bytes(std::span(part->data(), static_cast<std::size_t>(part->size())));
                 }
-                return e.call([&](Engine& engine, const Poll&) { return engine.restore_page(slot, parts); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.cache().restore_page(slot, parts); });
             },
             py::arg("slot"), py::arg("page"))
         .def(
             "finish_restoring",
             [](PyEngine& e, std::uint32_t slot) {
-                return e.call([&](Engine& engine, const Poll&) { return engine.finish_restoring(slot); });
+                return e.call([&](Engine& engine, const Poll&) { return engine.cache().finish_restoring(slot); });
             },
             py::arg("slot"))
-        .def_property_readonly("part_bytes", [](PyEngine& e) { return PyEngine::Call(e).model().part_bytes(); })
+        .def_property_readonly("part_bytes", [](PyEngine& e) { return PyEngine::Call(e).model().cache().part_bytes(); })
         .def(
             "pin",
             [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
-                return PyEngine::Call(e).model().pin(prefix.view());
+                return PyEngine::Call(e).model().cache().pin(prefix.view());
             },
             py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
         .def(
             "unpin",
             [](PyEngine& e, const IdArray& ids, std::uint64_t root, const py::object& contents) {
                 const PyPrefix prefix = to_prefix(ids, root, contents);
-                PyEngine::Call(e).model().unpin(prefix.view());
+                PyEngine::Call(e).model().cache().unpin(prefix.view());
             },
             py::arg("ids"), py::arg("root") = 0, py::arg("contents") = py::none())
-        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().forget(); })
+        .def("forget", [](PyEngine& e) { PyEngine::Call(e).model().cache().forget(); })
         .def("discard_unused",
-             [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.discard_unused(); }); })
+             [](PyEngine& e) { e.call([](Engine& engine, const Poll&) { engine.cache().discard_unused(); }); })
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
         .def("draft", &PyEngine::draft, py::arg("texts"), py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
-        .def(
-            "prefill",
-            [](PyEngine& e, bool sample) {
-                const std::uint32_t slot = e.only_slot();
-                PyChunk out;
-                const std::uint32_t left = e.call([&](Engine& engine, const Poll& poll) {
-                    const Sequence& s = engine.sequence(slot);
-                    if (!s.prompting()) throw InvalidArgumentError("prefill without a prompt: call begin first");
-                    const std::uint32_t rows = std::min(s.known - s.length, engine.chunk());
-                    const Part part{slot, rows, sample && s.length + rows == s.known, 1, {}};
-                    engine.take_pages(part, 1);
-                    out = wrap(engine, slot, std::move(engine.step({&part, 1}, 1, poll)[0]));
-                    return s.prompt - std::min(s.length, s.prompt);
-                });
-                return py::make_tuple(left, std::move(out));
-            },
-            py::arg("sample") = true)
-        .def("decode",
-             [](PyEngine& e, std::uint32_t n) {
-                 const std::uint32_t slot = e.only_slot();
-                 return e.call([&](Engine& engine, const Poll& poll) {
-                     const Sequence& s = engine.sequence(slot);
-                     if (!s.pending()) {
-                         throw InvalidArgumentError("decode without a sampled token: call begin and prefill first");
-                     }
-                     const std::uint32_t steps = std::min({n, engine.context() - s.length, kMaxChain});
-                     if (steps == 0) return PyChunk{};
-                     const Part part{slot, 1, true, steps, {}};
-                     engine.take_pages(part, steps);
-                     return wrap(engine, slot, std::move(engine.step({&part, 1}, steps, poll)[0]));
-                 });
-             })
         .def("cancel", &PyEngine::cancel)
         .def(
             "truncate",
-            [](PyEngine& e, std::uint32_t n, std::optional<std::uint32_t> slot) {
-                const std::uint32_t at = slot ? *slot : e.only_slot();
-                return e.call([&](Engine& engine, const Poll&) { return engine.truncate(at, n); });
+            [](PyEngine& e, std::uint32_t n, std::uint32_t slot) {
+                return e.call([&](Engine& engine, const Poll&) { return engine.truncate(slot, n); });
             },
-            py::arg("n"), py::arg("slot") = py::none())
+            py::arg("n"), py::arg("slot"))
         .def("logits",
              [](PyEngine& e, const py::object& object) {
                  const std::size_t vocab = e.get().config().vocab_size;
@@ -539,14 +503,14 @@ void bind_engine_class(py::module_& m) {
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {
                 const PyEngine::Call call(e);
-                return command_list(call.model().commands(to_run(phase, rows, position)));
+                return command_list(Inspector(call.model()).commands(to_run(phase, rows, position)));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0)
         .def(
             "run_prefix",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t commands) {
                 py::dict out;
-                const auto run = [&](Engine& engine, const Poll&) { return engine.run_prefix(slot, commands); };
+                const auto run = [&](Engine& engine, const Poll&) { return Inspector(engine).run_prefix(slot, commands); };
                 for (const Written& w : e.call(run)) {
                     out[py::str(std::string(w.name))] =
                         ByteArray(static_cast<py::ssize_t>(w.bytes.size()),
@@ -562,7 +526,7 @@ void bind_engine_class(py::module_& m) {
                 const std::size_t n = to_repeats(repeats);
                 const PhaseRun run = to_run(phase, rows, position);
                 return command_list(
-                    e.call([&](Engine& engine, const Poll& poll) { return engine.profile(run, n, poll); }));
+                    e.call([&](Engine& engine, const Poll& poll) { return Inspector(engine).profile(run, n, poll); }));
             },
             py::arg("phase") = "decode", py::arg("rows") = 1, py::arg("position") = 0, py::arg("repeats") = 16)
         .def("close", &PyEngine::close);
@@ -573,7 +537,7 @@ void bind_engine_class(py::module_& m) {
 void bind_engine(py::module_& m) {
     m.attr("PAGE") = std::uint32_t{kPagePositions};
     m.attr("DEFAULT_CONTEXT") = kDefaultContext;
-    m.attr("MAX_THREADS") = cpu::kMaxThreads;
+    m.attr("MAX_THREADS") = kMaxThreads;
     m.attr("MAX_PARALLEL") = kMaxParallel;
     m.attr("MAX_CHAIN") = kMaxChain;
     m.attr("MAX_LOGPROBS") = u32{kMaxLogprobs};
@@ -617,10 +581,10 @@ void bind_engine(py::module_& m) {
     m.def(
         "measure_peaks",
         [](int threads, double seconds) {
-            cpu::Peaks p;
+            Peaks p;
             {
                 const GilRelease release;
-                p = cpu::measure_peaks(threads, seconds);
+                p = measure_peaks(threads, seconds);
             }
             py::dict d;
             d["read_bytes_per_second"] = p.read_bytes_per_second;

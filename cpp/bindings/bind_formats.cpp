@@ -15,7 +15,7 @@
 #include "core/dequantize.h"
 #include "core/dtype.h"
 #include "core/error.h"
-#include "cpu/quantize.h"
+#include "core/quantize.h"
 #include "formats/gguf.h"
 #include "formats/quote.h"
 #include "formats/safetensors.h"
@@ -290,19 +290,19 @@ py::array_t<std::uint8_t> quantize(const std::string& dtype, const py::buffer& d
         return array ? std::as_bytes(std::span(array->data(), static_cast<std::size_t>(array->size())))
                      : std::span<const std::byte>();
     };
-    const cpu::QuantizeJob job{.tensor = name,
-                               .from = from.id,
-                               .source = bytes,
-                               .scales = plane(scales),
-                               .biases = plane(biases),
-                               .first_row = first_row,
-                               .rows = rows,
-                               .columns = columns,
-                               .to = to.id,
-                               .out = {reinterpret_cast<std::byte*>(result.mutable_data()), rows * out_row},
-                               .importance = {weights.data(), static_cast<std::size_t>(weights.size())}};
+    const QuantizeJob job{.tensor = name,
+                          .from = from.id,
+                          .source = bytes,
+                          .scales = plane(scales),
+                          .biases = plane(biases),
+                          .first_row = first_row,
+                          .rows = rows,
+                          .columns = columns,
+                          .to = to.id,
+                          .out = {reinterpret_cast<std::byte*>(result.mutable_data()), rows * out_row},
+                          .importance = {weights.data(), static_cast<std::size_t>(weights.size())}};
     const GilRelease release;
-    cpu::quantize_rows(job, threads);
+    quantize_rows(job, threads);
     return result;
 }
 

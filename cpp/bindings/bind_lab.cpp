@@ -20,10 +20,9 @@
 #include "bindings/lab_command.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/q8.h"
 #include "core/sampling.h"
 #include "core/take_weight.h"
-#include "cpu/act.h"
-#include "cpu/cpu_device.h"
 #include "engine/registry.h"
 
 namespace py = pybind11;
@@ -66,7 +65,7 @@ class Lab {
             return;
         }
         if (device != "cpu") throw InvalidArgumentError("isa is an option of device 'cpu', not of '" + device + "'");
-        device_ = std::make_shared<cpu::CpuDevice>(threads, cpu::kernel_set(isa, "isa"));
+        device_ = open_processor(threads, isa);
     }
 
     Device& device() { return *device_; }
@@ -218,7 +217,7 @@ class Lab {
 
 // The planes of an activation in the CPU's q8 format, each [rows, …].
 py::dict q8_planes(const py::array_t<std::uint8_t, py::array::c_style>& raw, std::size_t rows, std::size_t dim) {
-    const cpu::Q8Layout at(dim);
+    const Q8Layout at(dim);
     if (static_cast<std::size_t>(raw.size()) != rows * at.stride) {
         throw InvalidArgumentError("a q8 activation of " + std::to_string(rows) + "x" + std::to_string(dim) +
                                    " takes " + std::to_string(rows * at.stride) + " bytes, not " +
@@ -226,19 +225,19 @@ py::dict q8_planes(const py::array_t<std::uint8_t, py::array::c_style>& raw, std
     }
     auto* base = reinterpret_cast<std::byte*>(const_cast<std::uint8_t*>(raw.data()));
     const auto plane = [&](std::size_t n, auto&& get) {
-        using T = std::remove_pointer_t<decltype(get(cpu::Q8Row{base, at}))>;
+        using T = std::remove_pointer_t<decltype(get(Q8Row{base, at}))>;
         py::array_t<T> out({rows, n});
         for (std::size_t r = 0; r < rows; ++r) {
-            std::memcpy(out.mutable_data(static_cast<py::ssize_t>(r), 0), get(cpu::Q8Row{base + r * at.stride, at}),
+            std::memcpy(out.mutable_data(static_cast<py::ssize_t>(r), 0), get(Q8Row{base + r * at.stride, at}),
                         n * sizeof(T));
         }
         return out;
     };
     py::dict d;
-    d["q"] = plane(dim, [](const cpu::Q8Row& r) { return r.q(); });
-    d["d"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.d(); });
-    d["s"] = plane(dim / 32, [](const cpu::Q8Row& r) { return r.s(); });
-    d["s16"] = plane(dim / 16, [](const cpu::Q8Row& r) { return r.s16(); });
+    d["q"] = plane(dim, [](const Q8Row& r) { return r.q(); });
+    d["d"] = plane(dim / 32, [](const Q8Row& r) { return r.d(); });
+    d["s"] = plane(dim / 32, [](const Q8Row& r) { return r.s(); });
+    d["s16"] = plane(dim / 16, [](const Q8Row& r) { return r.s16(); });
     return d;
 }
 
@@ -343,8 +342,7 @@ void bind_lab(py::module_& m) {
     m.def("lab_q8_planes", q8_planes, py::arg("raw"), py::arg("rows"), py::arg("dim"));
     m.def("cpu_instruction_sets", [] {
         py::list out;
-        for (const cpu::KernelSet* set : cpu::kernel_sets())
-            out.append(py::make_tuple(std::string(set->isa), set->supported()));
+        for (const InstructionSet& set : instruction_sets()) out.append(py::make_tuple(set.name, set.supported));
         return out;
     });
 }

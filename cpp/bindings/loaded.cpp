@@ -14,6 +14,8 @@ py::dict memory_dict(const MemoryUse& use) {
     d["weights_mapped"] = use.weights_mapped;
     d["kv_cache"] = use.kv_cache;
     d["scratch"] = use.scratch;
+    d["activations"] = use.activations;
+    d["activations_apart"] = use.activations_apart;
     return d;
 }
 

@@ -12,7 +12,7 @@
 
 #include "bindings/gil.h"
 #include "core/error.h"
-#include "engine/engine.h"
+#include "engine/inspector.h"
 
 namespace akunu {
 

@@ -10,8 +10,8 @@
 
 #include "bindings/arguments.h"
 #include "core/error.h"
-#include "cpu/quantizing_source.h"
 #include "engine/file_source.h"
+#include "engine/quantizing_source.h"
 
 namespace akunu {
 
@@ -62,7 +62,7 @@ std::shared_ptr<WeightSource> quantized(std::shared_ptr<WeightSource> source, co
     for (const auto& [name, type] : py::dict(types)) {
         wanted.emplace(py::cast<std::string>(name), to_weight_type(py::cast<std::string>(type)));
     }
-    return std::make_shared<cpu::QuantizingSource>(std::move(source), std::move(wanted), threads);
+    return std::make_shared<QuantizingSource>(std::move(source), std::move(wanted), threads);
 }
 
 }  // namespace akunu

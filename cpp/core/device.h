@@ -1,5 +1,5 @@
-// Device: the only virtual class of the engine. A backend implements it in its own folder and registers it in
-// engine/registry.cpp; nothing else names a backend.
+// Device: what runs tables. A backend implements it in its own folder and registers it in engine/registry.cpp; nothing
+// else names a backend.
 #pragma once
 
 #include <cmath>
@@ -32,13 +32,13 @@ struct HostTensor {
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
 
-// A weight that the device is ready to use.
 // What values are kept within.
 struct Bounds {
     float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
     explicit operator bool() const { return std::isfinite(low) || std::isfinite(high); }
 };
 
+// A weight that the device is ready to use.
 struct Weight {
     DType dtype = DType::F32;
     std::uint64_t rows = 0;
@@ -83,6 +83,13 @@ struct DeviceTraits {
     bool pages_experts = false;         // takes experts that stay in their file
     bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
+};
+
+constexpr int kMaxThreads = 1024;  // of a device that is the processor
+
+// What threads of the processor reach now: bytes/s read from memory, FLOP/s and int8 operations/s.
+struct Peaks {
+    double read_bytes_per_second = 0, f32_flops = 0, int8_ops = 0;
 };
 
 // Where memory is, and who sees it.

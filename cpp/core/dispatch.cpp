@@ -50,6 +50,24 @@ std::vector<Use> uses_of(const DispatchCmd& c) {
 
 }  // namespace
 
+Access access_of(const DispatchCmd& c, std::size_t buffer) {
+    const Access access = op_info(c.op).buffers[buffer].access;
+    if (access != Access::kReadWrite) return access;
+    const auto unless = [](u32 adds) { return adds ? Access::kReadWrite : Access::kWrite; };
+    switch (c.op) {
+        case Op::kMatmul:
+            return unless(c.params_as<MatmulParams>().accumulate);
+        case Op::kEmbed:
+            return unless(c.params_as<EmbedParams>().accumulate);
+        case Op::kExpertsDown:
+            return unless(c.params_as<ExpertsDownParams>().accumulate);
+        case Op::kAddRows:
+            return unless(c.params_as<AddRowsParams>().accumulate);
+        default:  // the others always add, or write some of what is there
+            return access;
+    }
+}
+
 void set_barriers(std::span<DispatchCmd> commands) {
     std::vector<Use> since;
     for (DispatchCmd& c : commands) {

@@ -169,6 +169,9 @@ inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint3
     }
 }
 
+// How a command uses a buffer: one that it may add to it overwrites where it does not add.
+Access access_of(const DispatchCmd& command, std::size_t buffer);
+
 // Sets each command's barrier where it needs one: where it reads or overwrites what a command since the last barrier
 // wrote, or overwrites what one read. The first command has none.
 void set_barriers(std::span<DispatchCmd> commands);

@@ -62,11 +62,11 @@ constexpr FieldInfo kNormGateUpFields[] = {FIELD(NormGateUpParams, n), FIELD(Nor
 constexpr FieldInfo kGateActFields[] = {FIELD(GateActParams, rows),       FIELD(GateActParams, n),
                                         FIELD(GateActParams, activation), FIELD(GateActParams, formats),
                                         FIELD(GateActParams, gated),      FIELD(GateActParams, up_stride)};
-constexpr FieldInfo kRopeKvFields[] = {
-    FIELD(RopeKvParams, rows),       FIELD(RopeKvParams, step),      FIELD(RopeKvParams, n_heads),
-    FIELD(RopeKvParams, n_kv_heads), FIELD(RopeKvParams, head_dim),  FIELD(RopeKvParams, rope_dim),
-    FIELD(RopeKvParams, style),      FIELD(RopeKvParams, qk_norm),   FIELD(RopeKvParams, eps),
-    FIELD(RopeKvParams, max_pages),  FIELD(RopeKvParams, page_words)};
+constexpr FieldInfo kPrepareHeadsFields[] = {
+    FIELD(PrepareHeadsParams, rows),       FIELD(PrepareHeadsParams, step),      FIELD(PrepareHeadsParams, n_heads),
+    FIELD(PrepareHeadsParams, n_kv_heads), FIELD(PrepareHeadsParams, head_dim),  FIELD(PrepareHeadsParams, rope_dim),
+    FIELD(PrepareHeadsParams, style),      FIELD(PrepareHeadsParams, qk_norm),   FIELD(PrepareHeadsParams, eps),
+    FIELD(PrepareHeadsParams, max_pages),  FIELD(PrepareHeadsParams, page_words)};
 constexpr FieldInfo kAttentionFields[] = {
     FIELD(AttentionParams, rows),          FIELD(AttentionParams, step),       FIELD(AttentionParams, keys),
     FIELD(AttentionParams, n_heads),       FIELD(AttentionParams, n_kv_heads), FIELD(AttentionParams, head_dim),
@@ -80,7 +80,7 @@ constexpr FieldInfo kAttentionWeightsFields[] = {
     FIELD(AttentionWeightsParams, max_pages),  FIELD(AttentionWeightsParams, page_words),
     FIELD(AttentionWeightsParams, scale),      FIELD(AttentionWeightsParams, fixed_keys),
     FIELD(AttentionWeightsParams, chosen),     FIELD(AttentionWeightsParams, out_rows)};
-constexpr FieldInfo kKvCopyFields[] = {FIELD(KvCopyParams, rows), FIELD(KvCopyParams, page_words)};
+constexpr FieldInfo kCopyRecordsFields[] = {FIELD(CopyRecordsParams, rows), FIELD(CopyRecordsParams, record_words)};
 constexpr FieldInfo kRecurFields[] = {FIELD(RecurParams, rows), FIELD(RecurParams, step), FIELD(RecurParams, dim),
                                       FIELD(RecurParams, formats), FIELD(RecurParams, state_words)};
 constexpr FieldInfo kShortConvFields[] = {FIELD(ShortConvParams, rows),        FIELD(ShortConvParams, step),
@@ -139,8 +139,8 @@ constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FI
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
 constexpr FieldInfo kLoraFields[] = {
-    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
-    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
+    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),      FIELD(LoraParams, max_rank),
+    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather), FIELD(LoraParams, format)};
 constexpr FieldInfo kAddRowsFields[] = {FIELD(AddRowsParams, rows),       FIELD(AddRowsParams, dim),
                                         FIELD(AddRowsParams, accumulate), FIELD(AddRowsParams, matched),
                                         FIELD(AddRowsParams, scale),      FIELD(AddRowsParams, floor)};
@@ -222,7 +222,7 @@ constexpr BufferInfo kNormGateUpBuffers[] = {
     weight("up", "n", "k"), {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kGateActBuffers[] = {
     {"gate", R}, {"up", R, kOptional}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
-constexpr BufferInfo kRopeKvBuffers[] = {
+constexpr BufferInfo kPrepareHeadsBuffers[] = {
     {"q", RW, kOptional},       {"k", RW, kOptional},           {"v", R, kOptional}, {"table", R, kOptional},
     cache("kv", RW, kOptional), constant("qk_norm", kOptional), index("rows"),       index("pages")};
 // Sinks are a logit for each head, which has no value.
@@ -241,7 +241,7 @@ constexpr BufferInfo kAttentionMergeBuffers[] = {{"partials", R},
                                                  constant("sinks", kOptional)};
 constexpr BufferInfo kAttentionWeightsBuffers[] = {{"q", R},   cache("kv"),   constant("heads"),
                                                    {"out", W}, index("rows"), index("pages")};
-constexpr BufferInfo kKvCopyBuffers[] = {index("pairs"), state("kv", RW)};
+constexpr BufferInfo kCopyRecordsBuffers[] = {index("pairs"), state("records", RW)};
 constexpr BufferInfo kRecurBuffers[] = {
     {"x", R},      {"gate", R},    state("state", RW), {"out_f32", W, kOptional}, {"out_compact", W, kOptional},
     index("rows"), index("spans"), state("slots")};
@@ -433,8 +433,8 @@ Cost gate_act_cost(const DispatchCmd& c) {
     return per_row(((p.gated ? 8.0 : 4.0) + act_bytes(p.formats)) * p.n, 5.0 * p.n);
 }
 
-Cost rope_kv_cost(const DispatchCmd& c) {
-    const auto p = c.params_as<RopeKvParams>();
+Cost prepare_heads_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<PrepareHeadsParams>();
     const double q = static_cast<double>(p.n_heads) * p.head_dim, kv = static_cast<double>(p.n_kv_heads) * p.head_dim;
     return per_row(8.0 * q + (8.0 + kv_element(c.kv.k) + kv_element(c.kv.v)) * kv, 6.0 * (q + kv));
 }
@@ -474,7 +474,7 @@ Cost attention_weights_cost(const DispatchCmd& c) {
     return cost;
 }
 
-Cost kv_copy_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<KvCopyParams>().page_words, 0); }
+Cost copy_records_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<CopyRecordsParams>().record_words, 0); }
 
 // Each text's state is read and written once.
 Cost recur_cost(const DispatchCmd& c) {
@@ -573,7 +573,7 @@ Cost head_matmul_cost(const DispatchCmd& c) {
 // As where all rows have one adapter, of the highest rank.
 Cost lora_a_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LoraParams>();
-    Cost cost = per_row(4.0 * (p.k + p.max_rank), 2.0 * p.max_rank * p.k);
+    Cost cost = per_row(act_bytes(p.format) * p.k + 4.0 * p.max_rank, 2.0 * p.max_rank * p.k);
     return read_weights(cost, 2.0 * p.max_rank * p.k);
 }
 
@@ -631,13 +631,13 @@ constexpr OpInfo kOps[] = {
     row<NormQkvParams>("norm_qkv", kNormQkvFields, kNormQkvBuffers, norm_qkv_cost),
     row<NormGateUpParams>("norm_gate_up", kNormGateUpFields, kNormGateUpBuffers, norm_gate_up_cost),
     row<GateActParams>("gate_act", kGateActFields, kGateActBuffers, gate_act_cost),
-    row<RopeKvParams>("rope_kv", kRopeKvFields, kRopeKvBuffers, rope_kv_cost),
+    row<PrepareHeadsParams>("prepare_heads", kPrepareHeadsFields, kPrepareHeadsBuffers, prepare_heads_cost),
     row<AttentionParams>("attention", kAttentionFields, kAttentionBuffers, attention_cost),
     row<AttentionParams>("attention_split", kAttentionFields, kAttentionSplitBuffers, attention_cost),
     row<AttentionParams>("attention_merge", kAttentionFields, kAttentionMergeBuffers, attention_merge_cost),
     row<AttentionWeightsParams>("attention_weights", kAttentionWeightsFields, kAttentionWeightsBuffers,
                                 attention_weights_cost),
-    row<KvCopyParams>("kv_copy", kKvCopyFields, kKvCopyBuffers, kv_copy_cost),
+    row<CopyRecordsParams>("copy_records", kCopyRecordsFields, kCopyRecordsBuffers, copy_records_cost),
     row<SampleParams>("speech_rules", kSampleFields, kSpeechRulesBuffers, sample_cost),
     row<SampleParams>("argmax", kSampleFields, kArgmaxBuffers, sample_cost),
     row<SampleParams>("sample_prepare", kSampleFields, kSamplePrepareBuffers, sample_cost),

@@ -16,7 +16,7 @@ using u32 = uint;
 // Bits of `formats`: which representations of an activation a kernel writes.
 enum ActFormatBits : u32 {
     kActF32 = 1,
-    kActQ8 = 2,  // int8 in blocks of 32, see cpu/act.h
+    kActQ8 = 2,  // int8 in blocks of 32, see core/q8.h
     kActF16 = 4,
 };
 
@@ -236,7 +236,7 @@ struct GateActParams {
     u32 up_stride;  // floats between two rows of up
 };
 
-struct RopeKvParams {
+struct PrepareHeadsParams {
     u32 rows;  // patched
     u32 step;  // patched
     u32 n_heads;
@@ -328,6 +328,7 @@ struct LoraParams {
     u32 slot_words;  // 4-byte words from an adapter's part to the next one's
     u32 y_stride;    // floats between two rows of y
     u32 gather;      // 1: rows are those that `logit_rows` names
+    u32 format;      // of x
 };
 
 // Which adapter a sequence has, and how much of it.
@@ -340,7 +341,8 @@ struct AdapterHead {
     u32 rank;     // 0: this adapter leaves the layer as it is
     float scale;  // of the products of what A and B hold
 };
-constexpr u32 kAdapterHeadBytes = 64;
+// An enum, since Metal has no constants at file scope.
+enum AdapterSizes : u32 { kAdapterHeadBytes = 64 };
 
 constexpr u32 lora_a_bytes(u32 max_rank, u32 k) { return (max_rank * k * 2 + 63) / 64 * 64; }
 constexpr u32 lora_b_bytes(u32 max_rank, u32 n) { return (max_rank * n * 2 + 63) / 64 * 64; }
@@ -359,10 +361,10 @@ struct AttentionWeightsParams {
     u32 out_rows;  // rows that `out` has room for, of each of them
 };
 
-// Pairs of pages: the first is copied to the second.
-struct KvCopyParams {
+// Pairs of records, such as pages or states: the first is copied to the second.
+struct CopyRecordsParams {
     u32 rows;  // patched: pairs
-    u32 page_words;
+    u32 record_words;
 };
 
 // A gated recurrence of each channel, minGRU (Feng et al., "Were RNNs All We Needed?", 2024): z = sigmoid(gate),

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "cpu/act.h"
+#include "core/q8.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
 #include "cpu/thread_pool.h"

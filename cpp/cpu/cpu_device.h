@@ -14,8 +14,6 @@
 
 namespace akunu::cpu {
 
-constexpr int kMaxThreads = 1024;  // of a device
-
 class CpuDevice final : public Device {
   public:
     // `threads` 0: one per usable physical core.
@@ -77,10 +75,6 @@ class CpuDevice final : public Device {
     ExpertStore paged_;
 };
 
-// What `threads` threads reach now: bytes/s read from memory, FLOP/s and int8 operations/s.
-struct Peaks {
-    double read_bytes_per_second = 0, f32_flops = 0, int8_ops = 0;
-};
 Peaks measure_peaks(int threads, double seconds);
 
 }  // namespace akunu::cpu

@@ -48,7 +48,7 @@ class ExpertPages {
         kFilling,  // the groups that this step's commands use are being packed to its place
         kHeld,
     };
-    struct Place {
+    struct HeldExpert {
         std::uint32_t expert;
         std::uint64_t used;  // when, as `clock_` tells
     };
@@ -69,7 +69,7 @@ class ExpertPages {
     std::vector<std::uint32_t> place_of_;
     std::vector<std::uint64_t> wanted_;  // when
     std::vector<std::uint32_t> fetched_;
-    std::vector<Place> places_;
+    std::vector<HeldExpert> places_;
     Mapping memory_;
     std::uint64_t clock_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "cpu/quantize.h"
+#include "core/quantize.h"
 
 #include <algorithm>
 #include <bit>
@@ -159,17 +159,21 @@ void store(const QuantizeJob& job, const Quantizer& quantizer, std::span<const f
 
 }  // namespace
 
+}  // namespace akunu::cpu
+
+namespace akunu {
+
 bool can_quantize(DType type) {
     const bool floats = type == DType::F32 || type == DType::F16 || type == DType::BF16;
-    return floats || select_kernels().quantizer(type).run;
+    return floats || cpu::select_kernels().quantizer(type).run;
 }
 
 void quantize_rows(const QuantizeJob& job, int threads) {
-    check_job(job);
+    cpu::check_job(job);
     if (job.rows == 0 || job.columns == 0) return;
-    const Quantizer quantizer = select_kernels().quantizer(job.to);
-    const std::vector<float> importance = scaled(job.importance);
-    const std::uint64_t rows = std::max<std::uint64_t>(1, kPiece / job.columns);
+    const cpu::Quantizer quantizer = cpu::select_kernels().quantizer(job.to);
+    const std::vector<float> importance = cpu::scaled(job.importance);
+    const std::uint64_t rows = std::max<std::uint64_t>(1, cpu::kPiece / job.columns);
     const std::uint64_t out_row = row_bytes(job.to, job.columns);
 
     // Of several pieces that fail, the first one speaks: the message does not hang on the threads.
@@ -181,9 +185,9 @@ void quantize_rows(const QuantizeJob& job, int threads) {
             const std::uint64_t first = static_cast<std::uint64_t>(i) * rows;
             const std::uint64_t count = std::min(rows, job.rows - first);
             std::unique_ptr<float[]> memory;
-            const std::span<const float> values = read_rows(job, first, count, memory);
-            check_values(job, values, first * job.columns);
-            store(job, quantizer, values, importance, job.out.data() + first * out_row);
+            const std::span<const float> values = cpu::read_rows(job, first, count, memory);
+            cpu::check_values(job, values, first * job.columns);
+            cpu::store(job, quantizer, values, importance, job.out.data() + first * out_row);
         } catch (...) {
             const std::lock_guard lock(mutex);
             if (!failure || i < failed) {
@@ -192,11 +196,11 @@ void quantize_rows(const QuantizeJob& job, int threads) {
             }
         }
     };
-    ThreadPool& pool = ThreadPool::of_process();
-    const int team = threads > 0 ? threads : usable_cores();
+    cpu::ThreadPool& pool = cpu::ThreadPool::of_process();
+    const int team = threads > 0 ? threads : cpu::usable_cores();
     pool.reserve(team);
     pool.run(team, static_cast<int>((job.rows + rows - 1) / rows), piece);
     if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace akunu::cpu
+}  // namespace akunu

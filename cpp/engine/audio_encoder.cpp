@@ -18,7 +18,7 @@ ModelConfig hearing(ModelConfig config) {
 }  // namespace
 
 AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                           const Engine& text, const Progress& progress)
+                           Engine& text, const Progress& progress)
     : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
     if (text.config().sound_positions() != config_.positions || text.config().dim != config_.dim) {
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
@@ -29,13 +29,21 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     const Binding table = allocate_kv_of_one_step(s.max_pages, 1);
     std::iota(table.host<u32>(), table.host<u32>() + s.max_pages, 0u);
     text.reserve_sound(activations_);
-    allocate_activations(s.max_rows);
+    model_->upload_frequencies(*device_);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(s.max_rows * sizeof(Row));
     sound_rows_ = shared(s.max_rows * sizeof(Row));
     for (u32 i = 0; i < s.max_rows; ++i) s.rows.host<Row>()[i] = {0, i};
-    body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
-    sound_ = text.compile_sound(activations_, sound_rows_, s.max_rows);
+    const auto tables = [&](const PlanContext& plan) {
+        std::vector<DispatchTable> both;
+        both.push_back(model_->body(plan, Phase::kPrefill));
+        both.push_back(text.sounds().table(plan.activations, sound_rows_, s.max_rows));
+        return both;
+    };
+    allocate_activations(s.max_rows, tables);
+    std::vector<DispatchTable> both = tables(plan());
+    body_ = device_->compile(std::move(both[0]));
+    sound_ = device_->compile(std::move(both[1]));
     prepare_kernels(progress);
 }
 
@@ -49,11 +57,11 @@ void AudioEncoder::place(std::span<const float> mel, std::uint32_t sound) {
     for (std::size_t m = 0; m < mels; ++m) {
         for (std::size_t t = 0; t < n; ++t) rows[t * mels + m] = mel[m * n + t];
     }
-    device_->upload(activations_.f32("frames"), std::as_bytes(std::span(rows)));
+    device_->upload(activations_.memory("frames"), std::as_bytes(std::span(rows)));
     for (u32 i = 0; i < step_.max_rows; ++i) sound_rows_.host<Row>()[i] = {sound, i};
 }
 
-Replay AudioEncoder::replay() const {
+ReplayCall AudioEncoder::replay() const {
     return {.programs = {body_.get(), sound_.get()},
             .args = {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}};
 }
@@ -74,7 +82,7 @@ std::vector<CommandInfo> AudioEncoder::profile(std::uint32_t sound, std::size_t 
 }
 
 void AudioEncoder::states(std::span<float> out) const {
-    device_->download(activations_.f32("hidden"), std::as_writable_bytes(out));
+    device_->download(activations_.memory("hidden"), std::as_writable_bytes(out));
 }
 
 }  // namespace akunu

@@ -7,14 +7,15 @@
 
 #include "engine/engine.h"
 #include "engine/loaded_model.h"
+#include "engine/profile.h"
 
 namespace akunu {
 
 class AudioEncoder : public LoadedModel {
   public:
     // `text` is on the same device, and must outlive it.
-    AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                 const Engine& text, const Progress& progress);
+    AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source, Engine& text,
+                 const Progress& progress);
 
     // Log-mel frames, [mels, frames] as `config` has them, into a sound that is open. False when it was cancelled.
     bool encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll);
@@ -30,7 +31,7 @@ class AudioEncoder : public LoadedModel {
     std::uint32_t frames() const { return AudioStem::kStride * config_.positions; }
 
   private:
-    Replay replay() const;
+    ReplayCall replay() const;
     void place(std::span<const float> mel, std::uint32_t sound);
 
     std::unique_ptr<Program> body_, sound_;

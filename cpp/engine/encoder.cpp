@@ -40,13 +40,20 @@ void Encoder::allocate() {
     s.history_stride = context_;
     // Each text may leave a part of its last page empty.
     tables_ = allocate_kv_of_one_step(pages_for(s.max_rows) + kTexts, kTexts);
-    allocate_activations(std::max(s.max_rows, model_->distances()));
+    model_->upload_frequencies(*device_);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(std::uint64_t{s.max_rows} * sizeof(Row));
     s.row_kinds = shared(std::uint64_t{s.max_rows} * sizeof(u32));
     s.logit_rows = shared(std::uint64_t{kTexts} * sizeof(u32));
     s.history = shared(std::uint64_t{kTexts} * s.history_stride * sizeof(u32));
     s.vectors = shared(std::uint64_t{kTexts} * model_->width() * sizeof(float));
+    allocate_activations(std::max(s.max_rows, model_->distances()), [this](const PlanContext& plan) {
+        std::vector<DispatchTable> tables;
+        tables.push_back(model_->body(plan, Phase::kPrefill));
+        tables.push_back(model_->vectors(plan, kTexts));
+        if (model_->distances()) tables.push_back(model_->prepare_distances(plan));
+        return tables;
+    });
 }
 
 void Encoder::check(std::span<const EncoderText> texts) const {
@@ -109,7 +116,7 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
     return made;
 }
 
-Replay Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
+ReplayCall Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
     const std::uint32_t most = std::min(kTexts, std::max(1u, device_->traits().encoder_rows / std::max(1u, tokens)));
     if (tokens == 0 || tokens > context_) {
         throw InvalidArgumentError("a text has 1.." + std::to_string(context_) + " tokens, not " +
@@ -125,7 +132,7 @@ Replay Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
 
 std::vector<CommandInfo> Encoder::profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats,
                                           const Poll& poll) {
-    const Replay replay = replay_of(tokens, texts);
+    const ReplayCall replay = replay_of(tokens, texts);
     std::vector<std::uint32_t> ids(tokens);
     for (std::uint32_t i = 0; i < tokens; ++i) ids[i] = i % config_.vocab_size;
     ReplayArgs filled;

@@ -41,7 +41,7 @@ class Encoder : public LoadedModel {
     // Rows of as many texts as a step takes, from the first on; returns how many.
     std::size_t fill(std::span<const EncoderText> texts, ReplayArgs& args);
     void check(std::span<const EncoderText> texts) const;
-    Replay replay_of(std::uint32_t tokens, std::uint32_t texts) const;
+    ReplayCall replay_of(std::uint32_t tokens, std::uint32_t texts) const;
 
     Binding tables_;  // of pages, one for each text of a step
     std::unique_ptr<Program> body_, vectors_;

@@ -24,19 +24,33 @@ ModelConfig drawing(ModelConfig config) {
 Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
     : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress,
-                  options.memory) {
+                  options.memory),
+      shared_{*device_,
+              config_,
+              *model_,
+              activations_,
+              memory_,
+              step_,
+              sequences_,
+              context_,
+              [this](std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind) {
+                  return own(bytes, purpose, kind);
+              }},
+      inputs_(shared_),
+      programs_(shared_),
+      adapters_(shared_) {
     allocate(options);
     hold_experts();
     // What every generation needs; other tables are built when first asked for.
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
         body(phase);
-        keeping(phase);
+        if (drafter_) drafter_->keeping(phase);
     }
     tail({});
-    if (drafts()) {
+    if (drafter_) {
         for (const Phase phase : {Phase::kDecode, Phase::kBatch}) {
-            for (const bool first : {true, false}) draft_body(phase, first);
-            draft_tail({.one_row = phase == Phase::kDecode}, common_tokens() != 0);
+            for (const bool first : {true, false}) drafter_->body(phase, first);
+            drafter_->tail({.one_row = phase == Phase::kDecode}, common_tokens() != 0);
         }
     }
     if (!config_.sound_positions())
@@ -64,10 +78,10 @@ void Engine::allocate(const EngineOptions& options) {
     // An image that is not to be split may stand beside a row of each other sequence.
     if (config_.whole_image_rows) s.max_rows = std::max(s.max_rows, config_.whole_image_rows + options.parallel);
     s.max_logits = std::max(std::min(s.max_rows, kLogitsRows), options.parallel);
-    allocate_cache(options);
-    if (config_.sound_positions()) allocate_sounds(options);
+    cache_ = std::make_unique<Cache>(shared_, options, chunk_, memory_.weights);
+    if (config_.sound_positions()) sounds_ = std::make_unique<Sounds>(shared_, options);
 
-    allocate_activations(s.max_rows);
+    model_->upload_frequencies(*device_);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
         return own(checked_product(sizes), &MemoryUse::scratch);
     };
@@ -87,57 +101,77 @@ void Engine::allocate(const EngineOptions& options) {
     s.slots = shared({slots, sizeof(SlotState)});
     s.control = shared({sizeof(Control)});
     s.logprobs = shared({kLogprobRecords, sizeof(LogprobRecord)});
-    if (drafts()) allocate_drafts();
+    if (drafts()) drafter_ = std::make_unique<DraftHead>(shared_, inputs_);
+
+    // An adapter of every layer, in memory that no command is given.
+    AdapterPlan adapters;
+    std::array<std::byte, 6> places{};
+    const auto some = [&](std::size_t i) { return Binding{{.handle = &places.at(i), .size = 64}}; };
+    adapters.parts.assign(model_->linears().size(), {.max_rank = 1});
+    adapters.slots = some(0);
+    adapters.choices = some(1);
+    for (std::size_t i = 0; i < adapters.scratch.size(); ++i) adapters.scratch[i] = some(2 + i);
+    allocate_activations(
+        s.max_rows, [this](const PlanContext& plan) { return tables(plan); },
+        [&](const PlanContext& plan) {
+            PlanContext adapted = plan;
+            adapted.adapters = &adapters;
+            return tables(adapted);
+        },
+        options.activations_apart);
+}
+
+std::vector<DispatchTable> Engine::tables(const PlanContext& plan) const {
+    // What is made when it is needed first has no memory yet.
+    StepBuffers step = plan.step;
+    std::byte place{};
+    const Binding some{{.handle = &place, .size = 64}};
+    for (Binding* b : {&step.encoded, &step.sources, &step.ends, &step.aligned}) {
+        if (!*b) *b = some;
+    }
+    step.heads.resize(config_.blocks.size(), some);
+    step.aligned_rows = std::max(step.aligned_rows, 1u);
+    const PlanContext all{plan.device, plan.config, plan.activations, step, plan.stream, plan.adapters};
+    std::vector<DispatchTable> out;
+    for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
+        out.push_back(model_->body(all, phase));
+        if (!drafter_) continue;
+        out.push_back(model_->keep_for_drafts(all, phase));
+        for (const bool first : {true, false}) out.push_back(model_->draft(all, phase, first));
+    }
+    if (config_.encoded_parts) out.push_back(model_->body(all, Phase::kEncoded));
+    if (config_.aligned_heads()) out.push_back(model_->body(all, Phase::kAligned));
+    for (const bool one_row : {true, false}) {
+        out.push_back(model_->tail(all, {.one_row = one_row}));
+        if (drafter_) out.push_back(model_->draft_tail(all, {.one_row = one_row}, false));
+        if (drafter_ && common_tokens()) out.push_back(model_->draft_tail(all, {.one_row = one_row}, true));
+    }
+    return out;
 }
 
 // ---- programs ---------------------------------------------------------------------------------
 
 const Program& Engine::body(Phase phase, bool adapted) {
-    if (phase == Phase::kBatch && device_->traits().max_batch_rows <= 1) phase = Phase::kPrefill;
-    if (phase == Phase::kEncoded) allocate_encoded();
-    auto& p = (adapted ? adapted_bodies_ : bodies_)[phase];
-    if (!p) p = device_->compile(model_->body(adapted ? adapted_plan() : plan(), phase));
-    return *p;
+    if (phase == Phase::kEncoded) inputs_.reserve();
+    return adapted ? adapters_.body(phase) : programs_.body(plan(), phase);
 }
 
 const Program& Engine::tail(const TailKey& key, bool adapted) {
-    const std::uint32_t output = model_->output_linear();
-    adapted = adapted && output != 0 && adapters_->plan().parts.at(output - 1).max_rank != 0;
-    auto& p = (adapted ? adapted_tails_ : tails_)[key];
-    if (!p) p = device_->compile(model_->tail(adapted ? adapted_plan() : plan(), key));
-    return *p;
-}
-
-Phase Engine::phase_for(std::uint32_t rows, bool encoded) const {
-    if (encoded) return Phase::kEncoded;
-    if (rows == 1) return Phase::kDecode;
-    return rows <= device_->traits().max_batch_rows ? Phase::kBatch : Phase::kPrefill;
+    return adapted && adapters_.changes_tail() ? adapters_.tail(key) : programs_.tail(plan(), key);
 }
 
 // ---- texts ------------------------------------------------------------------------------------
 
-std::uint32_t* Engine::history(std::uint32_t slot) const {
-    return step_.history.host<std::uint32_t>() + std::size_t{slot} * step_.history_stride;
-}
-
-Sequence& Engine::opened(std::uint32_t slot) {
-    if (slot >= sequences_.size() || !sequences_[slot].open) {
-        throw InvalidArgumentError("slot " + std::to_string(slot) + " holds no text: open one first");
-    }
-    return sequences_[slot];
-}
-
 std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
-    const auto free = std::ranges::find(sequences_, false, &Sequence::open);
-    if (free == sequences_.end()) return std::nullopt;
+    const auto slot = sequences_.free_slot();
+    if (!slot) return std::nullopt;
     Sequence fresh;
-    fresh.pages.reserve(step_.max_pages);  // that no page is lost for want of memory
-    fresh.kept_from.assign(groups_.size(), 0);
+    cache_->open(fresh);
     fresh.open = true;
     fresh.sound = sound;
-    if (config_.sound_positions()) hold_sound(sound);
-    *free = std::move(fresh);
-    return static_cast<std::uint32_t>(free - sequences_.begin());
+    if (sounds_) sounds_->hold(sound);
+    sequences_[*slot] = std::move(fresh);
+    return slot;
 }
 
 std::uint32_t Engine::take_slot(std::uint32_t sound) {
@@ -146,36 +180,22 @@ std::uint32_t Engine::take_slot(std::uint32_t sound) {
 }
 
 void Engine::close(std::uint32_t slot) {
-    drop_pages(slot);
-    if (config_.sound_positions()) release_sound(sequences_[slot].sound);
-    sequences_[slot] = {};
+    Sequence& s = sequences_.opened(slot);
+    cache_->drop(slot);
+    if (sounds_) sounds_->release(s.sound);
+    s = {};
 }
 
 std::uint32_t Engine::fork(std::uint32_t slot) {
-    Sequence& from = opened(slot);
-    publish(slot, true);
+    Sequence& from = sequences_.opened(slot);
     const std::uint32_t fresh = take_slot(from.sound);
     Sequence& to = sequences_[fresh];
-    // Pages beyond its tokens are those of one text alone.
-    const std::uint32_t shared = pages_for(from.length);
-    for (std::uint32_t i = 0; i < shared; ++i) {
-        pool_->hold(from.pages[i]);
-        to.pages.push_back(from.pages[i]);
-        for (std::size_t g = 1; g < groups_.size(); ++g) {
-            if (i >= from.kept_from[g]) groups_[g].records->hold(from.pages[i]);
-        }
-    }
-    to.kept_from = from.kept_from;
-    place_pages(fresh, 0);
-    from.published = to.published = shared;
     try {
-        if (checkpoints_) copy_state(slot, fresh);
+        cache_->share(slot, fresh);
     } catch (...) {
         close(fresh);
         throw;
     }
-    to.state_at = from.state_at;
-    to.length = from.length;
     to.known = from.known;
     to.prompt = from.prompt;
     to.sampler = from.sampler;
@@ -185,11 +205,8 @@ std::uint32_t Engine::fork(std::uint32_t slot) {
     to.contents = from.contents;
     to.inputs = from.inputs;
     to.next_position = from.next_position;
-    if (from.adapter.number) {
-        to.adapter = from.adapter;
-        choices_.host<AdapterChoice>()[fresh] = from.adapter;
-    }
-    std::copy_n(history(slot), from.known, history(fresh));
+    adapters_.choose(fresh, from.adapter);
+    std::copy_n(shared_.history(slot), from.known, shared_.history(fresh));
     const auto same = [&](const Binding& buffer, std::uint64_t bytes) {
         std::memcpy(buffer.host() + fresh * bytes, buffer.host() + slot * bytes, bytes);
     };
@@ -220,53 +237,37 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
     }
 }
 
-std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& text, const SamplerSettings& settings, bool reuse,
+std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
                             TextInputs inputs, AdapterChoice adapter) {
-    Sequence& s = opened(slot);
-    const auto ids = text.ids;
+    Sequence& s = sequences_.opened(slot);
+    const auto ids = prompt.ids;
     check_ids(ids);
-    if (text.contents.size() > ids.size()) {
-        throw InvalidArgumentError("contents of " + std::to_string(text.contents.size()) + " positions, of a text of " +
-                                   std::to_string(ids.size()));
+    if (prompt.contents.size() > ids.size()) {
+        throw InvalidArgumentError("contents of " + std::to_string(prompt.contents.size()) +
+                                   " positions, of a text of " + std::to_string(ids.size()));
     }
-    check_inputs(text, inputs);
-    if (adapter.number && !(adapters_ && adapters_->has(adapter.number - 1))) {
-        throw InvalidArgumentError("there is no adapter of number " + std::to_string(adapter.number - 1));
-    }
+    inputs_.check(prompt, inputs);
+    adapters_.check(adapter);
     if (!inputs.rows.empty()) body(Phase::kEncoded);
-    std::vector<std::uint64_t> contents(text.contents.begin(), text.contents.end());
+    std::vector<std::uint64_t> contents(prompt.contents.begin(), prompt.contents.end());
     const std::vector<PageKey> keys = keys_of({ids.first(ids.size() - 1), 0, contents});
-    drop_pages(slot);
-    s.root = text.root;
-    s.adapter = adapter;
-    if (choices_) choices_.host<AdapterChoice>()[slot] = adapter;
+    cache_->drop(slot);
+    s.root = prompt.root;
+    adapters_.choose(slot, adapter);
     s.contents = std::move(contents);
     s.inputs = std::move(inputs);
     s.next_position = next_position(s.inputs);
-    std::ranges::copy(ids, history(slot));
+    std::ranges::copy(ids, shared_.history(slot));
     s.prompt = s.known = static_cast<std::uint32_t>(ids.size());
     s.ruled = false;
     configure(slot, settings);
-    if (reuse) {
-        // The last token always runs, since its logits are needed.
-        const PagePool::Match m = pool_->match({s.root, keys});
-        s.pages = m.pages;
-        s.length = static_cast<std::uint32_t>(s.pages.size() * kPagePositions);
-        if (m.partial != PagePool::kNone) {
-            s.pages.push_back(m.partial);
-            s.length += m.partial_keys;
-        }
-        s.published = static_cast<std::uint32_t>(s.pages.size());
-        std::ranges::fill(std::span(s.kept_from).subspan(1), s.published);
-        hold_windows(s);
-        place_pages(slot, 0);
-        if (checkpoints_ && s.length != 0) restore_state(slot, s.pages.back());
-    }
+    // The last token always runs, since its logits are needed.
+    if (reuse) cache_->take_cached(slot, keys);
     return s.length;
 }
 
 void Engine::configure(std::uint32_t slot, const SamplerSettings& settings) {
-    Sequence& s = opened(slot);
+    Sequence& s = sequences_.opened(slot);
     s.sampler = settings.state;
     s.sampler.n_bias = static_cast<std::uint32_t>(settings.bias.size());
     s.plain = settings.plain();
@@ -277,30 +278,30 @@ void Engine::configure(std::uint32_t slot, const SamplerSettings& settings) {
 }
 
 void Engine::rerun_last(std::uint32_t slot) {
-    Sequence& s = opened(slot);
+    Sequence& s = sequences_.opened(slot);
     if (s.length == 0 || s.length != s.known) return;
-    go_back(slot, s.length - 1);
+    cache_->go_back(slot, s.length - 1);
 }
 
 void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
-    Sequence& s = opened(slot);
+    Sequence& s = sequences_.opened(slot);
     check_ids(ids);
     if (s.known == 0) throw InvalidArgumentError("slot " + std::to_string(slot) + " has no text to extend");
     if (ids.size() > context_ - std::min(s.known, context_)) {
         throw ContextLengthError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) + " tokens and " +
                                  std::to_string(ids.size()) + " more; the context holds " + std::to_string(context_));
     }
-    std::ranges::copy(ids, history(slot) + s.known);
+    std::ranges::copy(ids, shared_.history(slot) + s.known);
     s.known += static_cast<std::uint32_t>(ids.size());
 }
 
 std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
-    Sequence& s = opened(slot);
+    Sequence& s = sequences_.opened(slot);
     if (n > s.length) {
         throw InvalidArgumentError("cannot truncate to " + std::to_string(n) + " tokens: the cache holds " +
                                    std::to_string(s.length));
     }
-    go_back(slot, n);
+    cache_->go_back(slot, n);
     s.known = s.prompt = n;
     s.contents.resize(std::min<std::size_t>(s.contents.size(), n));
     if (s.inputs.positions.size() > n) {
@@ -336,17 +337,16 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
     Sequence& s = sequences_[slot];
     for (std::uint32_t i = 0; i < n; ++i) {
         step_.rows.host<Row>()[row + i] = {slot, s.length + i};
-        if (config_.sound_positions()) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
+        if (sounds_) step_.sound_rows.host<Row>()[row + i] = {s.sound, 0};
     }
-    place_inputs(row, s, n);
-    if (!checkpoints_) return;
-    step_.state_spans.host<StateSpan>()[slot] = {s.state_at, s.length + n - drafts};
+    inputs_.place(row, s, n);
+    if (!cache_->has_states()) return;
+    cache_->begin_rows(slot, n, drafts);
     step_.slots.host<SlotState>()[slot] = {};
-    s.state_at = kLostState;
 }
 
 std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
-    const Sequence& s = opened(part.slot);
+    const Sequence& s = sequences_.opened(part.slot);
     if (steps == 0) throw InvalidArgumentError("a step has 0 steps, expected at least 1");
     const std::uint64_t end = std::uint64_t{s.length} + part.rows + part.drafts.size() + steps - 1;
     if (part.rows == 0 || s.length + std::uint64_t{part.rows} > s.known) {
@@ -368,7 +368,12 @@ std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
 
 bool Engine::reserve(const Part& part, std::uint32_t steps) {
     const std::uint32_t end = end_of(part, steps);
-    return make_writable(part.slot, sequences_[part.slot].length, end);
+    return cache_->make_writable(part.slot, sequences_[part.slot].length, end);
+}
+
+void Engine::take_pages(const Part& part, std::uint32_t steps) {
+    const std::uint32_t end = end_of(part, steps);
+    cache_->take(part.slot, sequences_[part.slot].length, end);
 }
 
 std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
@@ -376,22 +381,14 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
     for (const Part& part : parts) {
         const std::uint32_t end = end_of(part, steps);
-        const Sequence& s = sequences_[part.slot];
-        if (s.pages.size() < pages_for(end) || s.published > s.length / kPagePositions) {
-            throw InvalidArgumentError("slot " + std::to_string(part.slot) + " was not reserved for this step");
-        }
-        check_whole_images(s, part.rows);
-        for (std::size_t g = 1; g < groups_.size(); ++g) {
-            if (s.kept_from[g] <= first_page_seen(groups_[g].window, s.length)) continue;
-            throw InvalidArgumentError("slot " + std::to_string(part.slot) +
-                                       " lacks pages that its next row sees: its restoring was not finished");
-        }
+        cache_->check_step(part.slot, end);
+        inputs_.check_whole_images(sequences_[part.slot], part.rows);
     }
     check_weights();
     std::vector<Part> shortened;
-    if (checkpoints_) {
+    if (cache_->has_states()) {
         shortened.assign(parts.begin(), parts.end());
-        for (Part& part : shortened) steps = shorten(part, steps);
+        for (Part& part : shortened) steps = cache_->shorten(part, steps);
         parts = shortened;
     }
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
@@ -399,10 +396,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     TailKey key{.draw = masks ? Draw::kSampled : Draw::kGreedy};
     Control& control = begin_control(0);
     bool each_is_one = true;
-    const bool encoded =
-        std::ranges::any_of(parts, [&](const Part& part) { return is_encoded(sequences_[part.slot], part.rows); });
+    const bool encoded = std::ranges::any_of(
+        parts, [&](const Part& part) { return inputs_.is_encoded(sequences_[part.slot], part.rows); });
     for (const Part& part : parts) {
-        Sequence& s = opened(part.slot);
+        Sequence& s = sequences_.opened(part.slot);
         const auto n = static_cast<std::uint32_t>(part.rows + part.drafts.size());
         const std::uint32_t logits = part.sample ? 1 + static_cast<std::uint32_t>(part.drafts.size()) : 0;
         if (args.rows + std::uint64_t{n} > step_.max_rows || args.logits + logits > step_.max_logits) {
@@ -410,7 +407,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
                                        std::to_string(step_.max_logits) + " of them with logits");
         }
         if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
-        std::ranges::copy(part.drafts, history(part.slot) + s.known);
+        std::ranges::copy(part.drafts, shared_.history(part.slot) + s.known);
         place(args.rows, part.slot, n, n - part.rows);
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
         s.first_logits = args.logits;
@@ -432,11 +429,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     if (each_is_one) args.texts = args.rows;
     key.one_row = args.logits == 1;
     StepSegments segments;
-    const bool adapted =
-        std::ranges::any_of(parts, [&](const Part& part) { return sequences_[part.slot].adapter.number != 0; });
-    segments.add(&body(phase_for(args.rows, encoded), adapted));
-    if (args.logits) segments.add(&tail(key, adapted));
-    segments.add(keeping(phase_for(args.rows)));
+    const bool adapted = std::ranges::any_of(parts, [&](const Part& part) { return has_adapter(part.slot); });
+    segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows), adapted));
+    if (args.logits) segments.add(tail(key, adapted));
+    if (drafter_) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;
     if (masks && args.logits) {
@@ -452,8 +448,8 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     std::uint32_t logit = 0, row = 0;
     for (const Part& part : parts) {
         out.push_back(collect(part, logit, args.logits, done != 0));
-        if (checkpoints_) settle_state(part, whole);
-        pass_pages(part.slot);
+        cache_->settle(part, whole);
+        cache_->pass(part.slot);
         const auto drawn = static_cast<std::uint32_t>(out.back().ids.size());
         // A chain has rows of its last step alone.
         if (whole && drawn != 0 && (args.steps == 1 || drawn == done)) {
@@ -466,7 +462,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
 }
 
 void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks) {
-    const Sequence& s = opened(slot);
+    const Sequence& s = sequences_.opened(slot);
     const std::uint32_t n = mask_words(config_.vocab_size);
     if (masks.size() < std::size_t{s.n_logits} * n) {
         throw InvalidArgumentError("masks for " + std::to_string(s.n_logits) + " tokens have " + std::to_string(n) +
@@ -491,13 +487,13 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
     const std::uint32_t n = part.sample ? step_.slots.host<SlotState>()[part.slot].produced : 0;
     if (n == 0) {
         if (ran && !part.sample) s.length = first;
-        publish(part.slot, false);
+        cache_->publish(part.slot, false);
         return out;
     }
     // The last token drawn is not in the cache, those before it are.
     s.length = first + n - 1;
     s.known = s.length + 1;
-    const std::uint32_t* ids = history(part.slot) + first;
+    const std::uint32_t* ids = shared_.history(part.slot) + first;
     out.ids.assign(ids, ids + n);
     if (s.sampler.want_logprobs) {
         const auto* records = step_.logprobs.host<LogprobRecord>() + index;
@@ -505,8 +501,26 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
         for (std::uint32_t i = 0; i < n; ++i) out.logprobs.push_back(records[std::size_t{i} * stride]);
     }
     out.ended = step_.slots.host<SlotState>()[part.slot].stopped == kStoppedAtEnd;
-    publish(part.slot, false);
+    cache_->publish(part.slot, false);
     return out;
+}
+
+// ---- its parts --------------------------------------------------------------------------------
+
+std::vector<std::vector<std::uint32_t>> Engine::draft(std::span<const Wish> wishes, const Poll& poll, bool common) {
+    if (!drafter_) throw InvalidArgumentError("this model has no head that drafts");
+    check_weights();
+    return drafter_->draft(wishes, stopping(poll), common);
+}
+
+Sounds& Engine::sounds() {
+    if (!sounds_) throw UnsupportedError("this model hears nothing: it has no sounds and no rules of transcripts");
+    return *sounds_;
+}
+
+void Engine::set_rules(std::uint32_t slot, const SpeechRules& rules, std::span<const std::uint32_t> never,
+                       std::span<const std::uint32_t> not_first) {
+    sounds().set_rules(slot, rules, never, not_first);
 }
 
 }  // namespace akunu

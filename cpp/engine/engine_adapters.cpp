@@ -1,67 +1,82 @@
-// Engine: adapters, which come and go while others run. Steps in which no text has one run the tables that there are
-// without them.
+#include "engine/engine_adapters.h"
+
 #include <algorithm>
+#include <string>
 
 #include "core/error.h"
-#include "engine/engine.h"
 
 namespace akunu {
 
-std::uint32_t Engine::add_adapter(std::span<const AdapterTensors> tensors) {
-    if (!adapters_) {
-        activations_.widen();
-        allocate_activations_again();
-        if (!choices_) choices_ = own(std::uint64_t{parallel()} * sizeof(AdapterChoice), &MemoryUse::scratch);
-        for (std::uint32_t slot = 0; slot < parallel(); ++slot) choices_.host<AdapterChoice>()[slot] = {0, 1};
-        adapters_ = std::make_unique<AdapterSlots>(model_->linears());
-        adapters_->set_choices(choices_);
-    }
+PlanContext Adapters::plan() const {
+    PlanContext plan = engine_.plan(engine_.step);
+    plan.adapters = &slots_->plan();
+    return plan;
+}
+
+void Adapters::reserve() {
+    engine_.activations.widen();
+    engine_.model.reserve(engine_.device, engine_.activations, engine_.context);
+    engine_.activations.measure(engine_.device, engine_.step.max_rows);
+    engine_.memory.add_activations(engine_.activations, engine_.activations.allocate(engine_.device));
+    const std::uint32_t parallel = engine_.sequences.size();
+    if (!choices_) choices_ = engine_.own(std::uint64_t{parallel} * sizeof(AdapterChoice), &MemoryUse::scratch);
+    std::fill_n(choices_.host<AdapterChoice>(), parallel, AdapterChoice{0, 1});
+    slots_ = std::make_unique<AdapterSlots>(engine_.model.linears());
+    slots_->set_choices(choices_);
+}
+
+std::uint32_t Adapters::add(std::span<const AdapterTensors> tensors) {
+    if (!slots_) reserve();
     bool changed = false;
     std::uint32_t number = kMaxAdapters;
     try {
-        number = adapters_->add(*device_, tensors, step_.max_rows, changed);
-        if (changed) forget_adapted();
-        for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase, true);
-        tail({}, true);
+        number = slots_->add(engine_.device, tensors, engine_.step.max_rows, changed);
+        if (changed) programs_.forget();
+        for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) body(phase);
+        if (changes_tail()) tail({});
     } catch (...) {
-        if (changed) forget_adapted();
-        if (number != kMaxAdapters) adapters_->remove(number);
-        if (!adapters_->any()) adapters_.reset();
+        if (changed) programs_.forget();
+        if (number != kMaxAdapters) slots_->remove(number);
+        if (!slots_->any()) slots_.reset();
         throw;
     }
-    count_adapters();
+    count_memory();
     return number;
 }
 
-void Engine::remove_adapter(std::uint32_t number) {
-    if (!adapters_ || !adapters_->has(number)) {
-        throw InvalidArgumentError("there is no adapter of number " + std::to_string(number));
+void Adapters::remove(std::uint32_t number) {
+    check({number + 1, 1});
+    const auto has_it = [&](const Sequence& s) { return s.open && s.adapter.number == number + 1; };
+    if (std::ranges::any_of(engine_.sequences, has_it)) {
+        throw InvalidArgumentError("adapter " + std::to_string(number) + " is that of a sequence that runs");
     }
-    if (std::ranges::any_of(sequences_, [&](const Sequence& s) { return s.open && s.adapter.number == number + 1; })) {
-        throw InvalidArgumentError("adapter " + std::to_string(number) + " is that of a text that runs");
+    slots_->remove(number);
+    if (!slots_->any()) {
+        programs_.forget();
+        slots_.reset();
     }
-    adapters_->remove(number);
-    if (!adapters_->any()) {
-        forget_adapted();
-        adapters_.reset();
-    }
-    count_adapters();
+    count_memory();
 }
 
-void Engine::forget_adapted() {
-    adapted_bodies_.clear();
-    adapted_tails_.clear();
+void Adapters::check(const AdapterChoice& choice) const {
+    if (choice.number == 0 || has(choice.number - 1)) return;
+    throw InvalidArgumentError("there is no adapter of number " + std::to_string(choice.number - 1));
 }
 
-void Engine::count_adapters() {
-    const std::uint64_t bytes = adapters_ ? adapters_->bytes() : 0;
-    memory_.weights += bytes - adapter_bytes_;
-    adapter_bytes_ = bytes;
+void Adapters::choose(std::uint32_t slot, const AdapterChoice& choice) {
+    engine_.sequences[slot].adapter = choice;
+    if (choices_) choices_.host<AdapterChoice>()[slot] = choice;
 }
 
-void Engine::allocate_activations_again() {
-    model_->reserve(*device_, activations_, context_);
-    memory_.scratch += activations_.allocate(*device_, step_.max_rows);
+bool Adapters::changes_tail() const {
+    const std::uint32_t output = engine_.model.output_linear();
+    return output != 0 && slots_->plan().parts.at(output - 1).max_rank != 0;
+}
+
+void Adapters::count_memory() {
+    const std::uint64_t bytes = slots_ ? slots_->bytes() : 0;
+    engine_.memory.weights += bytes - bytes_;
+    bytes_ = bytes;
 }
 
 }  // namespace akunu

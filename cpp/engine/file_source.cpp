@@ -146,8 +146,8 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
     : files_(std::move(files)), check_(check) {
     for (const auto& [name, ref] : refs) {
         if (!ref.dtype.empty()) {
-            parts_[name] = planar_part(ref);
-            parts_[name].factors = factors_of(ref);
+            weights_[name] = planar_weight(ref);
+            weights_[name].factors = factors_of(ref);
             continue;
         }
         const TensorEntry& tensor = entry(ref.source);
@@ -157,14 +157,14 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
         }
         const bool vector = ref.cols == 0;
         const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);
-        Part part{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
+        FileWeight weight{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
         if (ref.turned) {
-            part.planes[0] = plane_of(ref, tensor, stride, turned_height(ref, tensor));
-            part.planes[0].turned = tensor.shape.back();
-            parts_[name] = part;
+            weight.planes[0] = plane_of(ref, tensor, stride, turned_height(ref, tensor));
+            weight.planes[0].turned = tensor.shape.back();
+            weights_[name] = weight;
             continue;
         }
-        part.planes[0] = plane_of(ref, tensor, stride, height_of(ref, tensor));
+        weight.planes[0] = plane_of(ref, tensor, stride, height_of(ref, tensor));
         for (const std::string& more : ref.more) {
             const TensorEntry& other = entry(more);
             if (other.dtype != tensor.dtype) {
@@ -174,10 +174,10 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
                                        "'; only equal types are supported");
             }
             if (height_of(ref, other) != height_of(ref, tensor)) fail_shape(ref);
-            part.planes[0].more.push_back(&other);
+            weight.planes[0].more.push_back(&other);
         }
-        part.factors = factors_of(ref);
-        parts_[name] = part;
+        weight.factors = factors_of(ref);
+        weights_[name] = weight;
     }
 }
 
@@ -237,10 +237,10 @@ std::string FileSource::called(const TensorEntry& tensor) const {
     return files_->files()[tensor.file]->path() + ": tensor " + quoted(tensor.name);
 }
 
-FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
+FileSource::FileWeight FileSource::planar_weight(const TensorRef& ref) const {
     const DTypeInfo* info = find_dtype(ref.dtype);
     if (!info || !info->planar()) throw UnsupportedError("'" + ref.dtype + "' is no type whose weights have scales");
-    Part part{info->id, ref.rows, ref.cols, ref.add, {}};
+    FileWeight weight{info->id, ref.rows, ref.cols, ref.add, {}};
     const std::uint64_t blocks = row_bytes(info->id, ref.cols) / info->block_bytes;
     // MLX keeps codes in U32, and scales that are floats of a byte in U8; gpt-oss keeps both in U8, and the codes of a
     // row's blocks apart.
@@ -262,16 +262,16 @@ FileSource::Part FileSource::planar_part(const TensorRef& ref) const {
         return plane_of(ref, tensor, stride, height);
     };
     if (!ref.more.empty()) throw UnsupportedError("planar weights in several tensors are not supported: " + ref.source);
-    part.planes[0] = plane(ref.source, info->code_type, DType::U32, info->planes.codes);
+    weight.planes[0] = plane(ref.source, info->code_type, DType::U32, info->planes.codes);
     if (ref.scale_tile) {
-        part.tiles = scale_tiles(ref, *info, part.planes[1]);
-        return part;
+        weight.tiles = scale_tiles(ref, *info, weight.planes[1]);
+        return weight;
     }
     const DType scale = info->scale_type;
     const DType word = dtype_info(scale).block_bytes == 1 ? DType::U8 : scale;
-    part.planes[1] = plane(ref.scales, scale, word, info->planes.scales);
-    if (info->planes.biases != 0) part.planes[2] = plane(ref.biases, scale, word, info->planes.biases);
-    return part;
+    weight.planes[1] = plane(ref.scales, scale, word, info->planes.scales);
+    if (info->planes.biases != 0) weight.planes[2] = plane(ref.biases, scale, word, info->planes.biases);
+    return weight;
 }
 
 FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const {
@@ -293,25 +293,25 @@ FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DType
     return tiles;
 }
 
-std::span<const std::byte> FileSource::spread_scales(const std::string& name, const Part& part) {
-    const ScaleTiles& tiles = *part.tiles;
-    const DType stored = part.planes[1].entry->dtype;
-    const auto bytes = read(name, part.planes[1], stored);
+std::span<const std::byte> FileSource::spread_scales(const std::string& name, const FileWeight& weight) {
+    const ScaleTiles& tiles = *weight.tiles;
+    const DType stored = weight.planes[1].entry->dtype;
+    const auto bytes = read(name, weight.planes[1], stored);
     std::vector<float> all(bytes.size() / dtype_info(stored).block_bytes);
     dequantize_row(stored, bytes.data(), all.data(), all.size());
-    const std::uint64_t group = dtype_info(part.dtype).block_elems, groups = part.cols / group;
+    const std::uint64_t group = dtype_info(weight.dtype).block_elems, groups = weight.cols / group;
     auto& out = copies_[name];
-    out.resize(part.rows * groups);
-    for (std::uint64_t r = 0; r < part.rows; ++r) {
+    out.resize(weight.rows * groups);
+    for (std::uint64_t r = 0; r < weight.rows; ++r) {
         const float* row = all.data() + (tiles.first_row + r) / tiles.rows * tiles.per_row;
         for (std::uint64_t g = 0; g < groups; ++g) out[r * groups + g] = row[g * group / tiles.cols];
     }
     return std::as_bytes(std::span(out));
 }
 
-const FileSource::Part& FileSource::part(const std::string& name) const {
-    const auto it = parts_.find(name);
-    if (it == parts_.end()) throw ModelFileError("tensor " + quoted(name) + " is missing");
+const FileSource::FileWeight& FileSource::weight(const std::string& name) const {
+    const auto it = weights_.find(name);
+    if (it == weights_.end()) throw ModelFileError("tensor " + quoted(name) + " is missing");
     return it->second;
 }
 
@@ -335,7 +335,7 @@ std::span<const std::byte> FileSource::read(const std::string& name, const Plane
     for (const TensorEntry* entry : entries) {
         const auto bytes = files_->tensor_bytes(*entry);
         if (plane.turned) {
-            const std::uint64_t width = part(name).cols;
+            const std::uint64_t width = weight(name).cols;
             turn(out, plane, checked(*entry, bytes, dtype), dtype_info(dtype).block_bytes, row_bytes(dtype, width));
             continue;
         }
@@ -344,8 +344,8 @@ std::span<const std::byte> FileSource::read(const std::string& name, const Plane
             const std::uint64_t quarter = plane.swapped / 4;
             for (std::uint64_t at = 0; at < rows.size(); at += plane.swapped) {
                 for (const std::uint64_t place : {0, 2, 1, 3}) {
-                    const auto part = rows.subspan(at + place * quarter, quarter);
-                    out.insert(out.end(), part.begin(), part.end());
+                    const auto weight = rows.subspan(at + place * quarter, quarter);
+                    out.insert(out.end(), weight.begin(), weight.end());
                 }
             }
             continue;
@@ -383,7 +383,7 @@ void FileSource::turn(std::vector<std::byte>& out, const Plane& plane, std::span
 }
 
 HostTensor FileSource::get(const std::string& name) {
-    const Part& p = part(name);
+    const FileWeight& p = weight(name);
     for (const Plane& plane : p.planes) {
         if (plane.entry) ++used_[plane.entry->file];
     }
@@ -419,7 +419,7 @@ HostTensor FileSource::get(const std::string& name) {
 }
 
 bool FileSource::in_place(const std::string& name) const {
-    const Part& p = part(name);
+    const FileWeight& p = weight(name);
     const DTypeInfo& info = dtype_info(p.dtype);
     const Plane& first = p.planes[0];
     return p.add == 0 && !p.tiles && std::ranges::all_of(p.planes, &Plane::whole) &&
@@ -429,7 +429,7 @@ bool FileSource::in_place(const std::string& name) const {
 void FileSource::done(const std::string& name) {
     copies_.erase(name);
     gathered_.erase(name);
-    for (const Plane& plane : part(name).planes) {
+    for (const Plane& plane : weight(name).planes) {
         if (!plane.entry) continue;
         --used_[plane.entry->file];
         if (plane.run != 0 || plane.turned) continue;  // other parts may still need the rows between
@@ -448,7 +448,7 @@ void FileSource::check_files() const {
 
 std::uint64_t FileSource::total_bytes() const {
     std::uint64_t n = 0;
-    for (const auto& [name, p] : parts_) n += p.bytes();
+    for (const auto& [name, p] : weights_) n += p.bytes();
     return n;
 }
 

@@ -49,7 +49,7 @@ class FileSource final : public WeightSource {
     FileSource(std::shared_ptr<const TensorFiles> files, const std::map<std::string, TensorRef>& refs,
                bool check = true);
 
-    bool has(const std::string& name) const override { return parts_.contains(name); }
+    bool has(const std::string& name) const override { return weights_.contains(name); }
     // ModelFileError when a weight that is checked holds NaN or an infinity.
     HostTensor get(const std::string& name) override;
     bool in_place(const std::string& name) const override;
@@ -79,7 +79,7 @@ class FileSource final : public WeightSource {
     struct ScaleTiles {
         std::uint64_t rows, cols, first_row, per_row;
     };
-    struct Part {
+    struct FileWeight {
         DType dtype;
         std::uint64_t rows, cols;
         float add;
@@ -88,13 +88,13 @@ class FileSource final : public WeightSource {
         std::vector<float> factors = {};       // as HostTensor's
         std::uint64_t bytes() const { return planes[0].total() + planes[1].total() + planes[2].total(); }
     };
-    const Part& part(const std::string& name) const;
+    const FileWeight& weight(const std::string& name) const;
     const TensorEntry& entry(const std::string& name) const;
     std::string called(const TensorEntry& tensor) const;  // with its file
-    Part planar_part(const TensorRef& ref) const;
+    FileWeight planar_weight(const TensorRef& ref) const;
     std::vector<float> factors_of(const TensorRef& ref) const;
     ScaleTiles scale_tiles(const TensorRef& ref, const DTypeInfo& info, Plane& plane) const;
-    std::span<const std::byte> spread_scales(const std::string& name, const Part& part);
+    std::span<const std::byte> spread_scales(const std::string& name, const FileWeight& weight);
     // The rows of `ref` in a tensor whose rows have `stride` bytes and which has `height` of them.
     Plane plane_of(const TensorRef& ref, const TensorEntry& tensor, std::uint64_t stride, std::uint64_t height) const;
     // The bytes, looked through for NaN and infinities as `dtype` where that is asked for. What is not one run is
@@ -107,7 +107,7 @@ class FileSource final : public WeightSource {
 
     std::shared_ptr<const TensorFiles> files_;
     bool check_;
-    std::map<std::string, Part> parts_;
+    std::map<std::string, FileWeight> weights_;
     std::map<std::string, std::vector<float>> copies_;  // what does not lie in the file as it is used
     std::map<std::string, std::vector<std::vector<std::byte>>> gathered_;
     std::map<std::uint32_t, std::int64_t> used_;  // planes of each file that were given and are not done with

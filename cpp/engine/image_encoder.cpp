@@ -46,6 +46,7 @@ void ImageEncoder::make_room(std::uint32_t patches, std::uint32_t window_pages) 
     activations_ = {};
     owned_.resize(fixed_);
     memory_.scratch = fixed_scratch_;
+    memory_.activations = 0;
     s = {};
     const std::uint32_t per_row = config_.image->patches;
     s.max_rows = std::min(std::bit_ceil(patches), context_ / per_row * per_row);
@@ -65,8 +66,6 @@ void ImageEncoder::make_room(std::uint32_t patches, std::uint32_t window_pages) 
             s.kv[i].rows = window_rows_;
         }
     }
-    model_->reserve(*device_, activations_, context_);
-    memory_.scratch += activations_.allocate(*device_, s.max_rows);
     const auto shared = [&](std::initializer_list<std::uint64_t> sizes) {
         return own(checked_product(sizes), &MemoryUse::scratch);
     };
@@ -82,6 +81,11 @@ void ImageEncoder::make_room(std::uint32_t patches, std::uint32_t window_pages) 
         s.merge_rows.host<Row>()[i] = {i / per_row, i % per_row};
     }
     for (u32 i = 0; i < s.max_logits; ++i) s.logit_rows.host<u32>()[i] = (i + 1) * per_row - 1;
+    allocate_activations(s.max_rows, [this](const PlanContext& plan) {
+        std::vector<DispatchTable> tables;
+        tables.push_back(model_->body(plan, Phase::kPrefill));
+        return tables;
+    });
     body_ = device_->compile(model_->body(plan(), Phase::kPrefill));
 }
 
@@ -124,15 +128,15 @@ void ImageEncoder::place(const ImagePatches& image, std::uint32_t patches) {
     for (const u32 window : image.windows) pages += pages_for(window);
     make_room(patches, pages);
     if (!image.windows.empty()) place_windows(image.windows);
-    device_->upload(activations_.f32("pixels"), std::as_bytes(image.pixels));
+    device_->upload(activations_.memory("pixels"), std::as_bytes(image.pixels));
     const char* const added = activations_.has("added") ? "added" : "hidden";
-    if (!image.added.empty()) device_->upload(activations_.f32(added), std::as_bytes(image.added));
+    if (!image.added.empty()) device_->upload(activations_.memory(added), std::as_bytes(image.added));
     for (std::size_t i = 0; i < image.positions.size(); ++i) {
         std::ranges::copy(image.positions[i], step_.positions.host<u32>() + i * kPositionAxes);
     }
 }
 
-Replay ImageEncoder::replay(std::uint32_t patches) const {
+ReplayCall ImageEncoder::replay(std::uint32_t patches) const {
     return {.programs = {body_.get()},
             .args = {.rows = patches, .logits = patches / config_.image->patches, .keys = patches}};
 }

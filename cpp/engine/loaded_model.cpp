@@ -76,10 +76,22 @@ Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t 
     return tables;
 }
 
-void LoadedModel::allocate_activations(std::uint32_t rows) {
+void LoadedModel::allocate_activations(std::uint32_t rows, const Tables& tables, const Tables& adapted, bool apart) {
+    Lifetimes lifetimes;
+    const auto add = [&](const Activations& a, const Tables& tables_of) {
+        for (const DispatchTable& t : tables_of({*device_, config_, a, step_})) a.add_lifetimes(t, lifetimes);
+    };
     model_->reserve(*device_, activations_, context_);
-    memory_.scratch += activations_.allocate(*device_, rows);
-    model_->upload_frequencies(*device_);
+    activations_.measure(*device_, rows);
+    add(activations_, tables);
+    if (adapted) {
+        Activations wide;
+        wide.widen();
+        model_->reserve(*device_, wide, context_);
+        wide.measure(*device_, rows);
+        add(wide, adapted);
+    }
+    memory_.add_activations(activations_, activations_.allocate(*device_, apart ? nullptr : &lifetimes));
 }
 
 }  // namespace akunu

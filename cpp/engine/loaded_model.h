@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,9 +15,16 @@
 
 namespace akunu {
 
-// Bytes by purpose.
+// Bytes by purpose. Of `scratch`, so many are activations, which would take more if none shared memory.
 struct MemoryUse {
     std::uint64_t weights = 0, weights_mapped = 0, kv_cache = 0, scratch = 0;
+    std::uint64_t activations = 0, activations_apart = 0;
+
+    void add_activations(const Activations& a, std::uint64_t allocated) {
+        scratch += allocated;
+        activations += allocated;
+        activations_apart = a.bytes_apart();
+    }
 };
 
 constexpr std::uint32_t kDefaultContext = 4096;
@@ -55,8 +63,11 @@ class LoadedModel {
     // The cache of a model whose texts are whole in each step: so many pages, which all layers use, one after the
     // other. Returns the page tables, of up to so many texts.
     Binding allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts);
-    // What the model's blocks need between their commands, for tables of up to `rows` rows.
-    void allocate_activations(std::uint32_t rows);
+    // What the model's blocks need between their commands, for tables of up to `rows` rows. `tables` are all that name
+    // these activations, as they are emitted for a context; the step's buffers must be there. `adapted` are those that
+    // there may be besides, with adapters, where all f32 rows are wanted.
+    using Tables = std::function<std::vector<DispatchTable>(const PlanContext&)>;
+    void allocate_activations(std::uint32_t rows, const Tables& tables, const Tables& adapted = {}, bool apart = false);
     // Once all else has its memory: experts that stay in their file get what is left.
     void hold_experts();
     // Once the programs are compiled that every call needs: afterwards none waits for kernels.

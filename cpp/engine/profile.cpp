@@ -43,7 +43,7 @@ std::vector<double> medians(const std::vector<std::vector<double>>& runs) {
 
 }  // namespace
 
-std::vector<CommandInfo> describe(const Device& device, const Replay& replay) {
+std::vector<CommandInfo> describe(const Device& device, const ReplayCall& replay) {
     std::vector<CommandInfo> out;
     for (const Program* program : replay.programs) {
         const DispatchTable& table = program->table;
@@ -54,7 +54,7 @@ std::vector<CommandInfo> describe(const Device& device, const Replay& replay) {
     return out;
 }
 
-std::vector<CommandInfo> profile(Device& device, const Replay& replay, std::size_t repeats, const Poll& poll,
+std::vector<CommandInfo> profile(Device& device, const ReplayCall& replay, std::size_t repeats, const Poll& poll,
                                  const std::function<void()>& prepare) {
     std::vector<CommandInfo> out = describe(device, replay);
     std::vector<std::vector<double>> runs;

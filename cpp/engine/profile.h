@@ -11,7 +11,7 @@
 namespace akunu {
 
 // Programs that one replay runs, and what that replay is.
-struct Replay {
+struct ReplayCall {
     std::vector<const Program*> programs;
     ReplayArgs args;
 };
@@ -28,11 +28,11 @@ struct CommandInfo {
 };
 
 // The commands of a replay's programs.
-std::vector<CommandInfo> describe(const Device& device, const Replay& replay);
+std::vector<CommandInfo> describe(const Device& device, const ReplayCall& replay);
 
 // And with the seconds of each: the median of `repeats` runs after one to warm up; of fewer when `poll` ends it.
 // `prepare` is called before each run.
-std::vector<CommandInfo> profile(Device& device, const Replay& replay, std::size_t repeats, const Poll& poll,
+std::vector<CommandInfo> profile(Device& device, const ReplayCall& replay, std::size_t repeats, const Poll& poll,
                                  const std::function<void()>& prepare = {});
 
 }  // namespace akunu

@@ -85,4 +85,16 @@ std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     throw DeviceError("device '" + id + "' is not available here; available: " + known);
 }
 
+std::vector<InstructionSet> instruction_sets() {
+    std::vector<InstructionSet> sets;
+    for (const cpu::KernelSet* set : cpu::kernel_sets()) sets.push_back({std::string(set->isa), set->supported()});
+    return sets;
+}
+
+std::unique_ptr<Device> open_processor(int threads, const std::string& isa) {
+    return std::make_unique<cpu::CpuDevice>(threads, cpu::kernel_set(isa, "isa"));
+}
+
+Peaks measure_peaks(int threads, double seconds) { return cpu::measure_peaks(threads, seconds); }
+
 }  // namespace akunu

@@ -37,4 +37,14 @@ bool is_planned(std::string_view id);
 // `id` "auto" takes the best. Throws DeviceError for one that is not there.
 std::unique_ptr<Device> open_device(const std::string& id, int threads);
 
+// The processor's kernels, once for each instruction set: those of this build, best first, and whether they run here.
+struct InstructionSet {
+    std::string name;
+    bool supported = false;
+};
+std::vector<InstructionSet> instruction_sets();
+// The processor with the kernels of this set. InvalidArgumentError where it has none of that name, or cannot run them.
+std::unique_ptr<Device> open_processor(int threads, const std::string& isa);
+Peaks measure_peaks(int threads, double seconds);
+
 }  // namespace akunu

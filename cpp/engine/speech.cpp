@@ -20,9 +20,9 @@ Speech::Speech(const std::shared_ptr<Device>& device, Stack sound, Stack text, c
       sound_(device, std::move(sound.config), std::move(sound.source), text_, progress) {}
 
 Speech::OpenSound::OpenSound(Engine& engine) : engine_(&engine) {
-    const auto sound = engine.open_sound();
+    const auto sound = engine.sounds().open();
     if (!sound) {
-        throw DeviceError("all " + std::to_string(engine.sounds()) +
+        throw DeviceError("all " + std::to_string(engine.sounds().size()) +
                           " windows that the model was loaded for are in use: release one, or load it for more");
     }
     sound_ = *sound;
@@ -38,7 +38,7 @@ std::vector<CommandInfo> Speech::profile(const std::optional<PhaseRun>& run, std
     const OpenSound sound(text_);
     // Once, for texts to be decoded from.
     std::vector<CommandInfo> encoded = sound_.profile(sound.number(), run ? 0 : repeats, poll);
-    return run ? text_.profile(*run, repeats, poll, sound.number()) : encoded;
+    return run ? Inspector(text_).profile(*run, repeats, poll, sound.number()) : encoded;
 }
 
 std::uint32_t Speech::begin(std::uint32_t sound, std::span<const std::uint32_t> ids) {
@@ -107,7 +107,8 @@ bool Speech::rank(std::span<const std::uint32_t> slots, std::uint32_t count, con
 
 MemoryUse Speech::memory() const {
     const MemoryUse a = text_.memory(), b = sound_.memory();
-    return {a.weights + b.weights, a.weights_mapped + b.weights_mapped, a.kv_cache + b.kv_cache, a.scratch + b.scratch};
+    return {a.weights + b.weights, a.weights_mapped + b.weights_mapped, a.kv_cache + b.kv_cache,
+            a.scratch + b.scratch, a.activations + b.activations,       a.activations_apart + b.activations_apart};
 }
 
 void Speech::cancel() {

@@ -9,6 +9,7 @@
 
 #include "engine/audio_encoder.h"
 #include "engine/engine.h"
+#include "engine/inspector.h"
 
 namespace akunu {
 
@@ -25,7 +26,7 @@ class Speech {
 
     // A sound from log-mel frames [mels, frames]; nothing when it was cancelled.
     std::optional<std::uint32_t> encode(std::span<const float> mel, const Poll& poll);
-    void close_sound(std::uint32_t sound) { text_.close_sound(sound); }
+    void close_sound(std::uint32_t sound) { text_.sounds().close(sound); }
 
     // A text that is decoded from a sound, with its first tokens, which are not run yet; and one that goes on like it.
     std::uint32_t begin(std::uint32_t sound, std::span<const std::uint32_t> ids);
@@ -48,7 +49,7 @@ class Speech {
     // The commands that encode a sound, or, of a `run`, those that decode texts from one; and run on silence, as
     // `profile` of profile.h says.
     std::vector<CommandInfo> commands(const std::optional<PhaseRun>& run) {
-        return run ? text_.commands(*run) : sound_.commands();
+        return run ? Inspector(text_).commands(*run) : sound_.commands();
     }
     std::vector<CommandInfo> profile(const std::optional<PhaseRun>& run, std::size_t repeats, const Poll& poll);
 
@@ -63,7 +64,7 @@ class Speech {
       public:
         explicit OpenSound(Engine& engine);
         ~OpenSound() {
-            if (engine_) engine_->close_sound(sound_);
+            if (engine_) engine_->sounds().close(sound_);
         }
         OpenSound(const OpenSound&) = delete;
         OpenSound& operator=(const OpenSound&) = delete;

@@ -1,6 +1,7 @@
 #include "plan/activations.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.h"
 
@@ -26,14 +27,20 @@ void Activations::reserve_bytes(const std::string& name, std::uint64_t bytes) {
     n.bytes = std::max(n.bytes, bytes);
 }
 
-std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
+Binding Activations::add_part(const ActivationKey& part, std::uint64_t bytes, bool apart) {
+    const auto [at, fresh] = parts_.try_emplace(part, Memory{std::max<std::uint64_t>(bytes, 64), apart, {}, 0});
+    void* const handle = &at->second;
+    if (fresh) handles_[handle] = &at->first;
+    return {{.handle = handle, .size = at->second.bytes}};
+}
+
+const ActivationKey* Activations::part_of(const Binding& binding) const {
+    const auto at = handles_.find(binding.buffer.handle);
+    return at == handles_.end() ? nullptr : at->second;
+}
+
+void Activations::measure(const Device& device, std::uint64_t rows) {
     rows_ = rows;
-    std::uint64_t total = 0;
-    const auto own = [&](std::uint64_t bytes) {
-        owned_.emplace_back(device, std::max<std::uint64_t>(bytes, 64), MemoryKind::kDevice);
-        total += bytes;
-        return owned_.back().at();
-    };
     for (const auto& [name, n] : needs_) {
         std::uint64_t elements = 0;
         const std::uint64_t all = (rows + n.rows_of_one - 1) / n.rows_of_one * n.per_row;
@@ -42,12 +49,92 @@ std::uint64_t Activations::allocate(Device& device, std::uint64_t rows) {
                                        std::to_string(n.dim) + " overflows 64 bits");
         }
         Act& a = acts_[name];
-        if (n.bytes && !a.f32) a.f32 = own(n.bytes);
-        if (n.formats & kActF32 && !a.f32) a.f32 = own(device.activation_bytes(kActF32, all, n.dim));
-        if (n.formats & ~kActF32 && !a.compact)
-            a.compact = own(device.activation_bytes(n.formats & ~kActF32, all, n.dim));
+        const std::uint32_t compact = n.formats & ~kActF32;
+        if (n.bytes && !a.f32) a.f32 = add_part({name, false}, n.bytes, true);
+        if (n.formats & kActF32 && !a.f32) {
+            a.f32 = add_part({name, false}, device.activation_bytes(kActF32, all, n.dim), false);
+        }
+        if (compact && !a.compact) {
+            a.compact = add_part({name, true}, device.activation_bytes(compact, all, n.dim), false);
+        }
+    }
+}
+
+void Activations::add_lifetimes(const DispatchTable& table, Lifetimes& lifetimes) const {
+    lifetimes.add(table, [this](const Binding& b) { return part_of(b); });
+}
+
+std::uint64_t Activations::allocate(Device& device, const Lifetimes* lifetimes) {
+    // The largest first, so that the others find room in what they need.
+    std::vector<std::pair<const ActivationKey*, Memory*>> wanted;
+    for (auto& [part, memory] : parts_) {
+        if (!memory.buffer.size) wanted.emplace_back(&part, &memory);
+    }
+    std::ranges::stable_sort(wanted, std::ranges::greater{}, [](const auto& w) { return w.second->bytes; });
+    std::vector<std::vector<const ActivationKey*>> sharing;  // of the buffers that some may share
+    std::vector<std::size_t> numbers;                        // of these buffers, among all
+    std::uint64_t total = 0;
+    for (const auto& [part, memory] : wanted) {
+        const bool alone = !lifetimes || memory->apart || lifetimes->lives_outside(*part);
+        const auto fits = [&](const auto& others) {
+            return std::ranges::none_of(others, [&](const auto* other) { return lifetimes->overlap(*part, *other); });
+        };
+        const auto found = alone ? sharing.end() : std::ranges::find_if(sharing, fits);
+        if (found != sharing.end()) {
+            found->push_back(part);
+            memory->shared = numbers[static_cast<std::size_t>(found - sharing.begin())];
+            memory->buffer = owned_[memory->shared].at().buffer;
+            continue;
+        }
+        memory->shared = owned_.size();
+        owned_.emplace_back(device, memory->bytes, MemoryKind::kDevice);
+        memory->buffer = owned_.back().at().buffer;
+        total += memory->bytes;
+        if (alone) continue;
+        sharing.push_back({part});
+        numbers.push_back(memory->shared);
     }
     return total;
+}
+
+bool Activations::shares() const {
+    const auto has_memory = [](const auto& p) { return p.second.buffer.size != 0; };
+    return static_cast<std::size_t>(std::ranges::count_if(parts_, has_memory)) > owned_.size();
+}
+
+std::uint64_t Activations::bytes_apart() const {
+    std::uint64_t total = 0;
+    for (const auto& [part, memory] : parts_) total += memory.buffer.size ? memory.bytes : 0;
+    return total;
+}
+
+Binding Activations::memory(const std::string& name) const { return {parts_.at({name, false}).buffer}; }
+
+void Activations::bind(DispatchTable& table) const {
+    Lifetimes lifetimes;
+    add_lifetimes(table, lifetimes);
+    std::map<ActivationKey, const Memory*> used;
+    for (DispatchCmd& c : table.commands) {
+        for (std::size_t i = 0; i < c.n_buffers; ++i) {
+            Binding& b = c.buffers[i];
+            const ActivationKey* const part = b ? part_of(b) : nullptr;
+            if (!part) continue;
+            const Memory& memory = parts_.at(*part);
+            if (!memory.buffer.size) return;  // a table that is only looked at
+            used[*part] = &memory;
+            b.bytes = b.end() - b.offset;
+            b.buffer = memory.buffer;
+        }
+    }
+    const auto shares = [&](const Memory* a, const Memory* b) { return a != b && a->shared == b->shared; };
+    for (const auto& [part, memory] : used) {
+        for (const auto& [other, others] : parts_) {
+            if (!shares(memory, &others)) continue;
+            if (!lifetimes.lives_outside(part) && !lifetimes.overlap(part, other)) continue;
+            throw Error("table '" + table.phase + "' needs activation '" + part.name + "' beside '" + other.name +
+                        "', which has its memory: a defect of Akunu");
+        }
+    }
 }
 
 }  // namespace akunu

@@ -78,7 +78,7 @@ class AttentionBlock final : public Block {
             e.norm_heads("attn_v_norm", place_.layer, projections(e).v, value_norm_, attention_.n_kv_heads,
                          attention_.head_dim, attention_.norm_eps);
         }
-        rope_kv(e, attention_.n_heads);
+        prepare_heads(e, attention_.n_heads);
         attend(e, phase);
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
         if (gate_) {
@@ -96,7 +96,7 @@ class AttentionBlock final : public Block {
         e.matmul("attn_k", place_.layer, input, k_, p.k, {.bias = bias(q, kv)});
         e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
         norm_rows(e, 0);
-        rope_kv(e, 0);
+        prepare_heads(e, 0);
     }
 
   private:
@@ -209,14 +209,14 @@ class AttentionBlock final : public Block {
     };
 
     // Of so many heads of q: all of them, or none.
-    void rope_kv(Emitter& e, std::uint32_t n_heads) const {
+    void prepare_heads(Emitter& e, std::uint32_t n_heads) const {
         const Projections p = projections(e);
         const std::uint32_t n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
         const Vector norms = attention_.norms_whole_rows ? Vector{} : qk_norm_;
         const auto rope = attention_.rope, q_rope = attention_.q_rope ? attention_.q_rope : rope;
         const bool after = norms && attention_.norms_after_rope;
         if (q_rope == rope && !(after && rope)) {
-            turn(e, "rope_kv", {p.q, p.k, p.v, n_heads, n_kv_heads, rope, norms});
+            turn(e, "prepare_heads", {p.q, p.k, p.v, n_heads, n_kv_heads, rope, norms});
             return;
         }
         // As k and as q are not turned alike, or not normed before, each is turned by itself.
@@ -226,13 +226,13 @@ class AttentionBlock final : public Block {
             const Vector key = part_of(before, attention_.head_dim, attention_.head_dim);
             turn(e, "rope_k", {p.k, {}, {}, n_kv_heads, 0, rope, key});
         }
-        turn(e, "rope_kv", {p.q, p.k, p.v, n_heads, n_kv_heads, {}, after ? norms : Vector{}});
+        turn(e, "prepare_heads", {p.q, p.k, p.v, n_heads, n_kv_heads, {}, after ? norms : Vector{}});
     }
 
     void turn(Emitter& e, const char* name, const Turn& t) const {
         const RopeSet* rope = t.rope ? &place_.config.rope_sets.at(*t.rope) : nullptr;
         if (t.n_kv_heads == 0 && !rope && !t.norms) return;
-        e.emit(Op::kRopeKv, name, place_.layer)
+        e.emit(Op::kPrepareHeads, name, place_.layer)
             .buffer(t.q)
             .buffer(t.k)
             .buffer(t.v)
@@ -243,17 +243,17 @@ class AttentionBlock final : public Block {
             .buffer(cache(e).tables)
             .kv(e.step.kv_types)
             .shape(std::to_string(t.n_heads) + "+" + shape_of(t.n_kv_heads, attention_.head_dim))
-            .params(RopeKvParams{.rows = 0,
-                                 .step = 0,
-                                 .n_heads = t.n_heads,
-                                 .n_kv_heads = t.n_kv_heads,
-                                 .head_dim = attention_.head_dim,
-                                 .rope_dim = rope ? rope->dim() : 0,
-                                 .style = rope ? rope->style : kRopeHalf,
-                                 .qk_norm = bool(t.norms),
-                                 .eps = attention_.norm_eps,
-                                 .max_pages = cache(e).max_pages,
-                                 .page_words = cache(e).page_words});
+            .params(PrepareHeadsParams{.rows = 0,
+                                       .step = 0,
+                                       .n_heads = t.n_heads,
+                                       .n_kv_heads = t.n_kv_heads,
+                                       .head_dim = attention_.head_dim,
+                                       .rope_dim = rope ? rope->dim() : 0,
+                                       .style = rope ? rope->style : kRopeHalf,
+                                       .qk_norm = bool(t.norms),
+                                       .eps = attention_.norm_eps,
+                                       .max_pages = cache(e).max_pages,
+                                       .page_words = cache(e).page_words});
     }
 
     void attend(Emitter& e, Phase phase) const {

@@ -1,4 +1,4 @@
-// Attention to a sound, whose keys and values were computed once for all texts that are decoded from it:
+// Attention to a sound, whose keys and values were computed once for all sequences that are decoded from it:
 //   of a sound, once: k, v = states·Wᵀ (+ bias); pages[position] = k, v
 //   q = norm(h)·Wᵀ + bias
 //   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ + bias
@@ -60,7 +60,7 @@ class CrossAttentionBlock final : public Block {
         const Binding &k = e.activations.f32("cross_k"), &v = e.activations.f32("cross_v");
         e.matmul("cross_k", place_.layer, states, k_, k, {.bias = k_bias_});
         e.matmul("cross_v", place_.layer, states, v_, v, {.bias = v_bias_});
-        e.emit(Op::kRopeKv, "cross_kv", place_.layer)
+        e.emit(Op::kPrepareHeads, "cross_kv", place_.layer)
             .buffer({})
             .buffer(k)
             .buffer(v)
@@ -71,17 +71,17 @@ class CrossAttentionBlock final : public Block {
             .buffer(cache(e).tables)
             .kv(e.step.kv_types)
             .shape(shape_of(attention_.n_kv_heads, attention_.head_dim))
-            .params(RopeKvParams{.rows = 0,
-                                 .step = 0,
-                                 .n_heads = 0,
-                                 .n_kv_heads = attention_.n_kv_heads,
-                                 .head_dim = attention_.head_dim,
-                                 .rope_dim = 0,
-                                 .style = kRopeHalf,
-                                 .qk_norm = 0,
-                                 .eps = place_.config.norm_eps,
-                                 .max_pages = cache(e).max_pages,
-                                 .page_words = cache(e).page_words});
+            .params(PrepareHeadsParams{.rows = 0,
+                                       .step = 0,
+                                       .n_heads = 0,
+                                       .n_kv_heads = attention_.n_kv_heads,
+                                       .head_dim = attention_.head_dim,
+                                       .rope_dim = 0,
+                                       .style = kRopeHalf,
+                                       .qk_norm = 0,
+                                       .eps = place_.config.norm_eps,
+                                       .max_pages = cache(e).max_pages,
+                                       .page_words = cache(e).page_words});
     }
 
   private:

@@ -73,6 +73,15 @@ void Emitter::Command::finish() {
                     std::to_string(c.param_bytes) + " bytes of parameters, its row has " +
                     std::to_string(op.buffers.size()) + " and " + std::to_string(op.param_bytes));
     }
+    // A buffer of a format that it does not write is none of its own.
+    if (const FieldInfo* f = find_field(op, "formats")) {
+        std::uint32_t formats = 0;
+        std::memcpy(&formats, c.params.data() + f->offset, sizeof formats);
+        for (std::size_t i = 0; i < c.n_buffers; ++i) {
+            if (op.buffers[i].name == "out_f32" && !(formats & kActF32)) c.buffers[i] = {};
+            if (op.buffers[i].name == "out_compact" && !(formats & ~kActF32)) c.buffers[i] = {};
+        }
+    }
     const auto patch = [&](const char* name, PatchSource source) {
         if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
     };
@@ -139,11 +148,11 @@ void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vect
             .rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
 }
 
-// kRopeKv norms heads where it turns them; these it does not turn.
+// kPrepareHeads norms heads where it turns them; these it does not turn.
 void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Vector& weight, std::uint32_t n_heads,
                          std::uint32_t head_dim, float eps) {
     const PagedCache& cache = step.kv.at(0);
-    emit(Op::kRopeKv, std::move(name), layer)
+    emit(Op::kPrepareHeads, std::move(name), layer)
         .buffer(x)
         .buffer({})
         .buffer({})
@@ -154,17 +163,17 @@ void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Ve
         .buffer(cache.tables)
         .kv(step.kv_types)
         .shape(shape_of(n_heads, head_dim))
-        .params(RopeKvParams{.rows = 0,
-                             .step = 0,
-                             .n_heads = n_heads,
-                             .n_kv_heads = 0,
-                             .head_dim = head_dim,
-                             .rope_dim = 0,
-                             .style = kRopeHalf,
-                             .qk_norm = 1,
-                             .eps = eps,
-                             .max_pages = cache.max_pages,
-                             .page_words = cache.page_words});
+        .params(PrepareHeadsParams{.rows = 0,
+                                   .step = 0,
+                                   .n_heads = n_heads,
+                                   .n_kv_heads = 0,
+                                   .head_dim = head_dim,
+                                   .rope_dim = 0,
+                                   .style = kRopeHalf,
+                                   .qk_norm = 1,
+                                   .eps = eps,
+                                   .max_pages = cache.max_pages,
+                                   .page_words = cache.page_words});
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
@@ -370,9 +379,10 @@ void Emitter::begin_addition(const std::string& name, int layer, const Act& x, c
                             .max_rank = part.max_rank,
                             .slot_words = adapters->slot_words,
                             .y_stride = o.y_stride ? o.y_stride : static_cast<u32>(w.rows),
-                            .gather = o.gathered};
+                            .gather = o.gathered,
+                            .format = adapter_format(w)};
     const Binding& t = adapters->scratch.at(additions_.size());
-    emit_addition(Op::kLoraA, name + "_lora_a", layer, x.f32, t, params, part);
+    emit_addition(Op::kLoraA, name + "_lora_a", layer, x.in(params.format), t, params, part);
     additions_.push_back({name + "_lora_b", layer, t, y, params, part});
 }
 
@@ -445,6 +455,7 @@ void Emitter::add_rows(std::string name, int layer, const Binding& x, const Bind
 DispatchTable Emitter::take() {
     emit_additions();
     set_barriers(table_.commands);
+    activations.bind(table_);
     return std::move(table_);
 }
 

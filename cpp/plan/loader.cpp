@@ -357,11 +357,11 @@ Norm Loader::norm(const std::string& name, std::uint64_t n, float scale) {
     return {scaled(name), has(name + "_bias") ? scaled(name + "_bias") : Vector{}};
 }
 
-Vector Loader::joined(std::initializer_list<Part> parts) {
-    const auto present = std::ranges::count_if(parts, [&](const Part& p) { return has(p.name); });
+Vector Loader::joined(std::initializer_list<JoinedVector> parts) {
+    const auto present = std::ranges::count_if(parts, [&](const JoinedVector& p) { return has(p.name); });
     if (present == 0 && parts.size() > 1) return {};
     std::uint64_t n = 0;
-    for (const Part& p : parts) {
+    for (const JoinedVector& p : parts) {
         if (!has(p.name) && !p.may_lack) {
             const std::string beside = parts.size() > 1 ? ", though others that belong to it are there" : "";
             throw ModelFileError("tensor '" + p.name + "' is missing" + beside);
@@ -370,7 +370,7 @@ Vector Loader::joined(std::initializer_list<Part> parts) {
     }
     std::vector<float> values(n);
     float* at = values.data();
-    for (const Part& p : parts) {
+    for (const JoinedVector& p : parts) {
         if (!has(p.name)) {
             at += p.n;
             continue;

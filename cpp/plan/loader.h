@@ -72,12 +72,12 @@ class Loader {
     Vector depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps, const std::string& bias = {});
 
     // Vectors of one buffer, side by side; all of them are there, or none, but for those that may be zeros.
-    struct Part {
+    struct JoinedVector {
         std::string name;
         std::uint64_t n;
         bool may_lack = false;
     };
-    Vector joined(std::initializer_list<Part> parts);
+    Vector joined(std::initializer_list<JoinedVector> parts);
 
     // A vector's values, for the host.
     std::vector<float> values(const std::string& name, std::uint64_t n);

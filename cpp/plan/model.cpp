@@ -328,10 +328,10 @@ DispatchTable Model::vectors(const PlanContext& context, std::uint32_t texts) co
 
 DispatchTable Model::copies(const PlanContext& context, const Binding& records, std::uint32_t words) const {
     Emitter e(context, "copies", 1, PatchSource::kRows);
-    e.emit(Op::kKvCopy, "kv_copy")
+    e.emit(Op::kCopyRecords, "copy_records")
         .buffer(e.step.copies)
         .buffer(records)
-        .params(KvCopyParams{.rows = 0, .page_words = words});
+        .params(CopyRecordsParams{.rows = 0, .record_words = words});
     return e.take();
 }
 

@@ -51,7 +51,7 @@ class Model {
     // last segment.
     DispatchTable keep_for_drafts(const PlanContext& context, Phase phase) const;
     // A row for each text, from the model's state before the token that was drawn last (`first`), or from its own; and
-    // the draft that follows. See DraftBuffers in engine/engine_drafts.cpp for what these contexts are.
+    // the draft that follows. DraftHead (engine/draft_head.h) says what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
     DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
     // What adapters may change, in the order of their weights' `linear`; one without a name they may not.

@@ -16,7 +16,7 @@ namespace {
 
 std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 max_rows,
                                         u32 blocks) {
-    if (c.size() < 3 || c[0].op != Op::kRopeKv) return {};
+    if (c.size() < 3 || c[0].op != Op::kPrepareHeads) return {};
     const bool split = c[1].op == Op::kAttentionSplit && c[2].op == Op::kAttentionMerge;
     if (!split && (c[1].op != Op::kAttention || c[2].op != Op::kQuantize)) return {};
     Consumed rope(c[0]), attention(c[1]), last(c[2]);
@@ -25,21 +25,21 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     const DecodeAttentionParams p{.rows = 0,
                                   .step = 0,
                                   .keys = 0,
-                                  .n_heads = rope.take(&RopeKvParams::n_heads),
-                                  .n_kv_heads = rope.take(&RopeKvParams::n_kv_heads),
-                                  .head_dim = rope.take(&RopeKvParams::head_dim),
-                                  .rope_dim = rope.take(&RopeKvParams::rope_dim),
-                                  .style = rope.take(&RopeKvParams::style),
-                                  .qk_norm = rope.take(&RopeKvParams::qk_norm),
-                                  .eps = rope.take(&RopeKvParams::eps),
+                                  .n_heads = rope.take(&PrepareHeadsParams::n_heads),
+                                  .n_kv_heads = rope.take(&PrepareHeadsParams::n_kv_heads),
+                                  .head_dim = rope.take(&PrepareHeadsParams::head_dim),
+                                  .rope_dim = rope.take(&PrepareHeadsParams::rope_dim),
+                                  .style = rope.take(&PrepareHeadsParams::style),
+                                  .qk_norm = rope.take(&PrepareHeadsParams::qk_norm),
+                                  .eps = rope.take(&PrepareHeadsParams::eps),
                                   .window = attention.take(&A::window),
-                                  .max_pages = rope.take(&RopeKvParams::max_pages),
-                                  .page_words = rope.take(&RopeKvParams::page_words),
+                                  .max_pages = rope.take(&PrepareHeadsParams::max_pages),
+                                  .page_words = rope.take(&PrepareHeadsParams::page_words),
                                   .scale = attention.take(&A::scale),
                                   .softcap = attention.take(&A::softcap),
                                   .formats = split ? last.take(&A::formats) : last.take(&Q::formats)};
-    rope.patched(&RopeKvParams::rows, PatchSource::kRows);
-    rope.patched(&RopeKvParams::step, PatchSource::kStep);
+    rope.patched(&PrepareHeadsParams::rows, PatchSource::kRows);
+    rope.patched(&PrepareHeadsParams::step, PatchSource::kStep);
     const auto same_attention = [&](Consumed& of) {
         of.patched(&A::rows, PatchSource::kRows);
         of.patched(&A::step, PatchSource::kStep);
@@ -62,7 +62,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
         last.patched(&Q::rows, PatchSource::kRows);
         last.demand(&Q::dim, p.n_heads * p.head_dim);
     }
-    // Its own buffers are those of kRopeKv, then partial results, and outputs.
+    // Its own buffers are those of kPrepareHeads, then partial results, and outputs.
     std::array<Binding, 12> buffers;
     for (std::size_t i = 0; i < 8; ++i) buffers[i] = rope.buffer(i);
     const Binding &q = buffers[0], &kv = buffers[4], &rows = buffers[6], &pages = buffers[7];
@@ -109,12 +109,12 @@ bool same_shape(const Command& a, const Command& b) {
 }
 
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
-    const bool of_texts = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
+    const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
     std::vector<Command> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        const auto one = of_texts ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
-                                                     table.max_rows, blocks)
-                                  : std::nullopt;
+        const auto one = of_sequences ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
+                                                         table.max_rows, blocks)
+                                      : std::nullopt;
         out.push_back(one ? *one : commands[i]);
         if (one) i += 2;
     }

@@ -12,7 +12,7 @@ namespace akunu::cuda {
 namespace {
 
 bool uses_kv_type(u32 op) {
-    return op == kOpRopeKv || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
+    return op == kOpPrepareHeads || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
            op == kOpLatentKv || op == kOpDecodeAttention;
 }
 
@@ -57,7 +57,7 @@ Needs needs_of(std::span<const Command> commands) {
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
-        if (c.op == kOpRopeKv || c.op == kOpLatentKv || c.op == kOpAttentionWeights) continue;
+        if (c.op == kOpPrepareHeads || c.op == kOpLatentKv || c.op == kOpAttentionWeights) continue;
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
@@ -71,8 +71,8 @@ Needs needs_of(std::span<const Command> commands) {
         if (std::ranges::any_of(ops, [&](u32 op) { return n.ops.contains(op); })) n.ops.insert(ops);
     };
     together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
-    together({kOpRopeKv, kOpKvCopy});
-    together({kOpLatentKv, kOpKvCopy});
+    together({kOpPrepareHeads, kOpCopyRecords});
+    together({kOpLatentKv, kOpCopyRecords});
     together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
     return n;
 }

@@ -32,12 +32,12 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kNormQkv, kOpNormQkv},
     {Op::kNormGateUp, kOpNormGateUp},
     {Op::kGateAct, kOpGateAct},
-    {Op::kRopeKv, kOpRopeKv},
+    {Op::kPrepareHeads, kOpPrepareHeads},
     {Op::kAttention, kOpAttention},
     {Op::kAttentionSplit, kOpAttentionSplit},
     {Op::kAttentionMerge, kOpAttentionMerge},
     {Op::kAttentionWeights, kOpAttentionWeights},
-    {Op::kKvCopy, kOpKvCopy},
+    {Op::kCopyRecords, kOpCopyRecords},
     {Op::kSpeechRules, kOpSpeechRules},
     {Op::kArgmax, kOpArgmax},
     {Op::kSamplePrepare, kOpSamplePrepare},
@@ -62,6 +62,8 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kMixStreams, kOpMixStreams},
     {Op::kSparsify, kOpSparsify},
     {Op::kRelativeAttention, kOpRelativeAttention},
+    {Op::kLoraA, kOpLoraA},
+    {Op::kLoraB, kOpLoraB},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);
@@ -167,8 +169,8 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
         if (c.buffers[i]) out.buffers[i] = reinterpret_cast<u64>(c.buffers[i].as());
     }
     set_weights(c, out, geometry);
-    if (c.op == Op::kRopeKv) {
-        const auto p = c.params_as<RopeKvParams>();
+    if (c.op == Op::kPrepareHeads) {
+        const auto p = c.params_as<PrepareHeadsParams>();
         // Keys and values that another layer keeps: queries alone, of which each is its own group.
         check_heads(c, p.n_kv_heads && p.n_heads ? p.n_heads : 1, p.n_kv_heads && p.n_heads ? p.n_kv_heads : 1,
                     p.head_dim);

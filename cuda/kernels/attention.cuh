@@ -163,10 +163,10 @@ struct Turn {
 
 // A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
 template <u32 kType, u32 kOwn>
-AKUNU_DEVICE_CALL void rope_kv_heads(Block b) {
+AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
     constexpr u32 kAtOnce = 4;
     static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
-    const auto& p = b.params<RopeKvParams>();
+    const auto& p = b.params<PrepareHeadsParams>();
     const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
     const u32 parts = (heads + kAtOnce - 1) / kAtOnce;
     float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
@@ -225,11 +225,11 @@ AKUNU_DEVICE_CALL void rope_kv_heads(Block b) {
 }
 
 template <u32 kType>
-AKUNU_DEVICE void rope_kv(Block b) {
-    const u32 head_dim = b.params<RopeKvParams>().head_dim;
-    if (head_dim <= 64) return rope_kv_heads<kType, 2>(b);
-    if (head_dim <= 128) return rope_kv_heads<kType, 4>(b);
-    head_dim <= 256 ? rope_kv_heads<kType, 8>(b) : rope_kv_heads<kType, kMaxHeadDim / 32>(b);
+AKUNU_DEVICE void prepare_heads(Block b) {
+    const u32 head_dim = b.params<PrepareHeadsParams>().head_dim;
+    if (head_dim <= 64) return prepare_heads_heads<kType, 2>(b);
+    if (head_dim <= 128) return prepare_heads_heads<kType, 4>(b);
+    head_dim <= 256 ? prepare_heads_heads<kType, 8>(b) : prepare_heads_heads<kType, kMaxHeadDim / 32>(b);
 }
 
 // What attend() leaves of each query head of the group, in shared memory.
@@ -447,14 +447,15 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
     }
 }
 
-AKUNU_DEVICE_CALL void kv_copy(Block b) {
-    const auto& p = b.params<KvCopyParams>();
+AKUNU_DEVICE_CALL void copy_records(Block b) {
+    const auto& p = b.params<CopyRecordsParams>();
     const u32* pairs = b.buffer<u32>(0);
-    u32* kv = b.buffer<u32>(1);
-    const u32 parts = (p.page_words + kThreads - 1) / kThreads;
+    u32* records = b.buffer<u32>(1);
+    const u32 parts = (p.record_words + kThreads - 1) / kThreads;
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, i = u % parts * kThreads + thread_id();
-        if (i < p.page_words) kv[u64(pairs[2 * r + 1]) * p.page_words + i] = kv[u64(pairs[2 * r]) * p.page_words + i];
+        if (i >= p.record_words) continue;
+        records[u64(pairs[2 * r + 1]) * p.record_words + i] = records[u64(pairs[2 * r]) * p.record_words + i];
     }
 }
 

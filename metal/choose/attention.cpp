@@ -126,14 +126,14 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
     const std::string type(cmd.kv.k == cmd.kv.v ? type_name(cmd.kv.k) : std::string_view{});
     if (type.empty()) return std::nullopt;
     switch (cmd.op) {
-        case Op::kRopeKv: {
-            const auto p = cmd.params_as<RopeKvParams>();
+        case Op::kPrepareHeads: {
+            const auto p = cmd.params_as<PrepareHeadsParams>();
             // Of a sound there are keys and values alone, and queries alone where another layer keeps these.
             const bool both = p.n_heads != 0 && p.n_kv_heads != 0;
             const Heads heads{both ? p.n_heads : 1, both ? p.n_kv_heads : 1, p.head_dim};
             heads.check(cmd.op);
             if (!heads.supported() || p.rope_dim > p.head_dim || p.rope_dim % 2) return std::nullopt;
-            return choice("rope_kv_" + type, heads,
+            return choice("prepare_heads_" + type, heads,
                           {.base = ceil_div(p.n_heads + 2 * p.n_kv_heads, kAttentionSimdgroups)}, {.rows_per = 1});
         }
         case Op::kLatentKv: {

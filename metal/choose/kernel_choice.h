@@ -58,7 +58,7 @@ struct KernelChoice {
 
 // Each family's choice; empty when the op is not its own or has no kernel for these types and sizes.
 std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& chip);     // embed, matmul, gate_up, ...
-std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip);  // attention and rope_kv
+std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip);  // attention and prepare_heads
 std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chip& chip);  // norms, rope tables, ...
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip& chip);
 

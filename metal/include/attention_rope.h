@@ -28,7 +28,7 @@ static inline float head_rms_scale(device const float* x, RopePairs pairs, float
 // out = rope(norm(x)); `Out` is a pointer to device or threadgroup memory.
 template <typename Out>
 static inline void rope_head(device const float* x, device const float* norm, device const float2* table,
-                             constant RopeKvParams& p, uint lane, Out out) {
+                             constant PrepareHeadsParams& p, uint lane, Out out) {
     const RopePairs pairs = {p.rope_dim / 2, p.rope_dim, p.style};
     const bool normed = p.qk_norm != 0;
     const float scale = normed ? head_rms_scale(x, pairs, p.eps, lane) : 1.0f;
@@ -44,7 +44,7 @@ static inline void rope_head(device const float* x, device const float* norm, de
 }
 
 template <typename Kv>
-[[kernel]] void rope_kv(device float* q [[buffer(0)]],
+[[kernel]] void prepare_heads(device float* q [[buffer(0)]],
                         device const float* k [[buffer(1)]],
                         device const float* v [[buffer(2)]],
                         device const float2* table [[buffer(3)]],
@@ -52,7 +52,7 @@ template <typename Kv>
                         device const float* norms [[buffer(5)]],  // q's, k's
                         device const Row* rows [[buffer(6)]],
                         device const uint* pages [[buffer(7)]],
-                        constant RopeKvParams& p [[buffer(kParamsIndex)]],
+                        constant PrepareHeadsParams& p [[buffer(kParamsIndex)]],
                         uint2 group [[threadgroup_position_in_grid]],
                         uint lane [[thread_index_in_simdgroup]],
                         uint simdgroup [[simdgroup_index_in_threadgroup]]) {

@@ -13,7 +13,7 @@
 // kKeys256: keys of a tile where a head may have 256 elements, as many as fit into 32 KB. Kv512: of a tile where it may
 // have 512.
 #define AKUNU_ATTENTION(type, Kv, kKeys256, Kv512)                               \
-    AKUNU_KERNEL("rope_kv_" type, rope_kv<Kv>)                                   \
+    AKUNU_KERNEL("prepare_heads_" type, prepare_heads<Kv>)                                   \
     AKUNU_KERNEL("attention_weights_" type, attention_weights<Kv>)               \
     AKUNU_KERNEL("latent_kv_" type, latent_kv<Kv>)                               \
     AKUNU_KERNEL("attention_latent_" type, attention_latent<Kv>)                 \

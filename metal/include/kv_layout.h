@@ -20,7 +20,7 @@ using u64 = ulong;
 #endif
 
 enum AttentionSizes : u32 {
-    kAttentionThreads = 128,  // of every threadgroup, that of rope_kv too
+    kAttentionThreads = 128,  // of every threadgroup, that of prepare_heads too
     kAttentionSimdgroups = kAttentionThreads / 32,
     kMaxHeadDim = 512,
     kMaxLatentKey = 1024,  // elements of a key of latent attention

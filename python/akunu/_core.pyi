@@ -405,6 +405,8 @@ class Memory(TypedDict):
     weights_mapped: int
     kv_cache: int
     scratch: int
+    activations: int
+    activations_apart: int
 
 AdapterTensors = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], float]
 """A [rank, columns], B [rows, rank], and a scale of B·A."""
@@ -445,6 +447,7 @@ class Engine:
         parallel: int = 8,
         kv_memory: int = 0,
         memory: int = 0,
+        activations_apart: bool = False,
         check_weights: bool = True,
         synthetic: Mapping[str, str] | None = None,
         quantize: Mapping[str, str] | None = None,
@@ -455,8 +458,9 @@ class Engine:
 
         `chunk`: rows of a step at most; None: the device's `prompt_rows`. `kv_memory`: bytes of all pages and
         states; 0: a context for each of `parallel` texts, or half of the device's memory. `memory`: bytes
-        of the model in all, 0: as the device has; experts without room stay in their file. `check_weights`:
-        float weights that are NaN or infinite are an error.
+        of the model in all, 0: as the device has; experts without room stay in their file.
+        `activations_apart`: no two activations share memory, for `run_prefix`. `check_weights`: float weights
+        that are NaN or infinite are an error.
 
         `quantize` maps canonical tensor names to the dtypes that they get as they are loaded.
         With `file=None`, `synthetic` maps each canonical tensor name to a dtype, and the weights are random.
@@ -467,10 +471,6 @@ class Engine:
     """Logits of a row."""
     parallel: int
     """Texts at a time."""
-    position: int
-    """Tokens in the KV cache now, of the text without a slot's number."""
-    tokens: npt.NDArray[np.uint32]
-    """Their ids (a copy)."""
     threads: int
     device: str
     isa: str
@@ -493,7 +493,9 @@ class Engine:
     def close_slot(self, slot: int) -> None:
         """End a text. Its pages stay to be found by others that begin like it, as long as there is room."""
     def length(self, slot: int) -> int:
-        """Tokens of a slot's text that the cache holds."""
+        """Tokens of a slot's sequence that the cache holds."""
+    def tokens(self, slot: int) -> npt.NDArray[np.uint32]:
+        """Their ids (a copy)."""
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
         """Room for the positions that a part of a step writes; False when no page is left."""
     common_tokens: int
@@ -564,6 +566,7 @@ class Engine:
         self,
         ids: Sequence[int] | npt.NDArray[np.uint32],
         *,
+        slot: int,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
@@ -587,7 +590,6 @@ class Engine:
         logprobs: int = -1,
         end_ids: Sequence[int] = (),
         reuse: bool = True,
-        slot: int | None = None,
         root: int = 0,
         contents: npt.NDArray[np.uint64] | None = None,
         inputs: Sequence[tuple[int, EncodedRows, int, int]] = (),
@@ -614,19 +616,10 @@ class Engine:
         """Free an adapter, which no open slot may have."""
     def extend(self, slot: int, ids: Sequence[int]) -> None:
         """Append tokens that are known without being drawn: rows of the next steps."""
-    def prefill(self, sample: bool = True) -> tuple[int, Chunk]:
-        """Run one chunk of the prompt; returns (prompt tokens still to run, chunk).
-
-        When none remain, the chunk holds the first sampled token (unless `sample` is False).
-        KeyboardInterrupt and `cancel` stop it between two commands; the cache then ends at the last whole
-        chunk.
-        """
-    def decode(self, n: int) -> Chunk:
-        """Run a chain of up to `n` tokens; fewer when it ended, the context is full, or it was cancelled."""
     def cancel(self) -> None:
         """Stop the call that runs, or else the next, as soon as possible (thread-safe)."""
-    def truncate(self, n: int, slot: int | None = None) -> int:
-        """Keep only the first `n` tokens of a text; returns how many of them the cache holds.
+    def truncate(self, n: int, slot: int) -> int:
+        """Keep only the first `n` tokens of a sequence; returns how many of them the cache holds.
 
         Fewer than `n` where the model keeps a state, of which there is a checkpoint before only.
         """
@@ -650,7 +643,8 @@ class Engine:
     def run_prefix(self, slot: int, commands: int) -> dict[str, npt.NDArray[np.uint8]]:
         """Run the first commands of the step that would run what is left of a text, and draw a token.
 
-        Gives the buffers that the last of them wrote, by their names in the op's row, the cache apart.
+        Gives the buffers that the last of them wrote, by their names in the op's row, the cache apart. The
+        engine must have been opened with `activations_apart`.
         """
     def close(self) -> None:
         """Free the memory; a second time does nothing. Raises while another thread's call runs."""

@@ -39,8 +39,16 @@ class FakeEngine:
     def position(self) -> int:
         return len(self.cache)
 
-    def begin(self, ids: Any, *, temperature: float, end_ids: tuple[int, ...], reuse: bool) -> int:
+    def open(self) -> int:
+        return 3
+
+    def length(self, slot: int) -> int:
+        assert slot == 3
+        return self.position
+
+    def begin(self, ids: Any, *, slot: int, temperature: float, end_ids: tuple[int, ...], reuse: bool) -> int:
         assert not self.closed
+        assert slot == 3
         assert (temperature, end_ids, reuse) == (0.0, (), True)
         self._prompt = [int(i) for i in ids]
         assert len(self._prompt) <= self.context
@@ -53,20 +61,28 @@ class FakeEngine:
         most = min(len(text), len(self._prompt) - 1)
         return next((i for i in range(most) if text[i] != self._prompt[i]), most)
 
-    def prefill(self) -> tuple[int, Any]:
-        new = self._prompt[self.position : self.position + self.chunk]
-        assert new
-        self.cache += new
-        self.calls.append(("prefill", len(new)))
-        return len(self._prompt) - self.position, SimpleNamespace(ids=[1])
+    def reserve(self, slot: int, rows: int, steps: int) -> bool:
+        assert slot == 3
+        return self.position + rows + steps - 1 <= self.context
 
-    def decode(self, n: int) -> Any:
-        made = [10**9] * min(n, self.context - self.position)  # no id of a prompt, so it is never reused
-        self.cache += made
-        self.calls.append(("decode", len(made)))
-        return SimpleNamespace(ids=made)
+    def step(self, parts: Any, steps: int) -> tuple[list[Any], None]:
+        ((slot, rows, sample, limit, drafts),) = parts
+        assert (slot, limit, drafts) == (3, steps, [])
+        new = self._prompt[self.position : self.position + rows]
+        if new:
+            assert len(new) == rows <= self.chunk and steps == 1
+            self.cache += new
+            self.calls.append(("prefill", rows))
+            ids = [1] if sample else []
+        else:
+            assert rows == 1 and sample
+            ids = [10**9] * steps  # no id of a prompt, so it is never reused
+            self.cache += ids
+            self.calls.append(("decode", steps))
+        return [SimpleNamespace(ids=ids, length=self.position)], None
 
-    def truncate(self, n: int) -> None:
+    def truncate(self, n: int, slot: int) -> None:
+        assert slot == 3
         assert 0 <= n <= self.position
         self._earlier.append(list(self.cache))
         del self.cache[n:]
@@ -81,6 +97,6 @@ class FakeEngine:
     def close(self) -> None:
         self.closed = True
 
-    @property
-    def tokens(self) -> Any:
+    def tokens(self, slot: int) -> Any:
+        assert slot == 3
         return np.array(self.cache, np.uint32)

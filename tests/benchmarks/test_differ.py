@@ -20,7 +20,15 @@ IDS = np.arange(40, dtype=np.uint32) * 7 % 250
 
 def open_engine(path: Path, **options: object) -> _core.Engine:
     file = _core.GgufFile(str(path))
-    return _core.Engine(file, resolve(file, context=64), device="cpu", context=64, parallel=1, **options)
+    return _core.Engine(
+        file,
+        resolve(file, context=64),
+        device="cpu",
+        context=64,
+        parallel=1,
+        activations_apart=True,
+        **options,
+    )
 
 
 def spoiled(path: Path, tensor: str, to: Path) -> Path:

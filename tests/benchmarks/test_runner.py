@@ -103,7 +103,7 @@ def test_an_engine_that_caches_earlier_texts_computes_each_run(depth):
     test = case(models="ember", n_pg=(40, 3), n_depth=depth, n_threads=1)
     loaded = load_case(test, depth + 48)
     run_test(loaded, test, repetitions=3, warmup=True, log=lambda _text: None)
-    assert loaded.engine.tokens.size == depth + 43
+    assert loaded.sequence.tokens.size == depth + 43
     loaded.engine.close()
 
 

@@ -14,6 +14,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
 from akunu.bench.gguf_file import write_gguf
+from akunu.bench.one_sequence import OneSequence
 from akunu.cli import main
 from akunu.cli.cost_model import Machine, predict
 from akunu.describe.filetypes import FILE_TYPES
@@ -182,9 +183,10 @@ def test_a_plan_holds_no_weights() -> None:
 
 def test_a_planned_engine_runs_nothing() -> None:
     with open_engine("stories15m:q4_0", device="plan:M1", context=64) as opened:
-        opened.engine.begin([1, 2, 3])
+        sequence = OneSequence(opened.engine)
+        sequence.begin([1, 2, 3])
         with pytest.raises(UnsupportedError, match="only plans"):
-            opened.engine.prefill()
+            sequence.prefill()
 
 
 def test_kernels_have_their_metal_names() -> None:
@@ -232,11 +234,11 @@ def test_what_another_command_does_has_no_dispatch() -> None:
     commands = plan("llama3.2-1b:q4_0", chip="H100")
     assert set(layers(commands).values()) == {5}
     merged = {c["op"] for c in commands if c["dispatches"] == 0}
-    assert merged == {"rope_kv", "attention_merge"}
+    assert merged == {"prepare_heads", "attention_merge"}
     assert not any(c["barrier"] for c in commands if c["dispatches"] == 0)
     assert all(c["dispatches"] == 1 for c in plan("llama3.2-1b:q4_0", "prefill", 17, chip="H100"))
     merged = {c["op"] for c in plan("llama3.2-1b:q4_0", "batch", 32, chip="H100") if c["dispatches"] == 0}
-    assert merged == {"rope_kv", "quantize"}
+    assert merged == {"prepare_heads", "quantize"}
 
 
 @nvidia

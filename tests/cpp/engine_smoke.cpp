@@ -14,6 +14,7 @@
 #include "core/recode.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
+#include "engine/inspector.h"
 #include "forwarding_device.h"
 #include "one_text.h"
 #include "page_parts.h"
@@ -30,8 +31,9 @@ constexpr std::uint32_t kContext = 96;
 struct Opened {
     Engine engine;
     OneText text;
-    Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16)
-        : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(), {kContext, chunk, kv}, {}),
+    Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16, bool apart = false)
+        : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(),
+                 {.context = kContext, .chunk = chunk, .kv_types = {kv, kv}, .activations_apart = apart}, {}),
           text(engine) {}
 };
 
@@ -240,10 +242,10 @@ void together(const SyntheticModel& m) {
             }
         }
         for (const std::uint32_t slot : slots) e.close(slot);
-        check(e.page_use().held == 0, "every page is back");
+        check(e.cache().use().held == 0, "every page is back");
     }
-    e.forget();
-    check(e.page_use().cached == 0 && e.page_use().checkpoints == 0, "and forgotten");
+    e.cache().forget();
+    check(e.cache().use().cached == 0 && e.cache().use().checkpoints == 0, "and forgotten");
 }
 
 // A CPU that can be cancelled in the middle of a step.
@@ -300,41 +302,43 @@ void interrupted() {
 // Pages that one engine read go on in another; what a step's prefix runs changes no text.
 void keep() {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
-    Opened from(m, 2), to(m, 1), alone(m, 1);
+    Opened from(m, 2), to(m, 1, 32, DType::F16, true), alone(m, 1);
     const SamplerSettings s = samplers()[2];
     const Ids prompt = prompt_of(75, m.config.vocab_size);
     const Ids expected = generate(alone, prompt, 12, 5, s, false);
     generate(from, prompt, 1, 1, s);
     const std::span ids(prompt);
-    const auto first = from.engine.read_page(ids.first(32)), second = from.engine.read_page(ids.first(64));
+    const auto first = from.engine.cache().read_page(ids.first(32)),
+               second = from.engine.cache().read_page(ids.first(64));
     check(first && second, "both are there");
-    check(!to.engine.read_page(ids.first(32)), "not in another engine");
+    check(!to.engine.cache().read_page(ids.first(32)), "not in another engine");
     const auto one = views(*first), two = views(*second);
     auto little = one;
     little[0] = one[0]->first(9);
 
     const std::uint32_t slot = to.engine.open().value();
     check(to.engine.begin(slot, prompt, s, true) == 0, "nothing is cached");
-    check(to.engine.restore_page(slot, one) && to.engine.restore_page(slot, two), "there is room");
-    check(to.engine.finish_restoring(slot) == 64, "nothing is lacking");
+    check(to.engine.cache().restore_page(slot, one) && to.engine.cache().restore_page(slot, two), "there is room");
+    check(to.engine.cache().finish_restoring(slot) == 64, "nothing is lacking");
     check(to.engine.sequence(slot).length == 64, "two pages");
-    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, one); }, "the last token is to be run");
-    check_throws<InvalidArgumentError>([&] { to.engine.restore_page(slot, little); }, "a part");
-    check_throws<InvalidArgumentError>([&] { from.engine.read_page(ids.first(33)); }, "no page's end");
+    check_throws<InvalidArgumentError>([&] { to.engine.cache().restore_page(slot, one); },
+                                       "the last token is to be run");
+    check_throws<InvalidArgumentError>([&] { to.engine.cache().restore_page(slot, little); }, "a part");
+    check_throws<InvalidArgumentError>([&] { from.engine.cache().read_page(ids.first(33)); }, "no page's end");
     from.text.begin(prompt_of(2, m.config.vocab_size), s, false);  // which holds no page yet
-    check(from.engine.pin(ids.first(64)) && from.engine.pin(ids.first(32)), "pinned");
-    check(from.engine.page_use().pinned == 2 && from.engine.page_use().held == 2, "two pages, by nobody else");
-    from.engine.forget();
-    check(from.engine.read_page(ids.first(64)).has_value(), "they stay");
-    from.engine.unpin(ids.first(64));
-    check_throws<InvalidArgumentError>([&] { from.engine.unpin(ids.first(64)); }, "the second is not");
-    check(!from.engine.pin(ids.subspan(1, 32)), "no text's beginning");
-    from.engine.unpin(ids.first(32));
-    from.engine.forget();
-    check(!from.engine.read_page(ids.first(32)), "they went");
+    check(from.engine.cache().pin(ids.first(64)) && from.engine.cache().pin(ids.first(32)), "pinned");
+    check(from.engine.cache().use().pinned == 2 && from.engine.cache().use().held == 2, "two pages, by nobody else");
+    from.engine.cache().forget();
+    check(from.engine.cache().read_page(ids.first(64)).has_value(), "they stay");
+    from.engine.cache().unpin(ids.first(64));
+    check_throws<InvalidArgumentError>([&] { from.engine.cache().unpin(ids.first(64)); }, "the second is not");
+    check(!from.engine.cache().pin(ids.subspan(1, 32)), "no text's beginning");
+    from.engine.cache().unpin(ids.first(32));
+    from.engine.cache().forget();
+    check(!from.engine.cache().read_page(ids.first(32)), "they went");
     const std::uint32_t commands = 5;
-    check(!to.engine.run_prefix(slot, commands).empty(), "a command wrote something");
-    check_throws<InvalidArgumentError>([&] { to.engine.run_prefix(slot, 0); }, "no command");
+    check(!Inspector(to.engine).run_prefix(slot, commands).empty(), "a command wrote something");
+    check_throws<InvalidArgumentError>([&] { Inspector(to.engine).run_prefix(slot, 0); }, "no command");
     to.engine.close(slot);
     check(to.text.begin(prompt, s, true) == 64, "others find them");
     check(generate(to, prompt, 12, 3, s) == expected, "the same text");
@@ -350,9 +354,9 @@ void refuse() {
                                      "a prompt beyond the context");
     check_throws<InvalidArgumentError>([&] { e.text.decode(1); }, "decode without a token");
     check_throws<InvalidArgumentError>([&] { e.text.truncate(1); }, "truncate beyond the cache");
-    check_throws<InvalidArgumentError>([&] { e.engine.profile({Phase::kDecode, 1, kContext}); },
+    check_throws<InvalidArgumentError>([&] { Inspector(e.engine).profile({Phase::kDecode, 1, kContext}); },
                                        "profile beyond the context");
-    e.engine.profile({Phase::kDecode, 1, kContext - 1});
+    Inspector(e.engine).profile({Phase::kDecode, 1, kContext - 1});
 
     m.shapes["layers.1.ffn_up"].rows = 255;
     check_throws<ModelFileError>([&] { Opened(m, 2); }, "a matrix of another shape");

@@ -109,7 +109,7 @@ void checkpoints() {
     check(e.go_on(forked, 3) == e.go_on(third, 3), "a fork goes on as its text");
     e.engine.close(third);
     e.engine.close(forked);
-    check(e.engine.page_use().held == 0, "every page is back");
+    check(e.engine.cache().use().held == 0, "every page is back");
 }
 
 void pages() {
@@ -118,7 +118,7 @@ void pages() {
     Opened from(m), e(m);
     const std::uint32_t source = from.engine.take_slot();
     const Ids expected = from.generate(source, prompt, 5, false);
-    const auto second = from.engine.read_page(std::span(prompt).first(64));
+    const auto second = from.engine.cache().read_page(std::span(prompt).first(64));
     check(second.has_value(), "there");
     const auto parts = views(*second);
 
@@ -129,23 +129,23 @@ void pages() {
     e.generate(other, alike, 1, false);
     e.engine.close(other);
     check(e.engine.begin(slot, prompt, {}, true) == 40, "a page and a part of one");
-    const std::uint32_t held = e.engine.page_use().held;
+    const std::uint32_t held = e.engine.cache().use().held;
     e.device->uploads_fail = true;
-    check_throws<DeviceError>([&] { e.engine.restore_page(slot, parts); }, "an upload fails");
+    check_throws<DeviceError>([&] { e.engine.cache().restore_page(slot, parts); }, "an upload fails");
     e.device->uploads_fail = false;
-    check(e.engine.sequence(slot).length == 40 && e.engine.page_use().held == held, "all is as before");
+    check(e.engine.sequence(slot).length == 40 && e.engine.cache().use().held == held, "all is as before");
     check(e.go_on(slot, 5) == expected, "and goes on");
     // A page that is another text's too, and cannot be copied.
     const std::uint32_t forked = e.engine.fork(slot);
-    const std::uint32_t before = e.engine.page_use().held;
+    const std::uint32_t before = e.engine.cache().use().held;
     e.device->copies_fail = true;
     check_throws<DeviceError>([&] { e.go_on(forked, 1); }, "a page cannot be copied");
     e.device->copies_fail = false;
-    check(e.engine.page_use().held == before, "no page is lost");
+    check(e.engine.cache().use().held == before, "no page is lost");
     check(e.go_on(forked, 3) == e.go_on(slot, 3), "both go on");
     e.engine.close(slot);
     e.engine.close(forked);
-    check(e.engine.page_use().held == 0, "every page is back");
+    check(e.engine.cache().use().held == 0, "every page is back");
 }
 
 // A step checks what `reserve` does, whatever was reserved.

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "bindings/lab_command.h"
-#include "cpu/act.h"
+#include "core/q8.h"
 #include "cpu/cpu_device.h"
 
 namespace {
@@ -220,7 +220,7 @@ class Problem {
 
     // Sums are those of q, and each value is the nearest to x / d: as _check_q8 of tests/kernels/runner.py.
     static std::string q8(const Check& c, const Buffer& b) {
-        const cpu::Q8Layout at(b.dim);
+        const Q8Layout at(b.dim);
         const std::size_t blocks = b.dim / 32;
         const std::size_t count = std::size_t{b.rows} * b.dim;
         const bool bits = c.kind == "q8bits";
@@ -228,7 +228,7 @@ class Problem {
         if (c.expected.size() != (bits ? count + count / 8 : count * sizeof(double))) return "wrong size of the check";
         const double slack = 4 * std::sqrt(c.nmse);
         for (std::size_t r = 0; r < b.rows; ++r) {
-            const cpu::Q8Row row{b.memory->contents() + r * at.stride, at};
+            const Q8Row row{b.memory->contents() + r * at.stride, at};
             if (bits) {
                 const auto d =
                     values<float>(c.expected.substr(count + r * blocks * sizeof(float), blocks * sizeof(float)));

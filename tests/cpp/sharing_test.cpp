@@ -184,8 +184,9 @@ void share(const SyntheticModel& m) {
     done = true;
     nuisance.join();
     shared.between([](Engine& e) {
-        e.forget();
-        check(e.page_use().held == 0 && e.page_use().cached == 0 && e.page_use().checkpoints == 0, "nothing is left");
+        e.cache().forget();
+        check(e.cache().use().held == 0 && e.cache().use().cached == 0 && e.cache().use().checkpoints == 0,
+              "nothing is left");
     });
 }
 

@@ -52,6 +52,7 @@ BUILDS = {
             "pages_test",
             "sampler_test",
             "topology_test",
+            "workspace_test",
             "kernel_table_driver",
             *(["schedule_test"] if platform.system() == "Linux" else []),
         ),
@@ -147,6 +148,7 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
         ("asan", "engine_smoke", ()),
         ("asan", "fault_test", ()),
         ("asan", "topology_test", ()),
+        ("asan", "workspace_test", ()),
         ("asan", "memory_test", ()),
         ("asan", "pages_test", ()),
         pytest.param(

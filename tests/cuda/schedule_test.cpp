@@ -16,6 +16,7 @@
 #include "cuda/host/plan_device.h"
 #include "cuda/host/words.h"
 #include "engine/engine.h"
+#include "engine/inspector.h"
 
 namespace {
 
@@ -116,13 +117,13 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         field(c.kv, kKvTypes, "a type of cache that is none");
         field(c.label, static_cast<u32>(t.commands.size()), "a label behind the table");
         field(c.label, c.label ? c.label - 1 : 1, "a label twice");
-        field(c.takes, 1 - c.takes, "words that are not there, or that nobody takes");
-        field(c.leaves, 1 - c.leaves, "words that nobody takes, or that are not there");
+        field(c.reads_words, 1 - c.reads_words, "words that are not there, or that nobody reads");
+        field(c.writes_words, 1 - c.writes_words, "words that nobody reads, or that are not there");
         if (c.op != kOpDecodeAttention || !c.as_before) field(c.as_before, 1, "a shape that nobody has found out");
-        if (i != 0 && !c.takes && (t.max_rows != 1 || !may_take_words(c, commands[i - 1]))) {
-            commands[i - 1].leaves = 1;
-            field(c.takes, 1, "words of another command");
-            commands[i - 1].leaves = 0;
+        if (i != 0 && !c.reads_words && (t.max_rows != 1 || !may_read_words(c, commands[i - 1]))) {
+            commands[i - 1].writes_words = 1;
+            field(c.reads_words, 1, "words of another command");
+            commands[i - 1].writes_words = 0;
         }
         field(c.n_patches, 4, "too many patches");
         field(c.streams, 3, "too many streams");
@@ -188,7 +189,7 @@ void check_tables(const DispatchTable& decode) {
     t = decode;
     std::size_t qkv = 3;
     while (t.commands[qkv].op != Op::kNormQkv) ++qkv;
-    check(t.commands[qkv + 1].op == Op::kRopeKv, "attention follows");
+    check(t.commands[qkv + 1].op == Op::kPrepareHeads, "attention follows");
     t.commands[qkv].buffers[5] = t.commands[qkv + 1].buffers[4];
     refused(t, "keys are not written while attention looks at them ahead", "reads 'kv', which");
     t = decode;
@@ -204,7 +205,7 @@ void check_fusion(const DispatchTable& decode) {
     };
     const auto all = fusions(decode);
     std::size_t rope = 0;
-    while (decode.commands[rope].op != Op::kRopeKv) ++rope;
+    while (decode.commands[rope].op != Op::kPrepareHeads) ++rope;
     check(all > 0 && decode.commands[rope + 2].op == Op::kAttentionMerge, "attention is one command");
     for (std::size_t i = rope; i < rope + 3; ++i) {
         const auto with = [&](const auto& change) {
@@ -251,15 +252,15 @@ int main() {
     for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::Q5_1, DType::F32}) {
         const auto engine = planned(synthetic_model(weights));
         for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {
-            const Replay replay = engine->replay_of(run);
+            const ReplayCall replay = Inspector(*engine).replay_of(run);
             for (const Program* p : replay.programs) {
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
                 mutate(p->table, s.fused, s.streams, n);
             }
         }
-        check_tables(engine->replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
-        check_fusion(engine->replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
+        check_tables(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
+        check_fusion(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
     }
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
@@ -284,7 +285,7 @@ int main() {
     check(needs.definitions().find("#define AKUNU_OPS 9223372036854775809ull\n") == 0, "there may be 64 ops");
 
     const auto engine = planned(deep);
-    const Replay replay = engine->replay_of({Phase::kDecode, 1, 0});
+    const ReplayCall replay = Inspector(*engine).replay_of({Phase::kDecode, 1, 0});
     for (const Program* p : replay.programs) {
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
@@ -292,7 +293,7 @@ int main() {
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.
-        const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::takes));
+        const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::reads_words));
         if (p->table.phase == "decode") check(words == 5 * kLayers - 1, "commands wait for words");
     }
 }

@@ -91,12 +91,13 @@ import numpy as np
 from akunu import _core
 from akunu.describe.config import resolve
 from models import tiny
+from one_engine import OneEngine
 
 golden = tiny.golden("llama_bias")
 with tempfile.TemporaryDirectory() as folder:
     file = _core.GgufFile(str(tiny.write("llama_bias", "F32", Path(folder) / "model.gguf").path))
     spec = resolve(file, context=tiny.CONTEXT)
-    engine = _core.Engine(file, spec, device="cuda", context=tiny.CONTEXT, kv_dtype="f32")
+    engine = OneEngine(_core.Engine(file, spec, device="cuda", context=tiny.CONTEXT, kv_dtype="f32"))
 found = engine.logits(golden.prompt)
 print("near" if np.abs(found - golden.logits).max() < 0.01 else np.abs(found - golden.logits).max())
 engine.begin(np.asarray(golden.prompt, np.uint32), temperature=0.0, end_ids=())

@@ -26,7 +26,19 @@ def test_drafts_and_ended_texts(passes: Passes) -> None:
 
 
 def test_layers_that_differ_and_keys_of_another_block(passes: Passes) -> None:
-    passes("models/test_layers.py", "logits_are_those_of_float64", "drafts_and_cache_hits_change_no_token")
+    passes(
+        "models/test_layers.py",
+        "logits_are_those_of_float64",
+        "drafts_and_cache_hits_change_no_token",
+        "steps_that_are_cancelled_change_no_token",
+    )
+
+
+def test_no_bit_depends_on_which_activations_share_memory(passes: Passes) -> None:
+    models = ("gemma3-F32", "phi3_long-F32", "llama_256-Q8_0")
+    passes(
+        "models/test_workspace.py", *(f"no_bit_depends_on_what_shares_memory[{model}]" for model in models)
+    )
 
 
 def test_delta_nets_compute_what_transformers_does(passes: Passes) -> None:

@@ -12,7 +12,8 @@ from kernels.builders import BUILDERS
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 KINDS = (
-    "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "SINK",
+    "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "LORA",
+    "SINK",
 )  # fmt: skip
 CODE = """
 from kernels import cases
@@ -36,7 +37,7 @@ print(n, "cases")
 #: One type of each kind: the others' readers differ in little but their codes.
 TYPES = ("f32", "f16", "q4_0", "q6_k", "mlx_q4_g64_bf16", "mlx_mxfp4", "f8_e4m3_g32")
 MATMULS = ("embed", "matmul", "gate_up", "norm_qkv", "norm_gate_up")
-ATTENTION = ("rope_kv", "attention")
+ATTENTION = ("prepare_heads", "attention")
 SOUNDS = ("cross_attention", "attention_weights")
 EXPERTS = ("experts_gate_up", "experts_down")
 LATENT = ("latent_attention", "head_matmul")

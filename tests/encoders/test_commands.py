@@ -148,7 +148,9 @@ def test_a_gpu_s_keys_are_f16_where_what_is_made_of_them_is(
         (("--device", "cpu"), "f32"),
     ):
         found = json.loads(command(capsysbinary, "inspect", model, "--plan", *chip, "--json"))
-        types = {one["dtype"] for one in found["plan"] if one["label"].endswith((".attention", ".rope_kv"))}
+        types = {
+            one["dtype"] for one in found["plan"] if one["label"].endswith((".attention", ".prepare_heads"))
+        }
         assert types == {expected}, chip
 
 

@@ -179,13 +179,13 @@ def _fused() -> Iterator[Case]:
     yield case("norm_qkv", dtype="q8_0", n_q=1000, n_kv=250, k=32)
 
 
-def _rope_kv() -> Iterator[Case]:
+def _prepare_heads() -> Iterator[Case]:
     for kv in ("f16", "f32", "q8_0"):
         for style in ("interleaved", "half"):
-            yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
-            yield case("rope_kv", rows=5, shape=(6, 2, 72), style=style, kv=kv, position=13)
+            yield case("prepare_heads", rows=1, shape=(4, 4, 64), style=style, kv=kv)
+            yield case("prepare_heads", rows=5, shape=(6, 2, 72), style=style, kv=kv, position=13)
             yield case(
-                "rope_kv",
+                "prepare_heads",
                 rows=33,
                 shape=(3, 1, 80),
                 style=style,
@@ -194,7 +194,7 @@ def _rope_kv() -> Iterator[Case]:
                 rope_dim=20,
             )
             yield case(
-                "rope_kv",
+                "prepare_heads",
                 rows=2,
                 shape=(7, 1, 96),
                 style=style,
@@ -202,9 +202,9 @@ def _rope_kv() -> Iterator[Case]:
                 position=3,
                 qk_norm=True,
             )
-            yield case("rope_kv", rows=17, shape=(8, 2, 128), style=style, kv=kv, qk_norm=True)
+            yield case("prepare_heads", rows=17, shape=(8, 2, 128), style=style, kv=kv, qk_norm=True)
             yield case(
-                "rope_kv",
+                "prepare_heads",
                 rows=1,
                 shape=(4, 1, 256),
                 style=style,
@@ -212,11 +212,15 @@ def _rope_kv() -> Iterator[Case]:
                 position=31,
                 qk_norm=True,
             )
-            yield case("rope_kv", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
-            yield case("rope_kv", rows=5, shape=(4, 2, 512), style=style, kv=kv, position=30, qk_norm=True)
-            yield case("rope_kv", rows=3, shape=(2, 1, 320), style=style, kv=kv, position=1, rope_dim=64)
-        yield case("rope_kv", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
-        yield case("rope_kv", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
+            yield case("prepare_heads", rows=3, shape=(2, 1, 6), style=style, kv=kv, position=1, rope_dim=4)
+            yield case(
+                "prepare_heads", rows=5, shape=(4, 2, 512), style=style, kv=kv, position=30, qk_norm=True
+            )
+            yield case(
+                "prepare_heads", rows=3, shape=(2, 1, 320), style=style, kv=kv, position=1, rope_dim=64
+            )
+        yield case("prepare_heads", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
+        yield case("prepare_heads", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
 
 
 SHAPES = [(1, 1, 64), (2, 1, 80), (6, 2, 96), (4, 1, 128), (7, 1, 72), (8, 1, 256), (9, 3, 64), (16, 8, 64)]
@@ -283,10 +287,12 @@ def _kv_types() -> Iterator[Case]:
     pairs = [f"{k},{v}" for k in types for v in types if k != v or k == "q4_0"]
     for i, kv in enumerate(pairs):
         for style in ("interleaved", "half"):
-            yield case("rope_kv", rows=1, shape=(4, 4, 64), style=style, kv=kv)
-            yield case("rope_kv", rows=37, shape=(6, 2, 72), style=style, kv=kv, position=13, qk_norm=True)
-        yield case("rope_kv", rows=18, shape=(5, 5, 25), style="half", kv=kv, rope_dim=0)
-        yield case("rope_kv", rows=3, shape=(2, 1, 6), style="half", kv=kv, position=1, rope_dim=4)
+            yield case("prepare_heads", rows=1, shape=(4, 4, 64), style=style, kv=kv)
+            yield case(
+                "prepare_heads", rows=37, shape=(6, 2, 72), style=style, kv=kv, position=13, qk_norm=True
+            )
+        yield case("prepare_heads", rows=18, shape=(5, 5, 25), style="half", kv=kv, rope_dim=0)
+        yield case("prepare_heads", rows=3, shape=(2, 1, 6), style="half", kv=kv, position=1, rope_dim=4)
         for j, length in list(enumerate(LENGTHS))[i % 3 :: 3]:
             shape = SHAPES[(i + j) % len(SHAPES)]
             rows = min([1, 2, 3, 5, 8, 9, 16, 33][j % 8], length)
@@ -299,7 +305,7 @@ def _kv_types() -> Iterator[Case]:
         mixed = ((40, 300), (1, 5), (4, 1020), (1, 255), (33, 0))
         yield case("attention", rows=1, position=256, shape=(6, 2, 96), kv=kv, others=mixed)
         yield case("attention", rows=9, position=70, shape=(4, 2, 64), kv=kv, images=((2, 7),))
-        yield case("kv_copy", kv=kv, kv_heads=3, head_dim=72, pairs=5)
+        yield case("copy_records", kv=kv, kv_heads=3, head_dim=72, pairs=5)
     few = dict(heads=9, latent=64, rope=16, kv="q4_0")
     for heads, latent, rope in [(16, 512, 64), (3, 38, 6), (1, 256, 64)]:
         common = dict(heads=heads, latent=latent, rope=rope, kv="q4_0")
@@ -359,6 +365,15 @@ def _lora() -> Iterator[Case]:
     yield case("lora", ranks=(7, 0, 3), rows=(1, 2, 0, -1) * 10, n=513, k=129, stride=600)
     yield case("lora", ranks=(9, 4), rows=(1, 0, -1, 0), n=33, k=48, gather=(3, 2, 0))
     yield case("lora", ranks=(16,), rows=(-1,) * 3, n=8, k=8)
+    yield case("lora", ranks=(512,), rows=(0,), n=10, k=4104, half=True)
+    yield case("lora", ranks=(16, 16, 16, 16), rows=(2, 3, -1, 0, 1), n=600, k=72, half=True)
+    yield case("lora", ranks=(3,), rows=(0, 0), n=70, k=37, half=True)
+    # Rows of prompts: of one text, of some that follow one another, and of texts in turn.
+    for n, k in [(520, 264), (65, 40), (33, 31)]:
+        for rows in [(0,) * 70, (1,) * 20 + (-1,) * 5 + (0,) * 31, (2, 0, -1, 1, 3) * 9]:
+            yield case("lora", ranks=(16, 40, 1, 0), rows=rows, n=n, k=k, half=True, stride=n + 3)
+    rows = (1, 0, -1) * 12
+    yield case("lora", ranks=(8, 24), rows=rows, n=64, k=128, half=True, gather=tuple(range(35, 12, -1)))
 
 
 def _encoder() -> Iterator[Case]:
@@ -456,10 +471,10 @@ def _speech() -> Iterator[Case]:
     yield case("cross_attention", rows=(9, 1), keys=1500, shape=(6, 6, 64), kv="f16")
 
 
-def _kv_copy() -> Iterator[Case]:
+def _copy_records() -> Iterator[Case]:
     for kv in ("f16", "f32", "q8_0"):
-        yield case("kv_copy", kv=kv, kv_heads=3, head_dim=40, pairs=1)
-        yield case("kv_copy", kv=kv, kv_heads=8, head_dim=128, pairs=5)
+        yield case("copy_records", kv=kv, kv_heads=3, head_dim=40, pairs=1)
+        yield case("copy_records", kv=kv, kv_heads=8, head_dim=128, pairs=5)
 
 
 def _recurrence() -> Iterator[Case]:
@@ -712,10 +727,10 @@ CHECKS: list[Case] = [
     *_elementwise(),
     *_streams(),
     *_matmul(),
-    *_rope_kv(),
+    *_prepare_heads(),
     *_attention(),
     *_images(),
-    *_kv_copy(),
+    *_copy_records(),
     *_sampling(),
 ]
 
@@ -769,7 +784,7 @@ def perf_cases() -> Iterator[Case]:
         yield case("gate_act", rows=rows, n=8192, activation="silu", formats=("q8",))
         yield case("gate_act", rows=rows, n=8192, activation="gelu", formats=("q8",))
         for kv in ("f16", "f32", "q8_0"):
-            yield case("rope_kv", rows=rows, shape=(32, 8, 64), style="half", kv=kv, position=64)
+            yield case("prepare_heads", rows=rows, shape=(32, 8, 64), style="half", kv=kv, position=64)
     for kv in ("f16", "f32", "q8_0"):
         for shape in [(32, 8, 64), (16, 8, 128)]:
             common = dict(shape=shape, kv=kv)

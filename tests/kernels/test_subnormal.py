@@ -45,9 +45,9 @@ def test_cached_values_too_small_for_a_scale_are_zeros(target: Target, top: floa
     shape = {"rows": 1, "step": 0, "n_heads": 1, "n_kv_heads": 1, "head_dim": DIM, "max_pages": 1}
     shape["page_words"] = len(cache) // 4
     device.run(
-        "rope_kv",
+        "prepare_heads",
         [zeros.copy(), v.copy(), v, zeros[:2].copy(), cache, None, where, pages],
-        pack("rope_kv", **shape, rope_dim=2, style=0, qk_norm=0, eps=1e-5),
+        pack("prepare_heads", **shape, rope_dim=2, style=0, qk_norm=0, eps=1e-5),
         kv_dtype="q8_0",
     )
     out = np.full(DIM, np.nan, np.float32)  # of one key: its value

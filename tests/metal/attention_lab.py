@@ -219,7 +219,7 @@ class Spans:
 
 @dataclass(frozen=True, kw_only=True)
 class Rope(Spans):
-    """A case of rope_kv."""
+    """A case of prepare_heads."""
 
     rows: int = 3
     position: int = 5
@@ -331,7 +331,7 @@ class Case(Spans):
 def function(case: Case | Rope) -> str:
     """The kernel that choose_attention names."""
     if isinstance(case, Rope):
-        return f"rope_kv_{case.kv}"
+        return f"prepare_heads_{case.kv}"
     if isinstance(case, Weights):
         return f"attention_weights_{case.kv}"
     if not case.split:

@@ -143,7 +143,7 @@ def with_a_cache(cases: Sequence[Rope | Case]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("case", "kv"), with_a_cache(ROPE))
-def test_rope_kv(case: Rope, kv: str) -> None:
+def test_prepare_heads(case: Rope, kv: str) -> None:
     assert run_case(replace(case, kv=kv)) <= 1
 
 

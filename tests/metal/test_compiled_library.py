@@ -17,6 +17,7 @@ from metal.on_metal import require_metal
 from metal_emulator.build import ROOT
 from metal_emulator.control import Control
 from models import llama2c
+from one_engine import OneEngine
 from tools.flatten import flatten
 
 KERNELS = ROOT / "metal" / "kernels"
@@ -48,7 +49,7 @@ def run(path: str) -> None:
     """In a process whose module has the library beside it: prints what was loaded."""
     control = Control()
     file = _core.GgufFile(path)
-    engine = _core.Engine(file, resolve(file, context=128), context=128, device="metal")
+    engine = OneEngine(_core.Engine(file, resolve(file, context=128), context=128, device="metal"))
     engine.begin(llama2c.expected().prompt_ids)
     ids = engine.prefill()[1].ids + engine.decode(4).ids
     engine.logits(list(range(1, 41)))

@@ -10,6 +10,7 @@ from models.test_layers import (
     reference,
     test_drafts_and_cache_hits_change_no_token,
     test_logits_are_those_of_float64,
+    test_steps_that_are_cancelled_change_no_token,
 )
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "reference",
     "test_drafts_and_cache_hits_change_no_token",
     "test_logits_are_those_of_float64",
+    "test_steps_that_are_cancelled_change_no_token",
 ]
 
 pytestmark = pytest.mark.usefixtures("metal_engines")

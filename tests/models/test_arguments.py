@@ -13,6 +13,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
 from akunu.describe.config import ModelSpec, TensorRef, resolve
+from one_engine import OneEngine
 
 from . import configs, tiny
 from .test_engine import open_engine
@@ -26,7 +27,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(path: Path) -> _core.Engine:
+def engine(path: Path) -> OneEngine:
     return open_engine(path, context=64, threads=1)
 
 
@@ -40,11 +41,11 @@ class Index:
     [[1, 2], (1, 2), list(np.array([1, 2])), np.array([1, 2], np.int8), [np.uint64(1), Index()], iter([1])],
     ids=["list", "tuple", "scalars", "array", "mixed", "iterator"],
 )
-def test_any_integers_are_token_ids(engine: _core.Engine, ids: Any) -> None:
-    assert engine.begin(ids, reuse=False) == 0
+def test_any_integers_are_token_ids(engine: OneEngine, ids: Any) -> None:
+    assert engine.engine.begin(ids, slot=engine.slot, reuse=False) == 0
 
 
-CALLS: dict[str, Callable[[_core.Engine, Any], object]] = {
+CALLS: dict[str, Callable[[OneEngine, Any], object]] = {
     "begin": lambda engine, ids: engine.begin(ids),
     "logits": lambda engine, ids: engine.logits(ids),
     "nll": lambda engine, ids: engine.nll(ids),
@@ -106,7 +107,7 @@ def test_a_prompt_that_does_not_fit_says_what_can_be_done(path: Path) -> None:
     ids=lambda value: "" if isinstance(value, str) else str(value)[:30],
 )
 def test_bad_options_of_a_generation_are_quoted(
-    engine: _core.Engine, options: dict[str, Any], message: str
+    engine: OneEngine, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         engine.begin([1], **options)

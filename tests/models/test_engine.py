@@ -10,8 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
+from akunu.bench.one_sequence import OneSequence
 from akunu.describe.config import resolve
 from kernels.builders.common import FIXED
+from one_engine import OneEngine
 
 from . import convert, llama2c, quant, tiny
 from .reference import Reference
@@ -29,22 +31,25 @@ def open_engine(
     kv_dtype: str = "f32",
     threads: int = 0,
     device: str = "",
-) -> _core.Engine:
+) -> OneEngine:
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=context)
     options = {"context": context, "chunk": chunk, "kv_dtype": kv_dtype, "threads": threads}
-    return _core.Engine(file, spec, device=device or DEVICE, **options)
+    return OneEngine(_core.Engine(file, spec, device=device or DEVICE, **options))
 
 
-def greedy(engine: _core.Engine, prompt: list[int], n: int, chain: int = 5) -> list[int]:
-    engine.begin(prompt)
+def greedy(engine: _core.Engine | OneEngine, prompt: list[int], n: int, chain: int = 5) -> list[int]:
+    sequence = engine if isinstance(engine, OneEngine) else OneSequence(engine)
+    sequence.begin(prompt)
     ids: list[int] = []
     while not ids:
-        ids = engine.prefill()[1].ids
+        ids = sequence.prefill()[1].ids
     while len(ids) < n:
-        chunk = engine.decode(min(chain, n - len(ids))).ids
+        chunk = sequence.decode(min(chain, n - len(ids)))
         assert chunk, f"no more than {len(ids)} of {n} tokens fit"
-        ids += chunk
+        ids += chunk.ids
+    if sequence is not engine:
+        engine.close_slot(sequence.slot)
     return ids
 
 

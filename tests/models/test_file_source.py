@@ -14,6 +14,7 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError
+from akunu.bench.one_sequence import OneSequence
 from akunu.describe.config import ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
@@ -166,5 +167,6 @@ def test_a_file_that_was_cut_is_an_error_before_it_is_read(tmp_path: Path) -> No
 
 
 def begun(engine: _core.Engine) -> None:
-    engine.begin(IDS)
-    engine.prefill()
+    sequence = OneSequence(engine)
+    sequence.begin(IDS)
+    sequence.prefill()

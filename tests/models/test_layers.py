@@ -198,6 +198,31 @@ def test_drafts_and_cache_hits_change_no_token(path: Path) -> None:
     assert generate(second, drafted=False) == plain
 
 
+def test_steps_that_are_cancelled_change_no_token(path: Path) -> None:
+    """Before its first command, or behind its body, where the masks are asked for."""
+    ids = prompt_of(70, seed=4)
+    plain = greedy(open_engine(path), ids, 12)
+    engine = open_engine(path, chunk=32)
+    slot = engine.open()
+    engine.begin(ids, slot=slot)
+    out: list[int] = []
+    for step in range(100):
+        left = len(ids) + len(out) - engine.length(slot)
+        rows = min(left, engine.chunk)
+        draws = rows == left
+        assert engine.reserve(slot, rows)
+        if step % 3 == 0:
+            engine.cancel()
+        masks = engine.cancel if step % 3 == 1 and draws else None
+        before = engine.length(slot)
+        (chunk,), _ = engine.step([(slot, rows, draws, 1, [])], 1, masks)
+        assert engine.length(slot) in (before, before + rows)
+        out += chunk.ids
+        if len(out) == len(plain):
+            break
+    assert out == plain
+
+
 def test_keys_and_values_of_another_block_take_no_memory(path: Path) -> None:
     """Pages have the keys and values of the blocks that own some, in F32."""
     owners = [b.mixer for b in BLOCKS if isinstance(b.mixer, Attention) and b.mixer.kv_owner is None]

@@ -14,6 +14,7 @@ from akunu import _core
 from akunu.describe.config import ModelSpec, TensorRef, resolve
 from akunu.tokenizer.breakers import breaker_table
 from models import configs, convert, tiny
+from one_engine import OneEngine
 
 from .reference import Settings, allowed
 
@@ -37,10 +38,10 @@ def write_tiny(path: Path, name: str = "llama", **replaced: npt.NDArray[np.float
 
 def open_file(
     path: Path, *, context: int = 128, chunk: int = 512, threads: int = 1, check_weights: bool = True
-) -> _core.Engine:
+) -> OneEngine:
     file = _core.GgufFile(str(path))
     options = {"context": context, "chunk": chunk, "threads": threads, "check_weights": check_weights}
-    return _core.Engine(file, resolve(file, context=context), device=DEVICE, **options)
+    return OneEngine(_core.Engine(file, resolve(file, context=context), device=DEVICE, **options))
 
 
 def synthetic(
@@ -54,7 +55,7 @@ def synthetic(
     group: int = 1,
     weights: str = "f32",
     **options: object,
-) -> _core.Engine:
+) -> OneEngine:
     """Random weights. Their pattern repeats: with `dim` 32 after 8186 tokens, with 33 hardly ever.
 
     `group`: query heads of a KV head.
@@ -87,11 +88,11 @@ def synthetic(
     spec = ModelSpec(config=config, tensors=tensors)
     options = {"device": DEVICE, "context": context, "threads": threads, **options}
     dtypes = {name: "f32" if name.endswith("norm") else weights for name in shapes}
-    return _core.Engine(None, spec, synthetic=dtypes, **options)
+    return OneEngine(_core.Engine(None, spec, synthetic=dtypes, **options))
 
 
 def start(
-    engine: _core.Engine, prompt: Sequence[int], settings: Settings, seed: int, **options: object
+    engine: OneEngine, prompt: Sequence[int], settings: Settings, seed: int, **options: object
 ) -> _core.Chunk:
     """Begin and run the prompt; the chunk holds the first token."""
     given = asdict(settings)
@@ -106,7 +107,7 @@ def start(
 
 
 def run(
-    engine: _core.Engine,
+    engine: OneEngine,
     prompt: Sequence[int],
     n: int,
     settings: Settings,
@@ -120,7 +121,7 @@ def run(
     ids = list(chunk.ids)
     while len(ids) < n and not chunk.ended:
         chunk = engine.decode(min(chain, n - len(ids)))
-        if not chunk.ids:
+        if chunk is None or not chunk.ids:
             break
         ids += chunk.ids
     return ids

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cpu/act.h"
+#include "core/q8.h"
 #include "cpu/digits.h"
 #include "cpu/fixed.h"
 #include "cpu/kernel.h"

@@ -249,8 +249,8 @@ static inline void rotate(float* x, const float* table, u32 rope_dim, u32 style)
     }
 }
 
-// Calls f(row, n) for each n rows of a text whose positions follow one another in a group of keys, if the first of them
-// is one of [begin, end).
+// Calls f(row, n) for each n rows of a sequence whose positions follow one another in a group of keys, if the first of
+// them is one of [begin, end).
 template <typename F>
 static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, std::size_t begin, std::size_t end,
                                   F&& f) {
@@ -266,8 +266,8 @@ static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, 
     }
 }
 
-static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    const auto& p = params_as<RopeKvParams>(params);
+static void prepare_heads(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<PrepareHeadsParams>(params);
     auto* q = cmd.buffers[0].as<float>();
     auto* k = cmd.buffers[1].as<float>();
     auto* v = cmd.buffers[2].as<float>();
@@ -324,16 +324,16 @@ static void rope_kv(const DispatchCmd& cmd, const std::byte* params, const Worke
     }
 }
 
-// Copies whole pages: a sequence that goes on from a shared, unfinished page gets one of its own.
-static void kv_copy(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
-    const auto& p = params_as<KvCopyParams>(params);
+// Copies whole records, pages or states: a sequence that goes on from a shared, unfinished page gets one of its own.
+static void copy_records(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<CopyRecordsParams>(params);
     const auto* pairs = cmd.buffers[0].as<u32>();
-    auto* kv = cmd.buffers[1].as<std::byte>();
-    const std::size_t bytes = std::size_t{p.page_words} * 4;
+    auto* records = cmd.buffers[1].as<std::byte>();
+    const std::size_t bytes = std::size_t{p.record_words} * 4;
     auto rows = worker.claim(p.rows, 2 * bytes);
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
-            std::memcpy(kv + pairs[2 * r + 1] * bytes, kv + pairs[2 * r] * bytes, bytes);
+            std::memcpy(records + pairs[2 * r + 1] * bytes, records + pairs[2 * r] * bytes, bytes);
         }
     }
 }

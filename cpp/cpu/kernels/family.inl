@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include "core/dequantize.h"
+#include "core/q8.h"
 #include "core/sampling.h"
-#include "cpu/act.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"
 #include "cpu/pack.h"
@@ -34,6 +34,8 @@
 #include "cpu/kernels/column_squares.inl"
 #include "cpu/kernels/panels.inl"
 #include "cpu/kernels/attention_rows.inl"
+#include "cpu/kernels/attention_panels.inl"
+#include "cpu/kernels/attention_ahead.inl"
 #include "cpu/kernels/attention.inl"
 #include "cpu/kernels/attention_latent.inl"
 #include "cpu/kernels/attention_relative.inl"
@@ -70,8 +72,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return quantize;
         case Op::kGateAct:
             return gate_act;
-        case Op::kRopeKv:
-            return rope_kv;
+        case Op::kPrepareHeads:
+            return prepare_heads;
         case Op::kLatentKv:
             return latent_kv;
         case Op::kAttention:
@@ -82,8 +84,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return attention_weights;
         case Op::kAttentionMerge:
             return attention_merge;
-        case Op::kKvCopy:
-            return kv_copy;
+        case Op::kCopyRecords:
+            return copy_records;
         case Op::kSpeechRules:
             return speech_rules;
         case Op::kArgmax:

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "core/params.h"
+#include "core/q8.h"
 #include "core/recode.h"
-#include "cpu/act.h"
 #include "cpu/fixed.h"
 #include "cpu/kernel.h"
 #include "cpu/kv_layout.h"

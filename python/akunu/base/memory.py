@@ -1,10 +1,10 @@
-"""What a model's memory is used for."""
+"""What a model's memory is used for, and what the process gives back of its own."""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-__all__ = ["Memory", "bytes_text"]
+__all__ = ["Memory", "bytes_text", "give_back"]
 
 
 def bytes_text(n: float) -> str:
@@ -30,25 +30,52 @@ class Memory:
     kv_cache : int
         Keys and values: all pages. The system gives them when they are first used.
     scratch : int
-        Activations and logits.
+        Activations, logits, and what a step is told.
+    activations : int
+        The activations among `scratch`. Those that are never needed at the same time share memory.
+    activations_apart : int
+        What they would take if none shared memory.
     """
 
     weights: int
     weights_mapped: int
     kv_cache: int
     scratch: int
+    activations: int = 0
+    activations_apart: int = 0
 
     def __add__(self, other: Memory) -> Memory:
         return Memory(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def __str__(self) -> str:
         mapped = f" and {bytes_text(self.weights_mapped)} of the file" if self.weights_mapped else ""
+        shared = (
+            f", of which {bytes_text(self.activations)} are activations "
+            f"({bytes_text(self.activations_apart)} if none shared memory)"
+            if self.activations
+            else ""
+        )
         return (
             f"weights {bytes_text(self.weights)}{mapped}, KV cache {bytes_text(self.kv_cache)}, "
-            f"scratch {bytes_text(self.scratch)}"
+            f"scratch {bytes_text(self.scratch)}{shared}"
         )
 
     @property
     def total(self) -> int:
         """All of them."""
         return self.weights + self.weights_mapped + self.kv_cache + self.scratch
+
+
+def give_back() -> None:
+    """Give the system the memory that was freed and that the C library keeps, where it has a way (glibc).
+
+    It returns by itself only what lies at the end of its heap, so a small object can keep a lot.
+    """
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return
+    trim.argtypes = [ctypes.c_size_t]
+    trim(0)

@@ -79,7 +79,7 @@ class Steps:
     Parameters
     ----------
     engine
-        Used by nobody else meanwhile.
+        It was opened with `activations_apart`, and is used by nobody else meanwhile.
     ids
         A text; the last `rows` of it are the step.
     rows
@@ -132,7 +132,8 @@ def first_difference(
     Parameters
     ----------
     expected, found
-        The engine that is right, and another one. Both must be new: what no command has written is zero.
+        The engine that is right, and another one. Both must be new, as what no command has written is zero,
+        and opened with `activations_apart`.
     ids
         Token ids [n].
     rows
@@ -209,7 +210,14 @@ def command(model: str, device: str, isa: str | None, rows: int, position: int, 
     """Name the first command of MODEL in which another device, or instruction set, disagrees with the CPU."""
     if device == "cpu" and isa is None:
         raise InvalidArgumentError("--device: found cpu, expected another device, or --isa")
-    opened = partial(open_engine, model, context=position + rows + 1, chunk=max(rows, 16), parallel=1)
+    opened = partial(
+        open_engine,
+        model,
+        context=position + rows + 1,
+        chunk=max(rows, 16),
+        parallel=1,
+        activations_apart=True,
+    )
     with (
         opened(device="cpu") as right,
         _isa(isa),

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import AkunuError
+from akunu.bench.one_sequence import OneSequence
 from akunu.bench.params import Case
 from akunu.loading.facts import ModelFacts
 
@@ -62,6 +63,7 @@ class LoadedModel:
         self, engine: Engine, facts: ModelFacts, vocab_size: int, device: DeviceInfo, cpu_name: str = ""
     ) -> None:
         self.engine = engine
+        self.sequence = OneSequence(engine)
         self.facts = facts
         self.device = device
         self.cpu_name = cpu_name or device["name"]
@@ -136,7 +138,6 @@ def run_test(loaded: LoadedModel, case: Case, *, repetitions: int, warmup: bool,
     AkunuError
         The engine decoded fewer tokens than it was asked for.
     """
-    engine = loaded.engine
     if warmup:
         if case.n_prompt:
             log("warmup prompt run")
@@ -146,7 +147,7 @@ def run_test(loaded: LoadedModel, case: Case, *, repetitions: int, warmup: bool,
             log("warmup generation run")
             _restore(loaded, case)
             _start(loaded, case.n_depth)
-            _generate(engine, 1)
+            _generate(loaded.sequence, 1)
     samples = []
     for repetition in range(repetitions):
         count = f"{repetition + 1}/{repetitions}"
@@ -160,7 +161,7 @@ def run_test(loaded: LoadedModel, case: Case, *, repetitions: int, warmup: bool,
         if case.n_prompt:
             _prompt(loaded, case.n_depth, case.n_prompt, case.n_batch)
         if case.n_gen:
-            _generate(engine, case.n_gen)
+            _generate(loaded.sequence, case.n_gen)
         samples.append(time.perf_counter_ns() - start)
     return samples
 
@@ -168,7 +169,7 @@ def run_test(loaded: LoadedModel, case: Case, *, repetitions: int, warmup: bool,
 def _restore(loaded: LoadedModel, case: Case) -> None:
     """Make the KV cache hold exactly the tokens of the test's depth, computing what is missing."""
     keep = min(loaded.filled, case.n_depth)
-    loaded.engine.truncate(keep)
+    loaded.sequence.truncate(keep)
     loaded.engine.forget()  # so that each run uses the same memory
     if keep < case.n_depth:
         _process(loaded, loaded.ids(case.n_depth), keep, case.n_batch)
@@ -188,20 +189,20 @@ def _start(loaded: LoadedModel, depth: int) -> None:
 def _process(loaded: LoadedModel, ids: Ids, done: int, n_batch: int) -> None:
     while done < ids.size:
         start, done = done, min(done + n_batch, ids.size)
-        found = loaded.engine.begin(ids[:done], temperature=0.0, end_ids=(), reuse=True)
+        found = loaded.sequence.begin(ids[:done], temperature=0.0, end_ids=(), reuse=True)
         if found != start:
             raise AkunuError(
                 f"the KV cache holds {found} of the {done} tokens, expected {start}; the test would be wrong"
             )
         remaining = done - start
         while remaining:
-            remaining, _ = loaded.engine.prefill()
+            remaining, _ = loaded.sequence.prefill()
 
 
-def _generate(engine: Engine, n: int) -> None:
+def _generate(sequence: OneSequence, n: int) -> None:
     done = 0
     while done < n:
-        made = len(engine.decode(min(CHAIN, n - done)).ids)
-        if not made:
+        chunk = sequence.decode(min(CHAIN, n - done))
+        if chunk is None or not chunk.ids:
             raise AkunuError(f"the engine stopped after {done} of {n} tokens")
-        done += made
+        done += len(chunk.ids)

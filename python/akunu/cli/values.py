@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any, Final, NoReturn
 
 import click
 from click.shell_completion import CompletionItem
+
+from akunu.base.errors import AkunuError
+from akunu.cli.app import typed_name
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -137,6 +141,8 @@ MODELS: Final = ModelNames()
 class PathName(click.Path):
     """The name of a file or folder; an empty one is not the folder we are in.
 
+    One that has to exist and does not is an error, as wherever else a file is missing, and not wrong usage.
+
     Parameters
     ----------
     **kind
@@ -147,7 +153,11 @@ class PathName(click.Path):
         super().__init__(path_type=Path, **kind)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(FULL.convert(value, param, ctx), param, ctx)
+        given = FULL.convert(value, param, ctx)
+        if self.exists and not os.path.exists(given):
+            named = "" if param is None or ctx is None else f"{typed_name(ctx, param)}: "
+            raise AkunuError(f"{named}no {'file' if self.file_okay else 'folder'} {str(given)!r}")
+        return super().convert(given, param, ctx)
 
 
 def _within(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from akunu.base.errors import ModelFileError
 from akunu.conversion.planned import Change, PlannedTensor
 from akunu.describe.filetypes import block_of
 from akunu.describe.tensor_map import TensorRef
+from akunu.files.adapters import Addition
 
 __all__ = ["PlannedRows", "Source", "SourceRows"]
 
@@ -40,6 +41,8 @@ class SourceRows:
         Numbers that the values are multiplied with, each for as many rows; None: there are none.
     paired
         Bytes of MXFP4 hold neighbours, as in Ollama's files.
+    added
+        What adapters add to rows of the tensor.
     """
 
     name: str
@@ -52,6 +55,7 @@ class SourceRows:
     biases: tuple[Bytes, ...] = ()
     factors: Floats | None = None
     paired: bool = False
+    added: Sequence[Addition] = ()
 
     def make(
         self,
@@ -64,7 +68,7 @@ class SourceRows:
         """Rows as another type, uint8 [rows, row bytes]; see `_core.quantize`."""
         from akunu import _core
 
-        if self.factors is not None and dtype != "f32":
+        if (self.factors is not None or self.added) and dtype != "f32":
             values = self.values(which, threads=threads)
             return _core.quantize(dtype, values, self.n_cols, importance=importance, threads=threads)
         tensor, rows = self._places(which)
@@ -86,6 +90,8 @@ class SourceRows:
         if self.factors is not None:
             values = made.view("<f4")
             values *= self.factors[which // (self.n_rows // len(self.factors)), np.newaxis]
+        for addition in self.added:
+            addition.add_to(made.view("<f4"), rows)
         return made
 
     def values(self, which: npt.NDArray[np.intp], *, threads: int = 0) -> Floats:
@@ -170,7 +176,10 @@ class PlannedRows:
             not self._changed
             and not self._tensor.turned
             and block_of(self._tensor.dtype)[0] > 1
-            and all(part.dtype == self._tensor.dtype and part.factors is None for part in self._parts)
+            and all(
+                part.dtype == self._tensor.dtype and part.factors is None and not part.added
+                for part in self._parts
+            )
         )
 
     def pieces(
@@ -239,10 +248,14 @@ class PlannedRows:
 
 
 class Source:
-    """The tensors of a model's files, by the names in them."""
+    """The tensors of a model's files, by the names in them.
 
-    def __init__(self, files: TensorFiles) -> None:
+    `additions`: what adapters add to them.
+    """
+
+    def __init__(self, files: TensorFiles, additions: Mapping[str, Sequence[Addition]] | None = None) -> None:
         self._files = files
+        self._additions = additions or {}
         self.entries = {tensor.name: tensor for tensor in files.tensors}
 
     def rows(self, ref: TensorRef) -> SourceRows:
@@ -264,6 +277,7 @@ class Source:
                 (scales,),
                 biases,
                 self._factors(ref),
+                added=self._additions.get(ref.source, ()),
             )
         if ref.turned:
             planes = [self._plane(ref.source, int(np.prod(entry.shape[:-1])))]
@@ -280,6 +294,7 @@ class Source:
             tuple(planes),
             factors=self._factors(ref),
             paired=entry.paired,
+            added=self._additions.get(ref.source, ()),
         )
 
     def raw(self, name: str) -> Bytes:

@@ -29,7 +29,7 @@ from akunu.describe.tensor_rules import Architecture
 __all__ = ["MUSE_MODELS", "MUSE_ROWS"]
 
 _EPS: Final = 1e-8
-"""Epsilon of norms of what a block adds. A GGUF file has no key for it."""
+"""Epsilon of the norms of what a block adds. A GGUF file has no key for it."""
 
 MUSE_ROWS: Final = (
     Architecture(

@@ -44,11 +44,12 @@ def open_engine(
     kv_dtype: str = "f16",
     chunk: int | None = None,
     parallel: int = 8,
+    activations_apart: bool = False,
 ) -> Iterator[OpenEngine]:
     """Open an engine and close it again; arguments as in `open_unmanaged`."""
     opened = open_unmanaged(
         model, device=device, context=context, threads=threads or 0, kv_dtype=kv_dtype, chunk=chunk,
-        parallel=parallel,
+        parallel=parallel, activations_apart=activations_apart,
     )  # fmt: skip
     try:
         yield opened
@@ -65,6 +66,7 @@ def open_unmanaged(
     kv_dtype: str,
     chunk: int | None = None,
     parallel: int = 8,
+    activations_apart: bool = False,
     rope_scaling: object = None,
     override_kv: object = None,
 ) -> OpenEngine:
@@ -83,6 +85,8 @@ def open_unmanaged(
         Most rows of one prefill; None: what suits the device.
     parallel
         Sequences at a time.
+    activations_apart
+        Whether no two activations share memory, so that one can see what each command wrote.
     rope_scaling, override_kv
         As in `akunu.load`, of a model that is read from files.
 
@@ -115,7 +119,8 @@ def open_unmanaged(
             spec = _stretched(resolve(source, context=context), context)
             engine = _core.Engine(
                 None, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
-                chunk=chunk, parallel=parallel, synthetic=source.dtypes, progress=report,
+                chunk=chunk, parallel=parallel, activations_apart=activations_apart,
+                synthetic=source.dtypes, progress=report,
             )  # fmt: skip
             facts = model_facts(source.name, source.metadata, source.tensors, load_mode="none")
         else:
@@ -125,7 +130,7 @@ def open_unmanaged(
             spec = _stretched(opened.spec(context), context)
             engine = _core.Engine(
                 opened.files, spec, device=device_id, context=context, threads=threads, kv_dtype=kv_dtype,
-                chunk=chunk, parallel=parallel, progress=report,
+                chunk=chunk, parallel=parallel, activations_apart=activations_apart, progress=report,
             )  # fmt: skip
             facts = model_facts(str(path), opened.metadata, opened.weights)
     return OpenEngine(engine, spec.config, facts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .attention import attention, kv_copy, rope_kv
+from .attention import attention, copy_records, prepare_heads
 from .common import Traits
 from .delta_rule import delta_rule, short_conv
 from .encoder import embed_position, layer_norm, pool, relative_attention
@@ -23,8 +23,8 @@ __all__ = ["BUILDERS", "Traits"]
 
 _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (
-    rope_table, insert_rows, affine, norm, norm_add, quantize, column_squares, gate_act, rope_kv, attention,
-    kv_copy,
+    rope_table, insert_rows, affine, norm, norm_add, quantize, column_squares, gate_act, prepare_heads,
+    attention, copy_records,
     add_rows, mix_streams, sparsify,
 )  # fmt: skip
 _RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)

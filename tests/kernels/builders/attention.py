@@ -85,7 +85,7 @@ def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text:
     identity = np.zeros((rows, 1, 2), np.float32)
     identity[..., 0] = 1
     p.run(
-        "rope_kv",
+        "prepare_heads",
         p.inout(f"{name}_q", np.zeros_like(k)),
         p.inout(f"{name}_k", k),
         p.input(f"{name}_v", v),
@@ -113,7 +113,7 @@ def _tile_nmse(dev: Traits, head_dim: int) -> float:
     return F16_ATTENTION_NMSE if dev.isa.startswith("apple") and head_dim > 256 else 0.0
 
 
-def rope_kv(
+def prepare_heads(
     p: Problem,
     dev: Traits,
     rng: np.random.Generator,
@@ -143,7 +143,7 @@ def rope_kv(
         if (n := len(q[part])) == 0:
             continue
         p.run(
-            "rope_kv",
+            "prepare_heads",
             p.inout(f"q{i}", q[part]),
             p.inout(f"k{i}", k[part]),
             p.input(f"v{i}", v[part]),
@@ -342,7 +342,7 @@ def attention(
         p.expect_activations("out", np.concatenate(parts), bound * max(1.0, (spread / 3) ** 2))
 
 
-def kv_copy(
+def copy_records(
     p: Problem, dev: Traits, rng: np.random.Generator, kv: str, kv_heads: int, head_dim: int, pairs: int
 ) -> None:
     """Pages are copied whole, those that no pair names stay."""
@@ -350,8 +350,8 @@ def kv_copy(
     pages = rng.integers(0, 2**32, (2 * pairs + 3, words), dtype=np.uint32)
     order = rng.permutation(len(pages)).astype(np.uint32)
     which = order[: 2 * pairs].reshape(pairs, 2)
-    p.run("kv_copy", p.input("pairs", which), p.inout("kv", pages), rows=pairs, page_words=words)
+    p.run("copy_records", p.input("pairs", which), p.inout("records", pages), rows=pairs, record_words=words)
     p.bytes = 8 * words * pairs
     expected = pages.copy()
     expected[which[:, 1]] = pages[which[:, 0]]
-    p.expect("kv", expected)
+    p.expect("records", expected)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
@@ -180,7 +181,8 @@ def _message(question: str | None, files: Sequence[str]) -> str:
         raise click.UsageError("the question is empty")
     for file in files:
         if file != STDIN and not Path(file).exists():
-            raise click.UsageError(f"no file {file!r}{_perhaps(question, file, files)}")
+            hint = _perhaps(question, file, files)
+            raise click.UsageError(f"no file {file!r}{hint}") if hint else AkunuError(f"no file {file!r}")
     if not files and (question.lower().endswith(".gguf") or _REPOSITORY.fullmatch(question)):
         raise click.UsageError(f"{question!r} is no question{_perhaps(question, '…')}")
     if STDIN not in files and has_stdin():

@@ -1,0 +1,128 @@
+#include "engine/inspector.h"
+
+#include <algorithm>
+#include <set>
+
+namespace akunu {
+
+ReplayCall Inspector::replay_of(const PhaseRun& run) const {
+    const DispatchTable& t = engine_.body(run.phase).table;
+    const std::uint32_t most = run.each_draws ? std::min(t.max_rows, engine_.step_.max_logits) : t.max_rows;
+    const std::uint64_t keys = std::uint64_t{run.position} + (run.each_draws ? 1 : run.rows);
+    if (run.rows == 0 || run.rows > most || keys > engine_.context_) {
+        throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(most) +
+                                   " rows that end within the context of " + std::to_string(engine_.context_) +
+                                   ", not " + std::to_string(run.rows) + " at position " +
+                                   std::to_string(run.position));
+    }
+    std::vector<const Program*> programs{&engine_.body(run.phase), &engine_.tail({.one_row = run.texts() == 1})};
+    if (engine_.drafter_) programs.push_back(&engine_.drafter_->keeping(run.phase));
+    return {.programs = std::move(programs),
+            .args = {.rows = run.rows,
+                     .logits = run.texts(),
+                     .steps = 1,
+                     .keys = static_cast<std::uint32_t>(keys),
+                     .texts = run.texts()}};
+}
+
+std::vector<CommandInfo> Inspector::commands(const PhaseRun& run) const {
+    return describe(*engine_.device_, replay_of(run));
+}
+
+std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t commands) const {
+    if (engine_.activations_.shares()) {
+        throw InvalidArgumentError("activations of this engine share memory: open it with activations_apart");
+    }
+    Sequence& s = engine_.sequences_.opened(slot);
+    const std::uint32_t rows = s.known - s.length;
+    const bool encoded = engine_.inputs_.is_encoded(s, rows);
+    const PhaseRun run{encoded ? Phase::kEncoded : engine_.shared_.phase_for(rows), rows, s.length};
+    auto [segments, args] = replay_of(run);
+    args.commands = commands;
+    const DispatchCmd* last = nullptr;
+    std::uint64_t before = 0;
+    for (const Program* p : segments) {
+        const auto& list = p->table.commands;
+        if (commands > before && commands <= before + list.size()) last = &list[commands - before - 1];
+        before += list.size();
+    }
+    if (!last) {
+        throw InvalidArgumentError("a step of " + std::to_string(run.rows) + " rows has " + std::to_string(before) +
+                                   " commands, not " + std::to_string(commands));
+    }
+    Cache& cache = engine_.cache();
+    cache.take(slot, s.length, s.known);
+    const std::uint32_t state_at = s.state_at;
+    std::vector<std::byte> state(cache.state_bytes());
+    if (cache.has_states()) engine_.device_->download(cache.state_of(slot), state);
+    engine_.place(0, slot, run.rows);
+    engine_.step_.logit_rows.host<std::uint32_t>()[0] = run.rows - 1;
+    engine_.step_.slots.host<SlotState>()[slot] = {0, 0, 1};
+    Control& control = engine_.begin_control(1);
+    // What the last command wrote, or any; without the cache, the texts, and their states.
+    const auto each_written = [&](const DispatchCmd& c, const auto& f) {
+        for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
+            const Binding& b = c.buffers[i];
+            const BufferInfo& info = op_info(c.op).buffers[i];
+            if (b && info.access != Access::kRead && !cache.contains(b)) f(info.name, b);
+        }
+    };
+    // Rows that this step has not are those of earlier steps: they are no part of it.
+    std::set<std::pair<void*, std::uint64_t>> cleared;
+    for (const Program* p : segments) {
+        for (const DispatchCmd& c : p->table.commands) {
+            each_written(c, [&](std::string_view, const Binding& b) {
+                if (!cleared.insert({b.buffer.handle, b.offset}).second) return;
+                engine_.device_->upload(b, std::vector<std::byte>(b.end() - b.offset));
+            });
+        }
+    }
+    engine_.device_->replay(segments, args, control, {}, {});
+    std::vector<Written> out;
+    each_written(*last, [&](std::string_view name, const Binding& b) {
+        out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});
+        engine_.device_->download(b, out.back().bytes);
+    });
+    if (cache.has_states()) engine_.device_->upload(cache.state_of(slot), state);
+    s.state_at = state_at;
+    return out;
+}
+
+std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll,
+                                            std::uint32_t sound) const {
+    const ReplayCall replay = replay_of(run);
+    const ReplayArgs& args = replay.args;
+    struct Opened {
+        Engine& e;
+        std::vector<std::uint32_t> slots;
+        ~Opened() {
+            for (const std::uint32_t slot : slots) e.close(slot);
+        }
+    } opened{engine_, {}};
+    const std::uint32_t rows = args.rows / args.texts;
+    // Memory that nothing was written to is of no place yet: it would be read faster than any cache.
+    for (std::uint32_t i = 0; i < args.texts; ++i) {
+        const auto slot = engine_.open(sound);
+        if (!slot) {
+            throw InvalidArgumentError("a step of " + std::to_string(args.texts) +
+                                       " texts needs as many free ones of " + std::to_string(engine_.parallel()) +
+                                       " sequences");
+        }
+        opened.slots.push_back(*slot);
+        engine_.cache().skip_to(*slot, run.position);
+        engine_.cache().take(*slot, 0, args.keys);
+        engine_.cache().clear(*slot);
+        Sequence& s = engine_.sequences_[*slot];
+        // As if it had so many tokens, for as long as it takes to place those that follow.
+        s.length = s.state_at = run.position;
+        engine_.place(i * rows, *slot, rows);
+        s.length = 0;
+        engine_.step_.logit_rows.host<std::uint32_t>()[i] = (i + 1) * rows - 1;
+    }
+    return akunu::profile(*engine_.device_, replay, repeats, poll, [&] {
+        // None has ended: devices skip those that have.
+        for (const std::uint32_t slot : opened.slots) engine_.step_.slots.host<SlotState>()[slot] = {};
+    });
+}
+
+}  // namespace akunu
