@@ -336,7 +336,7 @@ def evaluate(
             name = f"long recordings, {'with' if given else 'without'} the text before"
             measure(name, known, words=False, condition_on_previous_text=given)
     for name, sounds in (
-        ("noise", noise_recordings(count)),
+        ("noise only", noise_recordings(count)),
         ("tones and music", sounds_without_speech(count)),
     ):
         options = {"words": False} if isinstance(system, Akunu) else {}
