@@ -12,6 +12,7 @@ import pytest
 
 import akunu
 from akunu import ImportanceMatrix, _core
+from akunu.base.errors import UnsupportedError
 from akunu.conversion.planned import head_order
 from akunu.describe.filetypes import tensor_dtype
 from models import families, folders, qwen35, test_nvfp4, tiny
@@ -290,3 +291,70 @@ def test_layers_of_both_kinds_keep_their_places(tmp_path: Path) -> None:
     file = families.write_gguf(families.ALL["glm4moe"], tmp_path / "x.gguf", "F32")
     folder = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
     assert json.loads((folder / "config.json").read_text())["first_k_dense_replace"] == 1
+
+
+def test_every_second_layer_of_ernie_has_experts_again(tmp_path: Path) -> None:
+    family = families.ALL["ernie4_5_moe"]
+    dense = {part: (160, 96) if part != "down" else (96, 160) for part in ("gate", "up", "down")}
+
+    def change(arrays: families.Arrays) -> families.Arrays:
+        rng = np.random.RandomState(2)
+        kept = {n: a for n, a in arrays.items() if "layers.2.mlp" not in n}
+        return kept | {
+            f"model.layers.2.mlp.{part}_proj.weight": rng.randn(*shape).astype(np.float32) / 10
+            for part, shape in dense.items()
+        }
+
+    source = families.write_folder(family, tmp_path / "in", change, moe_layer_interval=2)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    again = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+    config = json.loads((again / "config.json").read_text())
+    assert (config["moe_layer_start_index"], config["moe_layer_interval"]) == (1, 2)
+    prompt = tiny.golden("ernie4_5_moe").prompt
+    expected = open_family_folder(source).logits(prompt)
+    assert nmse(open_family_gguf(file).logits(prompt), expected) < 1e-9
+    assert nmse(open_family_folder(again).logits(prompt), expected) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        (
+            "deepseek_v3",
+            {"rope_interleave": False},
+            "rope_interleave: found false, which GGUF has no key for",
+        ),
+        ("qwen3moe", {}, r"experts of layers \[0, 2\]: GGUF has keys for experts of all layers"),
+    ],
+)
+def test_what_a_gguf_file_cannot_say_is_refused(
+    name: str, settings: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    if name in families.ALL:
+        source = families.write_folder(families.ALL[name], tmp_path / "in", **settings)
+    else:
+        source = folders.write(name, tmp_path / "in", change=dense_in_the_middle, arrays=plain_in_the_middle)
+    with pytest.raises(UnsupportedError, match=message):
+        akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+
+
+def dense_in_the_middle(config: dict[str, object]) -> dict[str, object]:
+    return config | {"mlp_only_layers": [1]}
+
+
+def plain_in_the_middle(weights: tiny.Weights) -> tiny.Weights:
+    config = folders.config("qwen3moe")
+    dim, inner = config["hidden_size"], config["intermediate_size"]
+    kept = {name: array for name, array in weights.items() if "layers.1.mlp" not in name}
+    shapes = {"gate": (inner, dim), "up": (inner, dim), "down": (dim, inner)}
+    return kept | {
+        f"model.layers.1.mlp.{part}_proj.weight": np.ones(shape, np.float32) for part, shape in shapes.items()
+    }
+
+
+def test_weights_of_the_chosen_experts_stay_unnormalised(tmp_path: Path) -> None:
+    """Which is not what a bias that chooses stands for where a file says nothing."""
+    source = families.write_folder(families.ALL["glm4_moe_lite"], tmp_path / "in", norm_topk_prob=False)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    prompt = tiny.golden("glm4_moe_lite").prompt
+    assert nmse(open_family_gguf(file).logits(prompt), open_family_folder(source).logits(prompt)) < 1e-9

@@ -212,8 +212,8 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
     if len(config.blocks) == config.n_layers:  # a layer is one mixer, by its name
         return found
     layers = [block.layer for block in config.blocks if isinstance(block.mixer, Experts)]
-    if "expert_step" in row.keys and len(layers) > 1:
-        say("expert_step", layers[1] - layers[0])
+    if "expert_step" in row.keys:
+        say("expert_step", 1 if layers == list(range(layers[0], config.n_layers)) else layers[0] + 1)
     if "dense_lead" in row.defaults:
         say("dense_lead", layers[0])
     elif forwards:

@@ -229,13 +229,11 @@ def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]
                 "convert to a folder (--type mlx-…), or load it as it is"
             )
         return found
-    step = layers[1] - layers[0] if len(layers) > 1 else 1
-    if layers[0] > 0 and step == 1:
-        found["leading_dense_block_count"] = layers[0]
-    elif len(layers) < config.n_layers:
-        step = layers[0] + 1
-        found["interleave_moe_layer_step"] = step
-    if layers != [n for n in range(layers[0], config.n_layers) if step == 1 or (n + 1) % step == 0]:
+    if layers == list(range(layers[0], config.n_layers)):
+        return found | ({"leading_dense_block_count": layers[0]} if layers[0] else {})
+    step = layers[0] + 1
+    found["interleave_moe_layer_step"] = step
+    if layers != [n for n in range(config.n_layers) if (n + 1) % step == 0]:
         raise UnsupportedError(
             f"experts of layers {layers}: GGUF has keys for experts of all layers, of those behind the first "
             "ones, and of every so many; convert to a folder (--type mlx-…), or load it as it is"

@@ -103,8 +103,10 @@ def command(
         planned = _plan(name, TableOptions(phase, rows, texts, position), chip, values)
     tower = {} if file is None else _tower(file, Path(name))
     config, problem = ({}, "") if file is None else _config(file, sees=bool(tower))
+    context = _context(file) if config else {}
     if as_json:
         report = {} if file is None else _file_report(file, config, problem)
+        report |= {"context": context} if context else {}
         report |= {"tower": tower} if tower else {}
         report |= {} if planned is None else _plan_report(planned)
         click.echo(json.dumps(_finite(report), allow_nan=False))
@@ -115,6 +117,8 @@ def command(
             click.echo()
             lines = [[key, _short(value, show_all)] for key, value in config.items()]
             print_table(["configuration", "value"], lines)
+            if context:
+                click.echo(f"\nlayers   {context['layers']}\ncontext  {_context_text(context)}")
             if tower:
                 click.echo()
                 print_table(["tower, by which it reads images", "value"], [[*item] for item in tower.items()])
@@ -169,6 +173,27 @@ def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict
         return {}, str(error)
     numbers = config.numbers() if hasattr(config, "numbers") else vars(config)
     return {name: _plain(value) for name, value in numbers.items()}, ""
+
+
+def _context(file: ModelFiles | SpeechFiles | None) -> dict[str, Any]:
+    """What layers compute, and what a text keeps, of a model that writes text."""
+    from akunu.describe.kept import kept_by, layers_text
+
+    if not hasattr(file, "spec"):
+        return {}
+    config = cast("ModelFiles", file).spec(sees=True).config
+    if config.encoder is not None:
+        return {}
+    return {"layers": layers_text(config), **asdict(kept_by(config))}
+
+
+def _context_text(context: Mapping[str, Any]) -> str:
+    fixed = [
+        f"{name} {bytes_text(context[name])}"
+        for name in ("windows", "states", "convolutions")
+        if context[name]
+    ]
+    return "; ".join([f"{bytes_text(context['token'])} a token in F16", *fixed])
 
 
 def _tower(file: ModelFiles | SpeechFiles, path: Path) -> dict[str, str]:
