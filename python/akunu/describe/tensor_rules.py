@@ -375,14 +375,14 @@ class Architecture:
         """Whether layers with experts have one that all rows share, of a size of its own."""
         return any(kind.length("shared_up") == "shared_dim" for kind in self.layers.values())
 
-    def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
-        """Whose heads are rotated, of layers with these windows."""
+    def rotated_layers(self, layer_window: Sequence[int], window: int) -> list[bool]:
+        """Whose heads are rotated, of layers with these windows; `window`: what the file says of them."""
         if self.rotated == "none":
             return [False] * len(layer_window)
         if self.rotated == "period":
             return [(n + 1) % self.unrotated_period != 0 for n in range(len(layer_window))]
-        if self.rotated == "windowed" and any(layer_window):
-            return [window > 0 for window in layer_window]
+        if self.rotated == "windowed" and window > 0:  # also where no layer has it
+            return [own > 0 for own in layer_window]
         return [True] * len(layer_window)
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:
