@@ -55,7 +55,7 @@ MixerKind = Literal[
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
-Rotated = Literal["all", "none", "period", "windowed"]
+Rotated = Literal["all", "none", "period", "windowed", "windowed_or_all"]
 """Whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
@@ -276,8 +276,8 @@ class Architecture:
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
-        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or
-        of the windowed ones, where there are any.
+        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), of
+        the windowed ones, or of these where a file has a window, even if no layer has it, else of all.
     scales
         The scales that it has, of `SCALES`.
     plain_local_rope
@@ -381,7 +381,7 @@ class Architecture:
             return [False] * len(layer_window)
         if self.rotated == "period":
             return [(n + 1) % self.unrotated_period != 0 for n in range(len(layer_window))]
-        if self.rotated == "windowed" and window > 0:  # also where no layer has it
+        if self.rotated == "windowed" or (self.rotated == "windowed_or_all" and window > 0):
             return [own > 0 for own in layer_window]
         return [True] * len(layer_window)
 
