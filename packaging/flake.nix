@@ -24,7 +24,6 @@
 
           dependencies = with pkgs.python3Packages; [
             click
-            gguf
             huggingface-hub
             jinja2
             llguidance

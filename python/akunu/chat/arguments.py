@@ -170,7 +170,7 @@ def tagged_arguments(schema: Schema) -> Grammar:
 
 
 def invoked_arguments(schema: Schema) -> Grammar:
-    """Tags for each parameter with names as attributes: MiniMax M2."""
+    """Return the grammar of arguments whose names are attributes: MiniMax M2."""
     return _tags(schema, '<parameter name="{}">', "</parameter>\n")
 
 

@@ -16,6 +16,7 @@ from akunu.base.errors import AkunuError
 from akunu.cli.app import typed_name
 
 __all__ = [
+    "DEFAULT_IMAGE_MODEL",
     "DEFAULT_MODEL",
     "DEFAULT_SPEECH_MODEL",
     "FILE",
@@ -32,6 +33,7 @@ __all__ = [
 DEFAULT_MODEL = "ember"
 """The model that comes with Akunu."""
 DEFAULT_SPEECH_MODEL = "ember-speech"
+DEFAULT_IMAGE_MODEL = "ember-vision"
 """The speech model that comes with Akunu."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -112,7 +114,7 @@ class ModelName(click.types.StringParamType):
 
         # Without the file in a repository: shells take a colon for the beginning of another word.
         fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())
-        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, *fetched]
+        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, DEFAULT_IMAGE_MODEL, *fetched]
         known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         # Files first: click's script for bash empties the list where it is told of them.
         return [*FILE.shell_complete(ctx, param, incomplete), *known]

@@ -102,11 +102,12 @@ def load(
     ----------
     path
         A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, a Whisper
-        file of whisper.cpp, the name of a built-in model ("ember", "ember-speech"; a file of that name is
-        "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded once into
-        the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
-        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder. Or a short
-        name such as "qwen3:4b" (`akunu models available` lists them; with `task="transcribe"` also "small").
+        file of whisper.cpp, the name of a built-in model ("ember", "ember-vision", "ember-speech"; a file of
+        that name is "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded
+        once into the Hub's cache; its address on the web does as well. There `file` may be a file of the
+        repository or a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
+        Or a short name such as "qwen3:4b" (`akunu models available` lists them; with `task="transcribe"`
+        also "small").
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     progress

@@ -218,7 +218,7 @@ class Planner:
         return Plan(parts, steps, decoding)
 
     def _beside(self, rows: int, several: bool) -> int:
-        """Rows of long prompts in a step in which so many others draw tokens, of several owners or of one.
+        """Rows of long prompts in a step that has so many other rows, of several owners or of one.
 
         An owner's prompts make the steps of others twice as long at most, where steps of few rows allow that.
         """
