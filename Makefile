@@ -5,7 +5,7 @@
 # make test-real   trained models, which it fetches (2.3 GB, once), against what other programs say with them
 # make coverage    make test, and which lines of the package it reached
 # make check       formatters, linters and type checker
-# make docs        the documentation as a site in build/site; every link is checked
+# make docs        the documentation as a site in build/site, where every link is checked, and manual pages in build/man
 # make dev         build the compiled module into the source tree (for work on the code)
 # make wheel       a wheel of this machine's kind, checked as PyPI's users get it
 # make clean       remove what these made
@@ -71,6 +71,7 @@ format: $(VENV)/.installed-dev
 
 docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	$(BIN)/python -m akunu.cli.manual build/man
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

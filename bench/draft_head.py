@@ -18,7 +18,7 @@ from akunu.describe.config import ModelConfig, ModelSpec, resolve
 from akunu.describe.tensor_map import TensorRef
 from akunu.loading.synthetic import SyntheticModel
 from akunu.scheduling import Sequence
-from akunu.scheduling.head_writer import HeadWriter
+from akunu.scheduling.head_proposer import HeadProposer
 
 __all__ = ["KnowingHead", "open_with_head"]
 
@@ -57,7 +57,7 @@ def open_with_head(
         engine.close()
 
 
-class KnowingHead(HeadWriter):
+class KnowingHead(HeadProposer):
     """A head each of whose drafts holds with the chance `accepted`, when those before it do."""
 
     def __init__(self, engine: _core.Engine, config: ModelConfig, accepted: float) -> None:

@@ -1,12 +1,13 @@
 """Attacks on a server, one after another, and what a neighbour notices of each.
 
-    python bench/siege.py                         # ember and ember-speech, about two minutes
+    python bench/siege.py                         # ember and ember-speech, about six minutes
     python bench/siege.py --only prompts bodies
 
-A server with two keys is started. A neighbour asks short questions all the time, first alone and then beside
-each attack. The report has, for each attack, the 50th and 99th percentile of its answers' times, the ratio of
-the latter to that of the quiet before, the most memory and file descriptors of the server, what it logged,
-and the statuses that the attacker got.
+A server with two keys is started. A neighbour asks short questions all the time, in turns alone and beside an
+attack, so that other work of the machine meets both. The report has, for each attack, the 50th and 99th
+percentile of its answers' times, alone and beside it, the ratio of the latter, the most memory and file
+descriptors of the server, what it logged, and the statuses that the attacker got. What the attacker itself
+computes has a low priority.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ import httpx
 
 KEYS = {"attacker": "attackers-key", "neighbour": "neighbours-key"}
 LONG = "ab cd " * 900_000
-SECONDS = 8.0
+SECONDS = 6.0
+ROUNDS = 3
 
 
 class Siege:
@@ -188,8 +190,17 @@ async def queue(siege: Siege) -> None:
 
 async def responses(siege: Siege) -> None:
     """Stored responses."""
+    labels = {f"label{i}": "x" * 500 for i in range(16)}
+    body = {"model": "ember", "input": "hi", "max_output_tokens": 1, "metadata": labels}
+    await siege.often("/v1/responses", lambda: body, 2)
+
+
+async def long_prompts(siege: Siege) -> None:
+    """Distinct prompts of 1,900 tokens, two at a time: honest work, as much as the model can do."""
     await siege.often(
-        "/v1/responses", lambda: {"model": "ember", "input": "x" * 2000, "max_output_tokens": 1}, 2
+        "/v1/completions",
+        lambda: {"model": "ember", "prompt": random.choices(range(300, 2000), k=1900), "max_tokens": 1},
+        2,
     )
 
 
@@ -213,6 +224,7 @@ ATTACKS = (
     forms,
     small_forms,
     responses,
+    long_prompts,
     keys,
     queue,
 )
@@ -251,29 +263,54 @@ def _release(held: list[socket.socket]) -> None:
         sock.close()
 
 
-async def neighbour(siege: Siege, over: asyncio.Event) -> tuple[list[float], Counter[str]]:
+class Neighbour:
     """Short questions, one after another, on connections as they come."""
-    times, failed = [], Counter[str]()
-    headers = {"x-api-key": KEYS["neighbour"]}
-    async with httpx.AsyncClient(base_url=siege.url, timeout=30, trust_env=False, headers=headers) as http:
-        while not over.is_set():
-            at = time.perf_counter()
-            try:
-                answer = await http.post("/v1/chat/completions", json=chat("What is 2+2?"))
-                if answer.status_code != 200:
-                    failed[str(answer.status_code)] += 1
-            except httpx.HTTPError as error:
-                failed[type(error).__name__] += 1
-            times.append(time.perf_counter() - at)
-            await asyncio.sleep(0.02)
-    return times, failed
+
+    def __init__(self, url: str) -> None:
+        headers = {"x-api-key": KEYS["neighbour"]}
+        self._http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False, headers=headers)
+        self.times: dict[bool, list[float]] = {False: [], True: []}
+        """How long answers took, alone and beside an attack."""
+        self.failed: Counter[str] = Counter()
+        self._attacked = False
+        self._over = False
+
+    async def asks(self) -> None:
+        """Ask until `ends`."""
+        async with self._http as http:
+            while not self._over:
+                at, attacked = time.perf_counter(), self._attacked
+                try:
+                    answer = await http.post("/v1/chat/completions", json=chat("What is 2+2?"))
+                    if answer.status_code != 200:
+                        self.failed[str(answer.status_code)] += 1
+                except httpx.HTTPError as error:
+                    self.failed[type(error).__name__] += 1
+                if attacked == self._attacked:
+                    self.times[attacked].append(time.perf_counter() - at)
+                await asyncio.sleep(0.01)
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """An attack goes on."""
+        self._attacked = True
+        try:
+            yield
+        finally:
+            self._attacked = False
+
+    def ends(self) -> None:
+        """Ask no more."""
+        self._over = True
 
 
-async def observed(siege: Siege, attack: Callable[[Siege], Awaitable[None]] | None) -> dict[str, object]:
-    """What there was to see during an attack, which runs in a process of its own."""
+async def observed(
+    siege: Siege, attack: Callable[[Siege], Awaitable[None]], rounds: int
+) -> dict[str, object]:
+    """What there was to see in turns without and with an attack, which runs in a process of its own."""
     logged = siege.log.stat().st_size
-    over = asyncio.Event()
-    watching = asyncio.create_task(neighbour(siege, over))
+    neighbour = Neighbour(siege.url)
+    watching = asyncio.create_task(neighbour.asks())
     most = {"MiB": 0, "files": 0}
 
     async def measure() -> None:
@@ -285,27 +322,31 @@ async def observed(siege: Siege, attack: Callable[[Siege], Awaitable[None]] | No
             await asyncio.sleep(0.05)
 
     measuring = asyncio.create_task(measure())
-    said = ""
-    if attack is None:
-        await asyncio.sleep(siege.seconds)
-    else:
-        command = ["--attack", attack.__name__, siege.url, str(siege.pid), str(siege.seconds)]
+    said: Counter[str] = Counter()
+    command = ["--attack", attack.__name__, siege.url, str(siege.pid), str(siege.seconds)]
+    for _ in range(rounds):
         process = await asyncio.create_subprocess_exec(
-            sys.executable, __file__, *command, stdout=subprocess.PIPE
+            sys.executable, __file__, *command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        said = (await process.communicate())[0].decode().strip()
-    over.set()
-    times, failed = await watching
+        assert process.stdout is not None and process.stdin is not None
+        await process.stdout.readline()  # it is there, and waits
+        await asyncio.sleep(siege.seconds)
+        with neighbour.beside():
+            process.stdin.write(b"go\n")
+            said.update(json.loads((await process.communicate())[0]))
+        await asyncio.sleep(1)  # what it has left behind is nobody's
+    neighbour.ends()
+    await watching
     measuring.cancel()
-    times.sort()
+    quiet, loud = (sorted(neighbour.times[attacked]) for attacked in (False, True))
     return {
-        "asked": len(times),
-        "p50": times[len(times) // 2],
-        "p99": times[int(len(times) * 0.99)],
-        "failed": dict(failed),
+        "asked": len(loud),
+        "p50": [times[len(times) // 2] for times in (quiet, loud)],
+        "p99": [times[int(len(times) * 0.99)] for times in (quiet, loud)],
+        "failed": dict(neighbour.failed),
         **most,
         "log": siege.log.stat().st_size - logged,
-        "attacker": said,
+        "attacker": dict(said),
     }
 
 
@@ -333,7 +374,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     if sys.argv[1:2] == ["--attack"]:
         name, url, pid, seconds = sys.argv[2:]
+        os.nice(10)
         siege = Siege(url, int(pid), Path(os.devnull), float(seconds))
+        print("ready", flush=True)
+        sys.stdin.readline()
         asyncio.run(globals()[name](siege))
         print(json.dumps(siege.statuses))
         return
@@ -342,23 +386,20 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="*", choices=[attack.__name__ for attack in ATTACKS])
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, server(log := Path(folder) / "log") as (url, pid):
         siege = Siege(url, pid, log, chosen.seconds)
-        heads = ("", "asked", "p50 ms", "p99 ms", "ratio", "MiB", "files", "log kB")
-        print("{:14}{:>6}{:>8}{:>8}{:>7}{:>6}{:>6}{:>8}  failed, attacker".format(*heads))
-        quiet = 0.0
-        for attack in (
-            None,
-            *(each for each in ATTACKS if not chosen.only or each.__name__ in chosen.only),
-            None,
-        ):
-            found = asyncio.run(observed(siege, attack))
-            name = attack.__name__ if attack else "quiet"
-            quiet = quiet or found["p99"]
+        heads = ("", "asked", "p50 ms", "", "p99 ms", "", "ratio", "MiB", "files", "log kB")
+        print("{:12}{:>6}{:>8}{:>7}{:>8}{:>7}{:>7}{:>6}{:>6}{:>8}  failed, attacker".format(*heads))
+        for attack in ATTACKS:
+            if chosen.only and attack.__name__ not in chosen.only:
+                continue
+            found = asyncio.run(observed(siege, attack, chosen.rounds))
+            times = [value * 1e3 for name in ("p50", "p99") for value in found[name]]
             print(
-                f"{name:14}{found['asked']:6}{found['p50'] * 1e3:8.1f}{found['p99'] * 1e3:8.1f}"
-                f"{found['p99'] / quiet:7.2f}"
+                f"{attack.__name__:12}{found['asked']:6}"
+                f"{times[0]:8.1f}{times[1]:7.1f}{times[2]:8.1f}{times[3]:7.1f}{times[3] / times[2]:7.2f}"
                 f"{found['MiB']:6}{found['files']:6}{found['log'] / 1e3:8.1f}  "
                 f"{found['failed'] or '-'} {found['attacker']}",
                 flush=True,

@@ -80,7 +80,7 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
         before = alone(loaded)
         begin = time.monotonic()
         left = turns = 0
-        while loaded.stats().generated_tokens < tokens:
+        while loaded.stats.generated_tokens < tokens:
             readers = 1 if turns % 2 == 0 else parallel + parallel // 2
             with ThreadPoolExecutor(readers) as pool:
                 left += sum(
@@ -88,10 +88,10 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
                 )
             turns += 1
             if turns % 10 == 0:
-                note(f"[{turns} turns, {loaded.stats().generated_tokens} tokens]")
+                note(f"[{turns} turns, {loaded.stats.generated_tokens} tokens]")
         seconds = time.monotonic() - begin
         changed = sum(a != b for a, b in zip(before, alone(loaded), strict=True))
-        stats = loaded.stats()
+        stats = loaded.stats
     held = stats.pages_held - stats.pages_pinned
     print(
         f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} texts in {seconds:.0f} s, "

@@ -42,7 +42,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.model_proposer import ModelProposer
 from bench.draft_head import KnowingHead, open_with_head
 from bench.json_file import write_json
 
@@ -113,7 +113,7 @@ def compare_head(name: str, accepted: float, tokens: int, rounds: int, threads: 
         engine, config = stack.enter_context(open_with_head(name, context=context, threads=threads))
         plain, _ = stack.enter_context(open_with_head(name, context=context, threads=threads, head=False))
         head = KnowingHead(engine, config, accepted)
-        schedulers = {False: Scheduler(plain), True: Scheduler(engine, writer=head)}
+        schedulers = {False: Scheduler(plain), True: Scheduler(engine, proposer=head)}
         prompt = np.random.default_rng(3).integers(0, config.vocab_size, PROMPT).astype(np.uint32)
         for turn in range(rounds + 1):
             for drafts in order.sample([False, True], 2) if turn else [False, True]:
@@ -144,12 +144,12 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
     context = PROMPT + tokens + 2
     with ExitStack() as stack:
         opened = stack.enter_context(open_engine(name, context=context, threads=threads))
-        writer = None
+        proposer = None
         if draft is not None:
             small = stack.enter_context(open_engine(draft, context=context, threads=threads)).engine
             share = _weights(small) / _weights(opened.engine)
-            writer = Writer(small, opened.config.vocab_size, share)
-        scheduler = Scheduler(opened.engine, writer=writer)
+            proposer = ModelProposer(small, opened.config.vocab_size, share)
+        scheduler = Scheduler(opened.engine, proposer=proposer)
         for kind in TEXTS:
             yield compare(scheduler, kind, opened.config.vocab_size, tokens, rounds)
 

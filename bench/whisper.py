@@ -3,12 +3,14 @@
     python -m bench.whisper --sizes tiny,base,small
     python -m bench.whisper --sizes tiny --whisper-bench /path/to/whisper-bench --rounds 5
     python -m bench.whisper --sizes small --tests greedy --threads 1 --cpu-time     beside other processes
+    python -m bench.whisper --model whisper-base --peer-model whisper-base-ct2       a trained model
 
-Models have random weights, so that nothing has to be downloaded; a text is as long as is asked for, since
-random weights do not end it. Every figure comes from a process of its own, which also gives the peak of the
-memory, and the programs take turns. CTranslate2 and Transformers have to be installed for faster-whisper's
-part: its decoder runs under the same rules (timestamps, suppression). Ratios are of medians; above 1 Akunu is
-faster. "others" is the share of the processors that other processes had meanwhile.
+Models have random weights, so that nothing has to be downloaded, unless `--model` names a folder (and
+`--peer-model` what `ct2-transformers-converter` made of it). A text is as long as is asked for, as no program
+may end it. Every figure comes from a process of its own, which also gives the peak of the memory, and the
+programs take turns. CTranslate2 and Transformers have to be installed for faster-whisper's part: its decoder
+runs under the same rules (timestamps, suppression). Ratios are of medians; above 1 Akunu is faster. "others"
+is the share of the processors that other processes had meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
+from akunu.base.hub_name import model_name
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
@@ -36,7 +39,9 @@ from bench import measure
 
 WINDOW: Final = 30.0
 BATCH: Final = 8
-PROMPT: Final = (50258, 50259, 50359)  # start, English, transcribe
+PROMPT: Final = (50258, 50259, 50359)
+"""Start, English, transcribe; a model for English alone has its start only, and all ids one lower."""
+END: Final = 50257
 TIMING: Final = re.compile(r"(\w+) time =\s*[\d.]+ ms /\s*(\d+) runs\s*\(\s*([\d.]+) ms per run")
 Times = dict[str, float]
 
@@ -89,6 +94,9 @@ def akunu_times(path: str, job: Job) -> Times:
         engine = model._engine
         batcher = Batcher(engine, BATCH)
         mel = np.random.default_rng(0).random((model.config.mels, 3000), np.float32)
+        special = model.tokenizer.special
+        prompt = PROMPT if model.tokenizer.multilingual else (special.start,)
+        endless = (-1, special.end)
         held: list[Any] = []  # the window that texts are of; none while windows alone are timed
 
         def text(beams: int) -> Work[Any]:
@@ -96,18 +104,18 @@ def akunu_times(path: str, job: Job) -> Times:
                 held.extend(engine.encode(mel[None]))
             options = TranscriptionOptions(
                 beam_size=beams, temperature=0, max_new_tokens=tokens, log_prob_threshold=None,
-                compression_ratio_threshold=None,
+                compression_ratio_threshold=None, suppress_tokens=endless,
             )  # fmt: skip
-            return decode_window(engine, held[0], model.tokenizer, PROMPT, options)
+            return decode_window(engine, held[0], model.tokenizer, prompt, options)
 
         def whole() -> Work[None]:
             window = yield Encode(mel)
             try:
                 options = TranscriptionOptions(
                     beam_size=1, temperature=0, max_new_tokens=tokens, log_prob_threshold=None,
-                    compression_ratio_threshold=None,
+                    compression_ratio_threshold=None, suppress_tokens=endless,
                 )  # fmt: skip
-                yield from decode_window(engine, window, model.tokenizer, PROMPT, options)
+                yield from decode_window(engine, window, model.tokenizer, prompt, options)
             finally:
                 engine.release(window)
 
@@ -136,6 +144,7 @@ def peer_times(path: str, job: Job, compute: str) -> Times:
 
     threads, tokens = job.threads, job.tokens
     model = ctranslate2.models.Whisper(path, compute_type=compute, inter_threads=1, intra_threads=threads)
+    prompt, end = (list(PROMPT), END) if model.is_multilingual else ([END], END - 1)
     one = np.random.default_rng(0).random((1, model.n_mels, 3000), np.float32)
     many = np.repeat(one, BATCH, axis=0)
 
@@ -144,8 +153,8 @@ def peer_times(path: str, job: Job, compute: str) -> Times:
 
     def text(states: Any, rows: int, beams: int) -> None:
         found = model.generate(  # which takes half of max_length for new tokens
-            states, [list(PROMPT)] * rows, beam_size=beams, max_length=2 * tokens,
-            suppress_blank=True, suppress_tokens=[-1], sampling_topk=1,
+            states, [prompt] * rows, beam_size=beams, max_length=2 * tokens,
+            suppress_blank=True, suppress_tokens=[-1, end], sampling_topk=1,
         )  # fmt: skip
         assert {len(each.sequences_ids[0]) for each in found} == {tokens}
 
@@ -231,31 +240,46 @@ def child(program: str, path: str, job: Job) -> Run:
     return Run(json.loads(used.output), used.max_rss / 2**20, used.foreign)
 
 
-def compare(
-    size: str, kinds: list[str], job: Job, rounds: int, whisper_bench: str | None, computes: list[str]
-) -> None:
-    """Measure a size, and print a table."""
+Programs = dict[str, tuple[str, str]]
+"""By their labels: the program, and the path of its model."""
+
+
+def random_models(
+    size: str, folder: Path, kinds: list[str], whisper_bench: str | None, computes: list[str]
+) -> Programs:
+    """The programs with random weights of a size, which are written."""
     name = f"whisper-{size}"
-    with tempfile.TemporaryDirectory() as folder:
-        programs: dict[str, tuple[str, str]] = {}
-        for kind in kinds:
-            path = str(Path(folder) / f"{kind}.bin")
-            write_random(f"{name}:{kind}", Path(path))
-            programs[f"Akunu {kind}"] = ("akunu", path)
-            if whisper_bench:
-                programs[f"whisper.cpp {kind}"] = (whisper_bench, path)
-        if importlib.util.find_spec("ctranslate2") and importlib.util.find_spec("transformers"):
-            for compute in computes:
-                path = str(Path(folder) / compute)
-                write_peer(name, Path(path), compute)
-                programs[f"faster-whisper {compute}"] = (compute, path)
-        else:
-            note("[faster-whisper's engine is not installed: pip install faster-whisper transformers torch]")
-        found: dict[str, list[Run]] = {label: [] for label in programs}
-        for _ in range(rounds):
-            for label, (program, path) in programs.items():
-                run = whisper_cpp if program == whisper_bench else child
-                found[label].append(run(program, path, job))
+    programs: Programs = {}
+    for kind in kinds:
+        path = folder / f"{kind}.bin"
+        write_random(f"{name}:{kind}", path)
+        programs[f"Akunu {kind}"] = ("akunu", str(path))
+        if whisper_bench:
+            programs[f"whisper.cpp {kind}"] = (whisper_bench, str(path))
+    if importlib.util.find_spec("ctranslate2") and importlib.util.find_spec("transformers"):
+        for compute in computes:
+            write_peer(name, folder / compute, compute)
+            programs[f"faster-whisper {compute}"] = (compute, str(folder / compute))
+    else:
+        note("[faster-whisper's engine is not installed: pip install faster-whisper transformers torch]")
+    return programs
+
+
+def trained_models(model: str, peer_model: str | None, computes: list[str]) -> Programs:
+    """The programs with a trained model."""
+    programs: Programs = {"Akunu": ("akunu", model)}
+    if peer_model:
+        programs |= {f"faster-whisper {compute}": (compute, peer_model) for compute in computes}
+    return programs
+
+
+def compare(name: str, programs: Programs, job: Job, rounds: int, whisper_bench: str | None) -> None:
+    """Measure the programs, which take turns, and print a table."""
+    found: dict[str, list[Run]] = {label: [] for label in programs}
+    for _ in range(rounds):
+        for label, (program, path) in programs.items():
+            run = whisper_cpp if program == whisper_bench else child
+            found[label].append(run(program, path, job))
     keys = [test for test in TESTS if test in job.tests]
     rows = []
     for label, runs in found.items():
@@ -293,6 +317,8 @@ def compare(
 @click.option("--cpu-time", is_flag=True, help="Processor time, for one thread beside other processes.")
 @click.option("--rounds", default=3, show_default=True, help="Runs of each program.")
 @click.option("--whisper-bench", metavar="PATH", help="whisper.cpp's program.")
+@click.option("--model", metavar="PATH", help="A trained model for Akunu; no sizes then.")
+@click.option("--peer-model", metavar="DIR", help="The same for CTranslate2.")
 @click.option("--child", "program", hidden=True)
 @click.option("--path", hidden=True)
 def command(
@@ -305,6 +331,8 @@ def command(
     cpu_time: bool,
     rounds: int,
     whisper_bench: str | None,
+    model: str | None,
+    peer_model: str | None,
     program: str | None,
     path: str | None,
 ) -> None:
@@ -318,8 +346,15 @@ def command(
         times = akunu_times(path, job) if program == "akunu" else peer_times(path, job, program)
         click.echo(json.dumps(times))
         return
+    computes = compute.split(",")
+    if model is not None:
+        programs = trained_models(model, peer_model, computes)
+        compare(model_name(Path(model)), programs, job, rounds, None)
+        return
     for size in sizes.split(","):
-        compare(size, types.split(","), job, rounds, whisper_bench, compute.split(","))
+        with tempfile.TemporaryDirectory() as folder:
+            programs = random_models(size, Path(folder), types.split(","), whisper_bench, computes)
+            compare(f"whisper-{size}", programs, job, rounds, whisper_bench)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,10 @@ def test_no_import_goes_in_a_circle() -> None:
     assert "circles of modules []" in drawn()
 
 
+def test_the_picture_in_the_docs_is_drawn_from_the_code() -> None:
+    assert drawn("--mermaid").strip() in (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+
 def test_an_import_that_points_up_is_found_also_where_akunu_has_the_name(tmp_path: Path) -> None:
     for name, text in {
         "__init__.py": "_HOME: object = {'load': 'akunu.loading'}",

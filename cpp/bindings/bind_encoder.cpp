@@ -66,7 +66,7 @@ void bind_encoder(py::module_& m) {
         .def_property_readonly("device", [](PyEncoder& e) { return e.get().device().name(); })
         .def_property_readonly("threads", [](PyEncoder& e) { return e.get().device().threads(); })
         .def_property_readonly("isa", [](PyEncoder& e) { return e.get().device().isa(); })
-        // An engine's: it runs no texts side by side, and keeps none.
+        // An engine's: it runs no sequences side by side, and keeps none.
         .def_property_readonly("parallel", [](PyEncoder&) { return 0; })
         .def_property_readonly("pages",
                                [](PyEncoder&) {

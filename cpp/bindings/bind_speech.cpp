@@ -24,7 +24,7 @@ using PySpeech = Exclusive<Speech>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using Words = py::array_t<std::uint32_t, py::array::c_style>;
 
-// What "encode" runs has no rows of texts.
+// What "encode" runs has no rows of sequences.
 std::optional<PhaseRun> to_speech_run(const std::string& phase, std::uint32_t rows, std::uint32_t position) {
     return phase == "encode" ? std::nullopt : std::optional(to_run(phase, rows, position));
 }
@@ -53,7 +53,7 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
         std::make_unique<Speech>(open_device(device, threads), std::move(hears), std::move(says), options, report));
 }
 
-// Token ids, one list of positions of each text, and the logits after them.
+// Token ids, one list of positions of each sequence, and the logits after them.
 py::array_t<float> logits(PySpeech& s, const std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>>& asked) {
     std::vector<Asked> list;
     std::size_t rows = 0;

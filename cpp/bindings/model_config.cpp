@@ -145,6 +145,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.norms_whole_rows = f.flag("norms_whole_rows");
     a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_values = f.flag("norm_values");
+    a.q_gain = f.number("q_gain", 0);
     a.norm_eps = f.number("norm_eps", model.norm_eps);
     a.kv_owner = f.optional_integer("kv_owner");
     for (const auto& [name, set] : {std::pair("rope", a.rope), std::pair("q_rope", a.q_rope)}) {
@@ -438,7 +439,7 @@ EncoderConfig to_encoder(const Fields& f) {
 void scale_residual(ModelConfig& m, const Fields& f) {
     const float r = f.number("residual_scale", 1);
     if (r == 1) return;
-    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio || m.image || m.streams) {
+    if (!(r > 0) || m.positions || m.kinds || m.encoder || m.audio || m.image || m.streams || m.norm_embedding) {
         throw InvalidArgumentError("residual_scale is " + std::to_string(r) +
                                    ", expected 1, or a positive number for a model of tokens alone");
     }
@@ -457,6 +458,7 @@ ModelConfig to_config(const py::object& object) {
     m.context_length = f.integer("context_length");
     m.norm_eps = f.number("norm_eps");
     m.layer_norm = f.flag("layer_norm");
+    m.norm_embedding = f.flag("norm_embedding");
     m.final_softcap = f.number("final_softcap", 0);
     m.embedding_scale = f.number("embedding_scale", 1);
     m.logit_scale = f.number("logit_scale", 1);

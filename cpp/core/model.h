@@ -40,6 +40,7 @@ struct AttentionConfig {
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
     bool norms_after_rope = false;  // they are of rotated heads
     bool norm_values = false;       // heads of v are normed, too, without a weight
+    float q_gain = 0;               // heads of q and of k are normed without weights, and q is so many times as large
     float norm_eps = 1e-5f;         // of these norms
     // Index of the block whose keys and values it reads; it has none of its own then, and its sizes are that block's.
     std::optional<std::uint32_t> kv_owner;
@@ -254,6 +255,7 @@ struct ModelConfig {
     float norm_eps = 1e-5f;
     std::optional<float> branch_norm_eps;  // of norms of what a block adds to the residual stream, where it is another
     bool layer_norm = false;               // norms are LayerNorm, else RMS
+    bool norm_embedding = false;           // a token's embedding is normed, without a weight
     float final_softcap = 0, embedding_scale = 1;
     float logit_scale = 1;  // before that cap
     std::vector<RopeSet> rope_sets;

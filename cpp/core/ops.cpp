@@ -139,8 +139,8 @@ constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FI
                                            FIELD(HeadMatmulParams, n),        FIELD(HeadMatmulParams, k),
                                            FIELD(HeadMatmulParams, x_stride), FIELD(HeadMatmulParams, copied)};
 constexpr FieldInfo kLoraFields[] = {
-    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),     FIELD(LoraParams, max_rank),
-    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather)};
+    FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),      FIELD(LoraParams, max_rank),
+    FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather), FIELD(LoraParams, format)};
 constexpr FieldInfo kAddRowsFields[] = {FIELD(AddRowsParams, rows),       FIELD(AddRowsParams, dim),
                                         FIELD(AddRowsParams, accumulate), FIELD(AddRowsParams, matched),
                                         FIELD(AddRowsParams, scale),      FIELD(AddRowsParams, floor)};
@@ -573,7 +573,7 @@ Cost head_matmul_cost(const DispatchCmd& c) {
 // As where all rows have one adapter, of the highest rank.
 Cost lora_a_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LoraParams>();
-    Cost cost = per_row(4.0 * (p.k + p.max_rank), 2.0 * p.max_rank * p.k);
+    Cost cost = per_row(act_bytes(p.format) * p.k + 4.0 * p.max_rank, 2.0 * p.max_rank * p.k);
     return read_weights(cost, 2.0 * p.max_rank * p.k);
 }
 

@@ -328,6 +328,7 @@ struct LoraParams {
     u32 slot_words;  // 4-byte words from an adapter's part to the next one's
     u32 y_stride;    // floats between two rows of y
     u32 gather;      // 1: rows are those that `logit_rows` names
+    u32 format;      // of x
 };
 
 // Which adapter a sequence has, and how much of it.
@@ -340,7 +341,8 @@ struct AdapterHead {
     u32 rank;     // 0: this adapter leaves the layer as it is
     float scale;  // of the products of what A and B hold
 };
-constexpr u32 kAdapterHeadBytes = 64;
+// An enum, since Metal has no constants at file scope.
+enum AdapterSizes : u32 { kAdapterHeadBytes = 64 };
 
 constexpr u32 lora_a_bytes(u32 max_rank, u32 k) { return (max_rank * k * 2 + 63) / 64 * 64; }
 constexpr u32 lora_b_bytes(u32 max_rank, u32 n) { return (max_rank * n * 2 + 63) / 64 * 64; }

@@ -1,5 +1,5 @@
 // Float weights in a format of which a set of kernels sums up more products at a time than of F32 (`Whole`): one for
-// those of whole texts, and one for F16 and BF16 weights of all others, with which one row costs no more than their
+// those of whole sequences, and one for F16 and BF16 weights of all others, with which one row costs no more than their
 // bytes.
 //
 // Rows lie in groups of kWholeRows, columns in steps of kWholeColumns. Rows and columns past the end are zeros.

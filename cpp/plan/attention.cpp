@@ -32,6 +32,11 @@ class AttentionBlock final : public Block {
         }
         qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim},
                                   {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own}});
+        if (attention.q_gain != 0) {
+            std::vector<float> weights(2ull * attention.head_dim, 1.0f);
+            std::fill_n(weights.begin(), attention.head_dim, attention.q_gain);
+            qk_norm_ = loader.computed(weights);
+        }
         if (loader.has(place.name("attn_gate"))) gate_ = loader.matmul(place.name("attn_gate"), q, dim);
         sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads);
         output_ = loader.matmul(place.name("attn_output"), dim, q);

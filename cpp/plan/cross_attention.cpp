@@ -1,4 +1,4 @@
-// Attention to a sound, whose keys and values were computed once for all texts that are decoded from it:
+// Attention to a sound, whose keys and values were computed once for all sequences that are decoded from it:
 //   of a sound, once: k, v = states·Wᵀ (+ bias); pages[position] = k, v
 //   q = norm(h)·Wᵀ + bias
 //   h += (softmax(scale·q·Kᵀ)·V)·Woᵀ + bias

@@ -1,6 +1,6 @@
 // A gated delta net in attention's place (Yang et al., 2024; Qwen3-Next, Qwen 3.5):
 //   q, k, v = silu(conv(norm(h)·Wqkvᵀ)); z, b, a = norm(h)·Wzᵀ, norm(h)·Wbᵀ, norm(h)·Waᵀ
-//   o = the gated delta rule of q, k, v, b and a, whose state is the text's (DeltaRuleParams)
+//   o = the gated delta rule of q, k, v, b and a, whose state is the sequence's (DeltaRuleParams)
 //   h += (rms_norm(o)·w·silu(z))·Woᵀ
 #include <cmath>
 

@@ -5,8 +5,8 @@
 // What its blocks made of the row is the state for one draft more.
 //
 // Every step of the model ends with a segment that enters its rows into the cache (`keep`): keys and values alone, so a
-// prompt costs little more. Drafts are rows of their own, one for each text, whose keys and values are overwritten by
-// those of the tokens that were drawn in their places.
+// prompt costs little more. Drafts are rows of their own, one for each sequence, whose keys and values are overwritten
+// by those of the tokens that were sampled in their places.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace akunu {
 
 // Of a large vocabulary, the tokens that a head may draft alone: byte-pair merges come by how frequent they are, so the
-// first ids are those of most tokens of most texts, and an output matrix of all of them would take longer than the
+// first ids are those of most tokens of most sequences, and an output matrix of all of them would take longer than the
 // head.
 constexpr std::uint32_t kCommonTokens = 32768;
 

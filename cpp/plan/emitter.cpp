@@ -379,9 +379,10 @@ void Emitter::begin_addition(const std::string& name, int layer, const Act& x, c
                             .max_rank = part.max_rank,
                             .slot_words = adapters->slot_words,
                             .y_stride = o.y_stride ? o.y_stride : static_cast<u32>(w.rows),
-                            .gather = o.gathered};
+                            .gather = o.gathered,
+                            .format = adapter_format(w)};
     const Binding& t = adapters->scratch.at(additions_.size());
-    emit_addition(Op::kLoraA, name + "_lora_a", layer, x.f32, t, params, part);
+    emit_addition(Op::kLoraA, name + "_lora_a", layer, x.in(params.format), t, params, part);
     additions_.push_back({name + "_lora_b", layer, t, y, params, part});
 }
 

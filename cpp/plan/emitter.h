@@ -34,14 +34,17 @@ struct PlanContext {
     static std::uint32_t input_format(const Device& device, const Weight& w) {
         return w.bounded() ? std::uint32_t{kActF32} : device.matmul_input(w.dtype);
     }
-    // Whether the products with the weight are added to: that reads f32 rows.
+    // Whether the products with the weight are added to.
     bool adapts(const Weight& w) const { return adapters && adapters->max_rank(w) != 0; }
+    // What an adapter's product reads: F16 where the weight's does.
+    std::uint32_t adapter_format(const Weight& w) const { return input_format(w) == kActF16 ? kActF16 : kActF32; }
     std::uint32_t input_formats(const Weight& w) const { return input_format(w) | adapter_formats({&w, 1}); }
     std::uint32_t adapter_formats(std::span<const Weight> weights) const {
+        std::uint32_t formats = 0;
         for (const Weight& w : weights) {
-            if (adapts(w)) return kActF32;
+            if (adapts(w)) formats |= adapter_format(w);
         }
-        return 0;
+        return formats;
     }
     // Whether kNormQkv and kNormGateUp do what a norm and matmuls do: they have RMS norms.
     bool fuses_norms() const { return device.traits().fused_norms && !config.layer_norm; }

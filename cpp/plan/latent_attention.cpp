@@ -4,7 +4,7 @@
 //   h += out·Woᵀ
 // A head's weights of keys, Wk, are multiplied with its query instead of with every c: then all heads read the same
 // row of each position, and a value is the beginning of its key. Prompts are computed alike: keys and values made of
-// every c would be fewer products from some length of a prompt on, but others than those of decode, so that a text
+// every c would be fewer products from some length of a prompt on, but others than those of decode, so that a sequence
 // would depend on how its prompt was cut.
 #include "core/error.h"
 #include "plan/block.h"

@@ -1,6 +1,6 @@
 // Mamba-2 in attention's place (Dao and Gu, 2024; Granite 4, Nemotron-H):
 //   z, xbc, dt = norm(h)·Wᵀ; x, B, C = silu(conv(xbc))
-//   y = the scan of x, B, C and dt, whose state is the text's (SsmScanParams)
+//   y = the scan of x, B, C and dt, whose state is the sequence's (SsmScanParams)
 //   h += (rms_norm(y·silu(z))·w)·Woᵀ, the norm over each group of heads
 #include <cmath>
 

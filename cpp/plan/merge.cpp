@@ -1,4 +1,4 @@
-// The end of an encoder of images, or a branch of it: rows for a decoder's text, of so many patches each,
+// The end of an encoder of images, or a branch of it: rows for a decoder's sequence, of so many patches each,
 //   x = the patches of a row side by side, or their mean; h of each patch is normed before, x behind, or neither
 //   x = (gain·x - bias)·scale, where the model has such a standard; then it may be normed without a weight
 //   x = x·W0ᵀ, where the model has it

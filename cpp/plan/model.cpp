@@ -34,6 +34,7 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
+    if (config.norm_embedding) embedding_norm_ = {loader.computed(std::vector<float>(config.dim, 1.0f)), {}};
     if (const auto& in = config.layer_inputs) {
         const std::uint64_t all = std::uint64_t{in->count} * in->dim;
         input_table_ = loader.lookup("layer_input_table", in->vocab_size, all);

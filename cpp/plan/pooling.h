@@ -1,4 +1,4 @@
-// PoolingHead: the end of an encoder. One vector of each text's rows, and the layers that it goes through.
+// PoolingHead: the end of an encoder. One vector of each sequence's rows, and the layers that it goes through.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ class PoolingHead {
     PoolingHead(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations) const;
-    // StepBuffers::vectors = head(pool(hidden)); the commands' rows are texts.
+    // StepBuffers::vectors = head(pool(hidden)); the commands' rows are sequences.
     void emit(Emitter& e) const;
     // Elements of a vector.
     std::uint32_t width() const { return width_; }

@@ -1,6 +1,6 @@
 // A gated recurrence in attention's place, minGRU:
 //   x, gate = norm(h)·Wᵀ
-//   z = sigmoid(gate); s += z·(x - s), which is the text's state
+//   z = sigmoid(gate); s += z·(x - s), which is the sequence's state
 //   h += s·Woᵀ
 // No published model has it. It is the smallest block with a state that cannot be truncated, and a state of this size
 // could be kept for every position in the pages instead; those of gated delta nets and Mamba-2 cannot.

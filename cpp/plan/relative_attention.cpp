@@ -1,4 +1,4 @@
-// Attention of an encoder to all rows of a text, which are in one step, by how far keys are from a query:
+// Attention of an encoder to all rows of a sequence, which are in one step, by how far keys are from a query:
 //   q, k, v = norm(h)·Wᵀ (+ bias)
 //   s = scale·(q·k + q·K[d] + k·Q[d]) + b[d], with d the distance of the key, or what is near it
 //   h += (softmax(s)·v)·Woᵀ

@@ -1,6 +1,6 @@
 // A gated short convolution in attention's place (LFM2):
 //   b, c, v = norm(h)·Wᵀ
-//   h += (c * conv(b * v))·Woᵀ, whose state is b * v of the text's last rows (ShortConvParams)
+//   h += (c * conv(b * v))·Woᵀ, whose state is b * v of the sequence's last rows (ShortConvParams)
 #include "plan/block.h"
 
 namespace akunu {

@@ -1,5 +1,5 @@
-// What a step reads and writes besides weights and activations: rows, texts, pages, settings, results. The engine fills
-// it, tables refer to it.
+// What a step reads and writes besides weights and activations: rows, sequences, pages, settings, results. The engine
+// fills it, tables refer to it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PagedCache {
 
 struct StepBuffers {
     Binding rows;        // Row of each row
-    Binding logit_rows;  // [max_logits] u32: rows whose logits are wanted, or the last one of each text
+    Binding logit_rows;  // [max_logits] u32: rows whose logits are wanted, or the last one of each sequence
     Binding row_kinds;   // [max_rows] u32, of encoders
     Binding positions;   // [max_rows, kPositionAxes] u32, where rotary sets have axes
     Binding encoded;     // rows that an encoder made, f32
@@ -46,7 +46,7 @@ struct StepBuffers {
     Binding state_spans;         // StateSpan of each slot
     std::uint32_t state_words = 0;
     // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
-    Binding sound_rows;                // Row of each row, whose slot is its text's sound
+    Binding sound_rows;                // Row of each row, whose slot is its sequence's sound
     std::vector<PagedCache> sound_kv;  // per block; a table for each sound
     Binding aligned;                   // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
     std::vector<Binding> heads;        // per block, u32: its aligned heads

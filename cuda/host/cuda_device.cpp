@@ -71,7 +71,7 @@ struct CudaDevice::Impl {
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
         make_parts(0);
-        words = memory.allocate(std::uint64_t{kWordPlaces} * kMostWords * sizeof(u64), MemoryKind::kDevice);
+        words = memory.allocate(std::uint64_t{kWordBuffers} * kMostWords * sizeof(u64), MemoryKind::kDevice);
     }
     // What a destructor calls fails where the GPU is lost: it is lost with its memory.
     ~Impl() {

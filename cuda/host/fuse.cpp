@@ -109,12 +109,12 @@ bool same_shape(const Command& a, const Command& b) {
 }
 
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
-    const bool of_texts = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
+    const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
     std::vector<Command> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        const auto one = of_texts ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
-                                                     table.max_rows, blocks)
-                                  : std::nullopt;
+        const auto one = of_sequences ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
+                                                         table.max_rows, blocks)
+                                      : std::nullopt;
         out.push_back(one ? *one : commands[i]);
         if (one) i += 2;
     }

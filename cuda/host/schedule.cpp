@@ -85,7 +85,7 @@ class Check {
             const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
             if (c.label < reach || c.label + reach >= runs_.size()) refuse(name(c.label) + " is not three commands");
             if (at != 0 && c.barrier) ++stage;
-            if (at != 0 && c.barrier && !c.takes) ++held;
+            if (at != 0 && c.barrier && !c.reads_words) ++held;
             check_words(at);
             for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
                 if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
@@ -99,14 +99,14 @@ class Check {
 
     void check_words(std::size_t at) const {
         const Command& c = commands_[at];
-        const bool taken = at + 1 < commands_.size() && commands_[at + 1].takes;
-        expect(c.leaves == u32(taken), c, "words that no command takes, or none for the one that does");
-        if (!c.takes) return;
+        const bool taken = at + 1 < commands_.size() && commands_[at + 1].reads_words;
+        expect(c.writes_words == u32(taken), c, "words that no command reads, or none for the one that reads them");
+        if (!c.reads_words) return;
         const bool alone = at != 0 && c.barrier && (at == 1 || commands_[at - 1].barrier) &&
                            (at + 1 == commands_.size() || commands_[at + 1].barrier);
         expect(table_.max_rows == 1, c, "words, which are those of one row");
         expect(alone, c, "words where a barrier would order more than it and the command before it");
-        expect(may_take_words(c, commands_[at - 1]), c, "words that are not what it reads");
+        expect(may_read_words(c, commands_[at - 1]), c, "words that are not what it reads");
     }
 
     void check_fields(const Command& c) const {
@@ -153,17 +153,17 @@ class Check {
         }
     }
 
-    // The ring is filled in the order of the streams, by a warp that does not see the commands: what it brings must be
+    // The ring is filled in the order of the streams, by a warp that does not see the commands: what it loads must be
     // what they wait for.
     void check_streams(std::span<const Stream> streams) const {
         std::size_t at = 0;
         for (const Command& c : commands_) {
             for (u32 i = 0; i < c.streams; ++i, ++at) {
-                expect(at < streams.size(), c, "weights that the ring does not bring");
+                expect(at < streams.size(), c, "weights that the ring does not load");
                 check_stream(c, streams[at], i);
             }
         }
-        if (at != streams.size()) refuse("the ring brings weights that no command reads");
+        if (at != streams.size()) refuse("the ring loads weights that no command reads");
     }
 
     void check_stream(const Command& c, const Stream& s, u32 which) const {
@@ -173,19 +173,19 @@ class Check {
                "parts of a tile that are larger than a slot of the ring");
         // Of two streams the second is that of v.
         const auto places = weights_in(from);
-        expect(!places.empty(), c, "no weights for the ring to bring");
+        expect(!places.empty(), c, "no weights for the ring to load");
         std::size_t begin = 0, end = places.size();
         if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
         expect(s.k == places[begin].cols, c, "other inputs than the ring counts");
         for (std::size_t i = begin; i < end; ++i) {
             const Binding& b = from.buffers[places[i].buffer];
             const std::size_t n = i - begin;
-            expect(s.at[n] == address(b), c, "other weights than the ring brings");
-            expect(s.tiles[n] == (places[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring brings");
+            expect(s.at[n] == address(b), c, "other weights than the ring loads");
+            expect(s.tiles[n] == (places[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
             expect(u64(s.tiles[n]) * s.tile_bytes <= b.end() - b.offset, c, "tiles behind the end of its weights");
         }
         for (std::size_t n = end - begin; n < std::size(s.tiles); ++n) {
-            expect(s.tiles[n] == 0, c, "fewer weights than the ring brings");
+            expect(s.tiles[n] == 0, c, "fewer weights than the ring loads");
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
@@ -279,7 +279,7 @@ class Check {
                        bool ahead) const {
         const Run &now = runs_[i], &then = runs_[before];
         const Command& c = commands_[now.at];
-        const std::size_t own = now.at != 0 && c.barrier && !c.takes ? 1 : 0;
+        const std::size_t own = now.at != 0 && c.barrier && !c.reads_words ? 1 : 0;
         if (now.at == then.at || are_of_other_layers(i, before, buffer)) return;
         if (ahead ? now.held > then.held + own : now.stage > then.stage) return;
         const std::string what = std::string("'").append(buffer_name(table_.commands[i], buffer)).append("'");
@@ -294,7 +294,7 @@ class Check {
         if (now.at == then.at || now.held > then.held || are_of_other_layers(i, before, buffer)) return;
         const Command &c = commands_[now.at], &writer = commands_[then.at];
         const bool taken =
-            c.takes && now.at == then.at + 1 &&
+            c.reads_words && now.at == then.at + 1 &&
             (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kPrepareHeads && buffer < 3 : buffer == 0);
         const auto results = [](const Command& m) { return reinterpret_cast<const MatmulParams&>(m.params).n; };
         const bool own = c.op == kOpMatmul && buffer == 2 && writer.op == kOpMatmul && c.streams != 0 &&

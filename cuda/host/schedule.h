@@ -1,9 +1,9 @@
 // Whether compiled commands, run as the interpreter runs them, do what their table says: checked before any is
 // launched.
 //
-// A barrier that words take the place of (Command::takes) orders less. Of what was written since the last other one a
-// command reads what comes as words, from the command before it, or what its own threads wrote; and since attention
-// takes some of these words only, it writes nothing that the command before it uses.
+// A barrier that mailbox words replace (Command::reads_words) orders less. Of what was written since the last other
+// barrier, a consumer reads what comes as words, from its producer, or what its own threads wrote; and since attention
+// reads only some of these words, it writes nothing that its producer uses.
 //
 // Commands between two barriers run in any order, and side by side. So whatever writes memory has a barrier between it
 // and every other command that uses that memory, and comes before or behind it as in the table; what is read was

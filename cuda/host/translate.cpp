@@ -62,6 +62,8 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kMixStreams, kOpMixStreams},
     {Op::kSparsify, kOpSparsify},
     {Op::kRelativeAttention, kOpRelativeAttention},
+    {Op::kLoraA, kOpLoraA},
+    {Op::kLoraB, kOpLoraB},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);

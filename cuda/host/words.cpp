@@ -7,13 +7,13 @@ namespace akunu::cuda {
 
 namespace {
 
-// A command that may leave or take words: of one row.
+// Whether a command may write or read mailbox words: commands of one row may.
 bool has_words(const Command& c) {
     if (c.op == kOpDecodeAttention) return true;
     return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
 }
 
-// What a command leaves: where it is, F16 numbers or floats, and how many words.
+// The results of a producer: where they are, F16 numbers or floats, and how many words.
 struct Left {
     u64 at;
     u32 format;
@@ -49,14 +49,14 @@ bool uses_its_own(std::span<const Command> commands, std::size_t at) {
         if (!has_words(c)) return false;
         if (of.op == kOpDecodeAttention && c.op == of.op && c.buffers[4] == of.buffers[4]) return false;
         if (adds && c.op == of.op && c.buffers[2] == of.buffers[2]) return results(c) == results(of);
-        if (c.barrier && !c.takes) break;
+        if (c.barrier && !c.reads_words) break;
     }
     return true;
 }
 
 }  // namespace
 
-bool may_take_words(const Command& c, const Command& before) {
+bool may_read_words(const Command& c, const Command& before) {
     if (!has_words(before) || !has_words(c)) return false;
     const Left left = left_by(before);
     if (left.words > kMostWords) return false;
@@ -66,7 +66,7 @@ bool may_take_words(const Command& c, const Command& before) {
         return p.n_kv != 0 && c.buffers[0] == left.at && c.buffers[1] == left.at + u64{p.k_offset} * 4 &&
                c.buffers[2] == left.at + u64{p.v_offset} * 4;
     }
-    // All blocks take all of them.
+    // Every block reads all of them.
     const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
     return c.buffers[0] == left.at && left.format == (normed ? kActF32 : kActF16) && left.words <= kMostWordsOfAll;
 }
@@ -77,7 +77,7 @@ void set_words(std::span<Command> commands) {
         // Both are the only ones of their stage: so what stands before them is done when they begin.
         const bool alone =
             c.barrier && (i == 1 || before.barrier) && (i + 1 == commands.size() || commands[i + 1].barrier);
-        if (alone && may_take_words(c, before) && uses_its_own(commands, i)) c.takes = before.leaves = 1;
+        if (alone && may_read_words(c, before) && uses_its_own(commands, i)) c.reads_words = before.writes_words = 1;
     }
 }
 

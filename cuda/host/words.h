@@ -1,4 +1,5 @@
-// Which commands wait for the words that the one before them leaves (cuda/kernels/command.h), instead of for a barrier.
+// Decides which commands wait for the mailbox words of the command before them (cuda/kernels/command.h), instead of for
+// a barrier.
 #pragma once
 
 #include <span>
@@ -7,9 +8,9 @@
 
 namespace akunu::cuda {
 
-// Whether a command of one row finds all that it waits for in the words of the one before it.
-bool may_take_words(const Command& command, const Command& before);
-// Says so in the commands of a table of one row.
+// Whether a command of one row finds all that it waits for in the words of the command before it.
+bool may_read_words(const Command& command, const Command& before);
+// Marks producers and consumers in the commands of a table of one row.
 void set_words(std::span<Command> commands);
 
 }  // namespace akunu::cuda

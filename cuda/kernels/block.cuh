@@ -1,28 +1,28 @@
-// What every op has: the command, its share of the work, shared memory, and sums over a block.
+// The interface of every op: the command, its share of the work, shared memory, and sums over a block.
 #pragma once
 
 #include "walk.cuh"
 
 namespace akunu::cuda {
 
-// What an op has. It is one word, by value, and all else in shared memory: the stack is dropped from the cache at every
-// barrier of the grid.
+// The handle of an op. It is one word, by value, and all else in shared memory: the stack is dropped from the cache at
+// every barrier of the grid.
 struct Block {
     u32 slot;  // of the two commands in shared memory
 
     AKUNU_DEVICE const Command& command() const { return command_in(slot); }
-    AKUNU_DEVICE const TileJob& job(u32 stream) const { return shown().job[slot][stream]; }
-    AKUNU_DEVICE u32 first() const { return shown().walk[slot].first; }
+    AKUNU_DEVICE const TileJob& job(u32 stream) const { return block_state().job[slot][stream]; }
+    AKUNU_DEVICE u32 first() const { return block_state().walk[slot].first; }
     AKUNU_DEVICE u32 blocks() const { return grid_blocks(); }
-    AKUNU_DEVICE Barrier* grid() const { return shown().launch.barrier; }
+    AKUNU_DEVICE Barrier* grid() const { return block_state().launch.barrier; }
     // Every command calls it once, or the two that it consists of, before it touches what others write.
     AKUNU_DEVICE void wait() const {
-        if (shown().walk[slot].waits) grid_barrier().wait();
+        if (block_state().walk[slot].waits) grid_barrier().wait();
     }
-    // What the command before this one left as words, each with that command's number; null where this one waits at a
+    // The producer's words, each with that command's number; null where this one waits at a
     // barrier instead.
-    AKUNU_DEVICE const u64* taken() const { return in_global(shown().walk[slot].taken); }
-    AKUNU_DEVICE u32 taken_number() const { return shown().walk[slot].number - 1; }
+    AKUNU_DEVICE const u64* taken() const { return in_global(block_state().walk[slot].taken); }
+    AKUNU_DEVICE u32 taken_number() const { return block_state().walk[slot].number - 1; }
     template <typename T>
     AKUNU_DEVICE T* buffer(u32 i) const {
         return in_global(reinterpret_cast<T*>(command().buffers[i]));
@@ -42,7 +42,7 @@ AKUNU_DEVICE void wait_for_words(Look&& look) {
     for (u32 looks = 1; !all_of_warp(look()); ++looks) {
         spin_pause();
         if (!any_of_warp(gives_up(looks))) continue;
-        show(shown().failure, kTimedOut);
+        publish(block_state().failure, kTimedOut);
         return;
     }
 }
@@ -87,10 +87,10 @@ AKUNU_DEVICE T reduce_block(Block b, T v, Op op) {
 AKUNU_DEVICE bool comes_last(u32& ticket, u32 blocks) {
     sync_block();
     if (thread_id() == 0) {
-        shown().ticket = atomic_next_ordered(&ticket, blocks - 1);
+        block_state().ticket = atomic_next_ordered(&ticket, blocks - 1);
     }
     sync_block();
-    return any_of_warp(shown().ticket + 1 == blocks);
+    return any_of_warp(block_state().ticket + 1 == blocks);
 }
 
 // Activations as F16 saturate.

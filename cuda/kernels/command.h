@@ -7,11 +7,12 @@ namespace akunu::cuda {
 
 using u64 = unsigned long long;
 
-// Of every block, one on each multiprocessor: those that run commands, a warp that brings the weights of one row, and
-// those that bring the tiles of many. Registers are given to four warps at a time, so that the last three cost none.
-constexpr u32 kThreads = 256, kBringers = 96;
+// The threads of a block, one block on each multiprocessor: those that run commands, a warp that loads the weights of
+// one row, and those that load the tiles of many. Registers are given to four warps at a time, so that the last three
+// cost none.
+constexpr u32 kThreads = 256, kLoaders = 96;
 constexpr u32 kWarps = kThreads / 32;
-constexpr u32 kBlockThreads = kThreads + 32 + kBringers;
+constexpr u32 kBlockThreads = kThreads + 32 + kLoaders;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
 constexpr u32 kSharedHead = 2560, kRingHead = 512, kMostSlots = 16, kLeastSlots = 2;
@@ -26,7 +27,7 @@ constexpr BlockSizes block_sizes(u64 shared_bytes) {
     if (shared_bytes < 192 << 10) return {18 << 10, 64 << 10, 4};
     return {18 << 10, 64 << 10, 8};
 }
-// What every op may use; some use more, as the host knows.
+// The bytes that every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 77 << 10;
 static_assert(kSharedHead + kOpBytes + kRingHead + kLeastSlots * block_sizes(0).slot_bytes <= 99 << 10,
               "the smallest GPUs have room for it and for the ring");
@@ -86,6 +87,8 @@ enum OpCode : u32 {
     kOpMixStreams,
     kOpSparsify,
     kOpRelativeAttention,
+    kOpLoraA,
+    kOpLoraB,
     kOpDecodeAttention,
     kNumOps,
 };
@@ -124,16 +127,16 @@ struct WeightPlanes {
     u32 reader, spec;
 };
 
-// What a patch takes; the order of PatchSource.
+// What a patch is set to; the order of PatchSource.
 enum PatchValue : u32 { kPatchRows, kPatchLogits, kPatchStep, kPatchKeys };
 
 struct alignas(16) Command {
     u32 op;
-    u32 barrier;     // 1: waits for all commands before it
-    u32 takes;       // 1: where there is a ring, it waits for the words of the command before it, and for no barrier
-    u32 leaves;      // 1: the command behind it does
-    u32 kv;          // KvType
-    u32 half_input;  // 1: a matmul's rows are F16
+    u32 barrier;       // 1: waits for all commands before it
+    u32 reads_words;   // 1: a consumer: where there is a ring, it waits for its producer's words, not for a barrier
+    u32 writes_words;  // 1: a producer: the command behind it reads its words
+    u32 kv;            // KvType
+    u32 half_input;    // 1: a matmul's rows are F16
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue
     u32 label;                           // its place in the table
@@ -155,7 +158,7 @@ static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDow
               "parameters end before them");
 
 // kPrepareHeads, attention and what follows it, the merge of splits or another format, as one command, of rows of
-// different texts. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
+// different sequences. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;
@@ -205,27 +208,28 @@ struct Mailbox {
 enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
-// Of what blocks share besides: columns of experts' results, heads of states. A text has as many as it has heads.
+// Counters of what else blocks share: columns of experts' results, heads of states. A sequence has one for each head.
 constexpr u32 kMaxGroups = 1 << 16, kMostTextHeads = 128;
 // Experts of a layer, those of a row, and choices that are sorted at a time.
 constexpr u32 kMostExperts = 1024, kMostChosen = 32, kMostTileChoices = 8192;
 
-// Results as words of eight bytes: a value, or two F16 ones, and the number of the command that left them. Who waits
-// for them looks at the words themselves. Commands leave them in so many places in turn: one is read while the next is
-// written, and since attention takes only some of what the command before it left, the next but one may be, too.
-constexpr u32 kWordPlaces = 4, kMostWords = 16384;
+// Mailbox words of eight bytes: a value, or two in F16, and the number of the command that wrote it, the producer. The
+// next command, the consumer, polls the words themselves until they carry that number. Commands use so many buffers in
+// rotation: while one is being read the next is being written, and since attention waits for only some of its
+// producer's words, so may be the one after that.
+constexpr u32 kWordBuffers = 4, kMostWords = 16384;
 // More that all blocks read cost more than a barrier.
 constexpr u32 kMostWordsOfAll = 8192;
 
-// Of the device alone. A launch uses one of the counters and leaves the other at 0 for the next.
+// Memory of the device alone. A launch uses one of the counters and leaves the other at 0 for the next.
 struct Barrier {
     u32 arrived[2][32];  // in lines of their own
     u32 error;
     u32 halt[2];  // what one block read of the mailbox, of even steps and odd ones
-    // Of the blocks that share a result: the last one joins its parts. 0 between commands.
+    // Tickets of the blocks that share a result: the last one joins its parts. They are 0 between commands.
     u32 tickets[kMaxTickets];
     u64 best[kMaxTickets];
-    // The same of tiles in parts, a ticket for each two blocks.
+    // Tickets of tiles in parts, one for each two blocks.
     u32 parts[kMaxTickets];
     u32 groups[kMaxGroups];
 };
@@ -241,7 +245,7 @@ struct Launch {
     u32 cycles_of_kb;               // that fetching a KB takes a block
     u64 timeout_ns;                 // that a block waits for others, at most
     Barrier* barrier;
-    u64* words;  // [kWordPlaces][kMostWords]
+    u64* words;  // [kWordBuffers][kMostWords]
     u32 number;  // of the command before the first: no other launch has the same numbers
     u64 parts;   // where sums of tiles in parts are, kPartBytes for each block, and behind them results of choices
     Mailbox* mailbox;

@@ -1,4 +1,4 @@
-// RoPE, cache write and attention of rows of different texts as one command. Where rows are few, a block takes a KV
+// RoPE, cache write and attention of rows of different sequences as one command. Where rows are few, a block takes a KV
 // head's group and a split of the row's keys, and the last block of a group to come joins the splits; where they are
 // many, teams of a block's warps take a row and a KV head each. Scores are times log2(e), so that weights are powers of
 // two.
@@ -159,7 +159,7 @@ struct KeysOf<kType, kKind, true> {
 template <typename Keys>
 AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
     const auto& p = b.params<DecodeAttentionParams>();
-    DecodeShape& s = shown().decode;
+    DecodeShape& s = block_state().decode;
     if (any_of_warp(b.command().as_before != 0)) return s;
     sync_block();
     if (thread_id() == 0) {
@@ -173,7 +173,7 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
         s.units = units << s.halvings;
         const bool fits = group * rounded_up(p.head_dim, 4) <= Keys::kTeamElements;
         while (fits && s.team_shift > 1 && units > b.blocks() * (kWarps >> s.team_shift)) --s.team_shift;
-        for (u32 i = 0; i < kWarps / 2; ++i) shown().unit[i].unit = 0;
+        for (u32 i = 0; i < kWarps / 2; ++i) block_state().unit[i].unit = 0;
     }
     sync_block();
     return s;
@@ -181,13 +181,13 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
 // `known` says whether it was found out by a layer before this one.
 template <typename Keys>
 AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, bool& known) {
-    DecodeUnit& at = shown().unit[team.index];
+    DecodeUnit& at = block_state().unit[team.index];
     known = all_of_warp(at.unit == u + 1);
     if (known) return at;
     const auto& p = b.params<DecodeAttentionParams>();
     team.sync();
     if (team.thread() == 0) {
-        const DecodeShape& s = shown().decode;
+        const DecodeShape& s = block_state().decode;
         const u32 group = s.group, pairs = p.rows * p.n_kv_heads;
         const u32 unit = u >> s.halvings, part = u & ((1u << s.halvings) - 1), pair = unit % pairs;
         at.unit = u + 1;
@@ -223,7 +223,7 @@ AKUNU_DEVICE void decode_group(Block b) {
     // Made where they are used: kept, they would be on the stack.
     const auto partials = [&] { return Partials{b.buffer<float>(8), p.rows * p.n_heads, shape.splits, hd}; };
     const auto out = [&] {
-        const Walk& now = shown().walk[b.slot];
+        const Walk& now = block_state().walk[b.slot];
         return DecodeOutput{{b.buffer<float>(9), b.buffer<u16>(10), p.formats}, now.left, now.number};
     };
     bool waits = true;

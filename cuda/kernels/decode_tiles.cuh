@@ -179,7 +179,7 @@ struct TileKeys {
 
     AKUNU_DEVICE u32 find(u32 i) const { return at(i) < range.end ? range.keys.pages[at(i) / kPagePositions] : 0; }
     // A bundle, if only an empty one. Behind the end zeros: what has no weight is multiplied, too.
-    AKUNU_DEVICE void bring(u32 i, u32 of_page, u32 values) const {
+    AKUNU_DEVICE void fetch(u32 i, u32 of_page, u32 values) const {
         const u32 lane = thread_id_anew() % 32, p = lane % kPieces;
         if (at(i) < range.end) {
             const KvUnit<kKvF16>& unit = range.keys;
@@ -198,7 +198,7 @@ struct TileKeys {
     }
     AKUNU_DEVICE void start(bool known) {
         static_assert(kStages < 4, "their pages have room");
-        u32(&pages)[4] = shown().pages[warp_id()];
+        u32(&pages)[4] = block_state().pages[warp_id()];
         if (!known) {
             if (lane_id() <= kStages) pages[lane_id()] = find(lane_id());
             sync_warp();
@@ -206,8 +206,8 @@ struct TileKeys {
         page = pages[kStages];
         AKUNU_UNROLL
         for (u32 i = 0; i < kStages; ++i) {
-            bring(i, pages[i], 0);
-            bring(i, pages[i], 1);
+            fetch(i, pages[i], 0);
+            fetch(i, pages[i], 1);
         }
     }
     // Heads from `head` on of a group. Leaves the warp's results.
@@ -220,13 +220,13 @@ struct TileKeys {
             sync_warp();
             sums.scores(p, plane(i, 0), kRowBytes, larger(range.first, at(i)) - at(i), range.end - at(i), score);
             sync_warp();
-            bring(i + kStages, page, 0);
+            fetch(i + kStages, page, 0);
             const float keep = sums.weigh(score);
             wait_for_bundles<kAhead>();
             sync_warp();
             sums.add(plane(i, 1), kRowBytes, score, keep);
             sync_warp();
-            bring(i + kStages, page, 1);
+            fetch(i + kStages, page, 1);
             page = find(i + kStages + 1);
         }
         wait_for_bundles<0>();

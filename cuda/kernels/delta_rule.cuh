@@ -1,37 +1,38 @@
-// Gated delta nets: the convolution along a text's rows, and the gated delta rule in chunks of kChunkRows rows that are
-// counted from a text's position 0 (docs/architecture.md).
+// Gated delta nets: the convolution along a sequence's rows, and the gated delta rule in chunks of kChunkRows rows that
+// are counted from a sequence's position 0 (docs/architecture.md).
 #pragma once
 
 #include "activation.cuh"
-#include "texts.cuh"
+#include "sequences.cuh"
 
 namespace akunu::cuda {
 
-// A thread takes a channel and up to kConvRows rows of a text. What a record has of the rows before a step is read by
-// who takes the first of them, and who writes there what later steps need: so nobody overwrites what another reads.
+// A thread takes a channel and up to kConvRows rows of a sequence. What a record has of the rows before a step is read
+// by who takes the first of them, and who writes there what later steps need: so nobody overwrites what another reads.
 AKUNU_DEVICE_CALL void short_conv(Block b) {
     constexpr u32 kConvRows = 32, kMostTaps = 8;
     const auto& p = b.params<ShortConvParams>();
     const float *x = b.buffer<float>(0), *weights = b.buffer<float>(1);
     const Row* where = b.buffer<Row>(4);
-    const Texts texts{where, p.rows};
+    const Sequences sequences{where, p.rows};
     // Of row r of the step, channel c: an input, and what its output is multiplied by.
     const auto input = [&](u64 r, u32 c) {
         const float* row = x + r * (p.gated ? 3 : 1) * p.channels + c;
         return p.gated ? row[0] * row[2 * p.channels] : row[0];
     };
     const auto gate = [&](u64 r, u32 c) { return p.gated ? x[(r * 3 + 1) * p.channels + c] : 1.0f; };
-    const u32 kept = p.taps - 1 + kStashRows, parts = (p.channels + kThreads - 1) / kThreads, n_texts = texts.count();
-    u32 units = 0;  // of the texts before
-    for (u32 text = 0; text < n_texts; ++text) {
-        const TextRows of = texts.at(text);
+    const u32 kept = p.taps - 1 + kStashRows, parts = (p.channels + kThreads - 1) / kThreads,
+              n_sequences = sequences.count();
+    u32 units = 0;  // of the sequences before
+    for (u32 sequence = 0; sequence < n_sequences; ++sequence) {
+        const SequenceRows of = sequences.at(sequence);
         const u32 blocks = (of.rows + kConvRows - 1) / kConvRows, mine = blocks * parts;
         const Row row = where[of.first];
-        // The block's first unit of this text.
+        // The block's first unit of this sequence.
         u32 u = units % b.blocks();
         u = b.first() >= u ? b.first() - u : b.first() + b.blocks() - u;
         units += mine;
-        if (b.buffer<SlotState>(5)[row.slot].stopped) continue;  // the rest of a chain is of other texts
+        if (b.buffer<SlotState>(5)[row.slot].stopped) continue;  // the rest of a chain is of other sequences
         for (; u < mine; u += b.blocks()) {
             const u32 c = u % parts * kThreads + thread_id(), begin = u / parts * kConvRows;
             const u32 end = smaller(begin + kConvRows, of.rows), position = row.position + p.step;
@@ -75,7 +76,7 @@ AKUNU_DEVICE_CALL void short_conv(Block b) {
 // Decays below this count as none: their products would be subnormal.
 constexpr float kNoDecay = 1e-30f;
 
-// A value head of a text, and 32 of its values, by a block; a lane of each warp has one of them. Sums over a head's
+// A value head of a sequence, and 32 of its values, by a block; a lane of each warp has one of them. Sums over a head's
 // keys go through kWarps parts of them, each in order, and then through the parts: so do all rows, whoever takes them.
 //
 // `qkv` gives its place to results that are not normalised yet: those of a head are complete only when the block that
@@ -89,7 +90,7 @@ struct DeltaHead {
     const DeltaRuleParams& p;
     const DeltaRecord at;
     const u32 lane, warp;
-    u32 text, head, key_head, column, first_row, n, position, from, to, slot;
+    u32 sequence, head, key_head, column, first_row, n, position, from, to, slot;
     float* record;
 
     // Shared memory: keys [key_dim][key_stride] of the chunk's rows, what they wrote [kRows][kColumns], the state
@@ -107,20 +108,20 @@ struct DeltaHead {
         key_stride = p.key_dim <= kWideKeys ? kRows + 4 : kRows;
         at_once = p.key_dim <= kWideKeys ? kRows : kEach;
         float* next = reinterpret_cast<float*>(b.shared());
-        const auto take = [&](u32 floats) {
+        const auto reserve = [&](u32 floats) {
             float* mine = next;
             next += floats;
             return mine;
         };
-        keys = take(p.key_dim * key_stride);
-        written = take(kRows * kColumns);
-        state = take(p.key_dim * kColumns);
-        queries = take(at_once * p.key_dim);
-        for_u = take(at_once * kRows);
-        for_o = take(at_once * kRows);
-        beta = take(kRows);
-        decay = take(kRows);
-        since = take(kRows);
+        keys = reserve(p.key_dim * key_stride);
+        written = reserve(kRows * kColumns);
+        state = reserve(p.key_dim * kColumns);
+        queries = reserve(at_once * p.key_dim);
+        for_u = reserve(at_once * kRows);
+        for_o = reserve(at_once * kRows);
+        beta = reserve(kRows);
+        decay = reserve(kRows);
+        since = reserve(kRows);
     }
 
     AKUNU_DEVICE u32 channels() const { return 2 * p.key_heads * p.key_dim + p.value_heads * p.value_dim; }
@@ -480,19 +481,19 @@ struct DeltaHead {
 AKUNU_DEVICE_CALL void delta_rule(Block b) {
     const auto& p = b.params<DeltaRuleParams>();
     const Row* where = b.buffer<Row>(7);
-    const Texts texts{where, p.rows};
+    const Sequences sequences{where, p.rows};
     DeltaHead h(b);
     const u32 columns = (h.at.width + DeltaHead::kColumns - 1) / DeltaHead::kColumns;
-    const u32 of_text = p.value_heads * columns, n_texts = texts.count();
-    for (u32 u = b.first(); u < n_texts * of_text; u += b.blocks()) {
-        h.text = u / of_text;
-        h.head = u % of_text / columns;
+    const u32 of_sequence = p.value_heads * columns, n_sequences = sequences.count();
+    for (u32 u = b.first(); u < n_sequences * of_sequence; u += b.blocks()) {
+        h.sequence = u / of_sequence;
+        h.head = u % of_sequence / columns;
         h.column = u % columns;
         h.key_head = p.grouped ? h.head / h.group() : h.head % p.key_heads;
-        const TextRows of = texts.at(h.text);
+        const SequenceRows of = sequences.at(h.sequence);
         const Row row = where[of.first];
         h.slot = row.slot;
-        if (b.buffer<SlotState>(9)[h.slot].stopped) continue;  // the rest of a chain is of other texts
+        if (b.buffer<SlotState>(9)[h.slot].stopped) continue;  // the rest of a chain is of other sequences
         h.first_row = of.first;
         h.n = of.rows;
         h.position = row.position + p.step;
@@ -502,7 +503,7 @@ AKUNU_DEVICE_CALL void delta_rule(Block b) {
         h.record = b.buffer<float>(4) + u64(h.slot) * p.state_words;
         sync_block();
         h.run();
-        u32* tickets = b.grid()->groups + h.text * (p.value_heads + p.key_heads);
+        u32* tickets = b.grid()->groups + h.sequence * (p.value_heads + p.key_heads);
         if (comes_last(tickets[h.head], columns)) h.finish();
         if (h.position % kChunkRows + h.n <= kChunkRows) continue;
         if (!comes_last(tickets[p.value_heads + h.key_head], columns * h.group())) continue;

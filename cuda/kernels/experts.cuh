@@ -382,7 +382,7 @@ AKUNU_DEVICE_CALL void experts_down_tiles(Block b) {
     const u32* ids = b.buffer<u32>(4);
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
     float* y = b.buffer<float>(2);
-    float* results = reinterpret_cast<float*>(shown().launch.parts + u64(b.blocks()) * kPartBytes);
+    float* results = reinterpret_cast<float*>(block_state().launch.parts + u64(b.blocks()) * kPartBytes);
     const ChosenTiles sorted(b);
     const u32 columns = (p.n + T::kN - 1) / T::kN;
     u32 ticket = 0;

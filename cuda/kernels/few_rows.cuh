@@ -184,7 +184,7 @@ AKUNU_DEVICE void put_few(u32 to, u32 at, const uint4& x) {
     }
 }
 
-// Brings the inputs from k0 on of all rows. Those behind the last row are whatever lies there: nobody asks for them.
+// Loads the inputs from k0 on of all rows. Those behind the last row are whatever lies there: nobody asks for them.
 template <typename T>
 AKUNU_DEVICE void stage_few(const FewInputs& in, u32 k0) {
     constexpr u32 kAtOnce = 8;

@@ -56,7 +56,7 @@ constexpr float kCodeMagic = 0x1.8p23f + 0x8080;
 struct CodeFragments {
     static constexpr bool kFloats = false;
     static constexpr u32 kParts = 1, kPieces = 2, kStepBytes = 2 * kStepInputs;
-    static AKUNU_DEVICE bool takes(u32 g, u32 t) { return g / 2 == t; }
+    static AKUNU_DEVICE bool owns(u32 g, u32 t) { return g / 2 == t; }
     static AKUNU_DEVICE u32 part(u32) { return 0; }
     // Inputs are [group of 32][high, low][32].
     static AKUNU_DEVICE u32 group_at(u32 g, u32 group, u32 input) { return group * 64 + g % 2 * 32 + input; }
@@ -244,7 +244,7 @@ struct FloatFragments {
     struct Part {
         uint4 q[4];
     };
-    static AKUNU_DEVICE bool takes(u32 g, u32) { return g < kParts; }
+    static AKUNU_DEVICE bool owns(u32 g, u32) { return g < kParts; }
     static AKUNU_DEVICE u32 part(u32 g) { return g; }
     static AKUNU_DEVICE u32 lane_at(u32, u32 t) { return 16 * t; }
     static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {

@@ -10,6 +10,7 @@
 #include "experts.cuh"
 #include "few_rows.cuh"
 #include "latent_attention.cuh"
+#include "lora.cuh"
 #include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
@@ -178,6 +179,8 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpMixStreams, mix_streams)
         OP(kOpSparsify, sparsify)
         OP(kOpRelativeAttention, relative_attention)
+        OP(kOpLoraA, lora_a)
+        OP(kOpLoraB, lora_b)
 #undef OP
         case kOpPrepareHeads:
         case kOpLatentKv:
@@ -225,7 +228,7 @@ AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
 // Behind the barrier that a step's end is: whether no other follows. `step` are done.
 AKUNU_DEVICE bool chain_ends(const Launch& launch, u32 step) {
     if (any_of_warp(step == 0)) return false;
-    if (thread_id_anew() == 0) shown().done = step;
+    if (thread_id_anew() == 0) block_state().done = step;
     if (any_of_warp(step == launch.steps)) return true;
     // One block has asked the host, so that all agree.
     return any_of_warp(load_acquire(&launch.barrier->halt[(step - 1) % 2]) ||
@@ -244,25 +247,25 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         if (block_id() == 0 && thread_id() == 0) given.mailbox->error = kSharedElsewhere;
         return;
     }
-    const Launch& launch = shown().launch;
+    const Launch& launch = block_state().launch;
     if (thread_id() == 0) {
-        shown() = {};
-        shown().launch = given;
-        shown().walk[0].number = given.number;
+        block_state() = {};
+        block_state().launch = given;
+        block_state().walk[0].number = given.number;
         grid_barrier() = {given.barrier->arrived[given.parity], given.times, grid_blocks(), 0};
         if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
         start_ring();
     }
     sync_all();
     if (warp_id() == kWarps) return fill_ring();
-    if (warp_id() > kWarps) return bring_all();
+    if (warp_id() > kWarps) return run_loaders();
     copy_mirrors(launch, false);
-    if (thread_id() % 32 == 0) shown().slot[warp_id()] = 1;
+    if (thread_id() % 32 == 0) block_state().slot[warp_id()] = 1;
     sync_next();
     for (;;) {
-        const u32 warp = thread_id_anew() / 32, slot = shown().slot[warp];
-        const bool failed = look_at(shown().failure) != kNoError;
-        const Walk& now = shown().walk[slot];
+        const u32 warp = thread_id_anew() / 32, slot = block_state().slot[warp];
+        const bool failed = look_at(block_state().failure) != kNoError;
+        const Walk& now = block_state().walk[slot];
         const u32 begins = now.begins, way = now.way, readers = now.readers;
         if (any_of_warp(failed)) break;
         // What was copied, or what the step before has written, is there for all, whatever they read ahead of
@@ -272,19 +275,19 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
             if (chain_ends(launch, now.at.step)) break;
             sync_next();
         }
-        if (thread_id_anew() % 32 == 0) shown().slot[warp] = 1 - slot;  // all lanes have read it
+        if (thread_id_anew() % 32 == 0) block_state().slot[warp] = 1 - slot;  // all lanes have read it
         run_command({slot}, way, readers);
         sync_next();
     }
-    if (thread_id_anew() == 0) show(shown().ended, 1);
+    if (thread_id_anew() == 0) publish(block_state().ended, 1);
     sync_next();
     copy_mirrors(launch, true);
     if (block_id() == 0 && thread_id() == 0) {
-        const bool failed = shown().failure != kNoError;
-        launch.mailbox->steps = shown().done;
+        const bool failed = block_state().failure != kNoError;
+        launch.mailbox->steps = block_state().done;
         launch.mailbox->error = failed ? load_acquire(&launch.barrier->error) : u32(kNoError);
         // It failed in the command before the one that would be next.
-        if (failed) launch.mailbox->command = shown().walk[1 - shown().slot[0]].at.begun;
+        if (failed) launch.mailbox->command = block_state().walk[1 - block_state().slot[0]].at.begun;
         fence_system();
     }
 }

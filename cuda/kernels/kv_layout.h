@@ -37,7 +37,7 @@ constexpr u32 splits_of(u32 keys, u32 least = kTileKeys) {
     const u32 tiles = (keys + least - 1) / least;
     return tiles < kMaxSplits ? tiles : u32(kMaxSplits);
 }
-// How keys are taken where RoPE, cache write and attention of rows of different texts are one command. Heads of the
+// How keys are taken where RoPE, cache write and attention of rows of different sequences are one command. Heads of the
 // usual sizes in an F16 cache go by the tensor cores, and the kind is their size, kTileKinds or more. Else it says how
 // many lanes of a warp take a key, 8 elements each.
 constexpr u32 kTileKinds = 64;

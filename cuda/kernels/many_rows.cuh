@@ -1,19 +1,19 @@
-// More than 16 rows times weights. Three warps of a block bring tiles of inputs and weights to shared memory
-// (bring_tiles.cuh); those that run commands multiply them on the tensor cores, four warps together where a GPU has
+// More than 16 rows times weights. Three warps of a block load tiles of inputs and weights to shared memory
+// (load_tiles.cuh); those that run commands multiply them on the tensor cores, four warps together where a GPU has
 // products of warpgroups, which read shared memory themselves. Between them are a few stages, whose barriers say what
 // is there and what has been read, across the tiles that a block takes.
 #pragma once
 
-#include "bring_tiles.cuh"
+#include "load_tiles.cuh"
 #include "matvec.cuh"
 
 namespace akunu::cuda {
 
-// Of a warp, as the tensor cores leave them.
+// A warp's sums, as the tensor cores leave them.
 template <typename S>
 using TileSums = float[S::kFragmentsM][S::kFragmentsN][4];
 
-// Of a warp for 16 inputs.
+// A warp's operands for 16 inputs.
 template <typename S>
 struct TileFragments {
     u32 a[S::kFragmentsM][4], b[S::kFragmentsN / 2][4];
@@ -108,7 +108,7 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
     const u32 tile = tiles.part_tile(unit), own = tiles.part(unit), thread = thread_id_anew();
     const u64 apart = u64(tiles.rest) * (kPartBytes / sizeof(float4));  // of a tile's parts
     float4* const first =
-        reinterpret_cast<float4*>(shown().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
+        reinterpret_cast<float4*>(block_state().launch.parts) + u64(tile) * (kPartBytes / sizeof(float4)) + thread;
     AKUNU_UNROLL
     for (u32 i = 0; i < kFragments; ++i) {
         const float (&v)[4] = sum[i / S::kFragmentsN][i % S::kFragmentsN];
@@ -119,7 +119,7 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
         const u32 plane = (fragment / kAtOnce % 2 * (kMostParts - 1) + other - 1) * kAtOnce + fragment % kAtOnce;
         return kStagesAt + plane * kPlaneBytes + thread * u32(sizeof(float4));
     };
-    const auto bring = [&](u32 from) {
+    const auto fetch = [&](u32 from) {
         if (from < kFragments) {
             for (u32 other = 1; other < tiles.parts; ++other) {
                 AKUNU_UNROLL
@@ -131,8 +131,8 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
         }
         bundle_copies();
     };
-    bring(0);
-    bring(kAtOnce);
+    fetch(0);
+    fetch(kAtOnce);
     AKUNU_UNROLL
     for (u32 from = 0; from < kFragments; from += kAtOnce) {
         wait_for_bundles<1>();
@@ -153,7 +153,7 @@ AKUNU_DEVICE bool join_parts(Block b, const Tiles& tiles, u32 unit, TileSums<S>&
             const float4 v = part(2), w = part(3);
             add({v.x + w.x, v.y + w.y, v.z + w.z, v.w + w.w});
         }
-        bring(from + 2 * kAtOnce);
+        fetch(from + 2 * kAtOnce);
     }
     return true;
 }
@@ -320,19 +320,19 @@ AKUNU_DEVICE void multiply(Block b, const ManyRows& work, const Tiles& tiles) {
     work.gated ? multiply_gate_up<S>(b, work, tiles) : multiply_matmul<S>(b, work, tiles);
 }
 
-// Of matmul and gate_up, where the ring does not bring their weights. Part of the kernel itself: in a function that it
+// Of matmul and gate_up, where the ring does not load their weights. Part of the kernel itself: in a function that it
 // calls products of warpgroups would wait for one another.
 AKUNU_DEVICE void many_rows(Block b) {
     b.wait();
     const ManyRows work(b);
     const u32 thread = thread_id_anew();
     if (thread < kMostStages) {
-        init_barrier(&stage_barriers().full[thread], kBringers + kBringers / 32);
+        init_barrier(&stage_barriers().full[thread], kLoaders + kLoaders / 32);
         init_barrier(&stage_barriers().empty[thread], kWarps);
         publish_barriers();
     }
     show_to_groups();  // what lay where copies come now
-    sync_with_bringers();
+    sync_with_loaders();
     const Tiles tiles = tiles_of(b, work);
     switch (tiles.m << 16 | tiles.n) {
         case TallTile::kShape:
@@ -347,7 +347,7 @@ AKUNU_DEVICE void many_rows(Block b) {
         default:
             multiply<SmallTile>(b, work, tiles);
     }
-    sync_with_bringers();
+    sync_with_loaders();
     if (thread < kMostStages) {  // what comes next uses their memory
         drop_barrier(&stage_barriers().full[thread]);
         drop_barrier(&stage_barriers().empty[thread]);

@@ -1,5 +1,5 @@
 // What the kernels take from CUDA: threads, barriers, shuffles, atomics, loads, conversions, the tensor cores. The
-// emulator of tests/cuda has a file of the same name, so that the same texts run on a CPU.
+// emulator of tests/cuda has a file of the same name, so that the same sequences run on a CPU.
 #pragma once
 
 #define AKUNU_DEVICE __device__ __forceinline__

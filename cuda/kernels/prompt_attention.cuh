@@ -1,5 +1,6 @@
-// Attention of many rows. Rows of one text that follow one another are a run, and so are all that see the same sound;
-// long ones are taken by the tensor cores, and so is each whose rows see all of their text; others row by row.
+// Attention of many rows. Rows of one sequence that follow one another are a run, and so are all that see the same
+// sound; long ones are taken by the tensor cores, and so is each whose rows see all of their sequence; others row by
+// row.
 //
 // A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
 // running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the
@@ -24,7 +25,7 @@ struct Runs {
     AKUNU_DEVICE static u32& word(u32 i) { return *reinterpret_cast<u32*>(shared_memory() + kAt + i * 4); }
     AKUNU_DEVICE static u32& has_short() { return *reinterpret_cast<u32*>(shared_memory() + kSharedHead); }
 
-    // Where all rows of a text see the same keys, their positions do not matter.
+    // Where all rows of a sequence see the same keys, their positions do not matter.
     AKUNU_DEVICE void find(const Row* all, bool fixed_keys) const {
         const Row* at = all + from;
         sync_block();
@@ -76,11 +77,11 @@ struct PromptMemory {
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 };
 
-// Rows [first, end) of one text with one KV head.
+// Rows [first, end) of one sequence with one KV head.
 struct Run {
     u32 first, end, kv, slot, position;
     u32 begin_keys, end_keys;  // that any of them sees
-    u32 text_end;              // where rows see all of their text
+    u32 sequence_end;          // where rows see all of their sequence
 };
 
 // Where the end is of what a row sees at least; null where rows see only what is before them, or all.
@@ -88,13 +89,13 @@ AKUNU_DEVICE const u32* end_of_row(Block b, u32 row) {
     return b.params<AttentionParams>().row_ends ? b.buffer<u32>(6) + row : nullptr;
 }
 // `ends`: what end_of_row says of the row.
-AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 text_end, const u32* ends) {
+AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 sequence_end, const u32* ends) {
     if (ends) return {first_key(position, p.window), larger(position + 1, *ends)};
     if (p.fixed_keys || !p.bidirectional) return keys_of_one(p, position);
-    return {first_key(position, p.window), p.window ? smaller(text_end, position + p.window) : text_end};
+    return {first_key(position, p.window), p.window ? smaller(sequence_end, position + p.window) : sequence_end};
 }
 
-// Brings tiles of keys and values, each thread pieces of a few keys: those of F16 by copies, others through registers,
+// Loads tiles of keys and values, each thread pieces of a few keys: those of F16 by copies, others through registers,
 // where the next tile's are while one is multiplied. Which pages these are in is looked up a tile ahead.
 template <u32 kType, u32 kDim>
 struct KeyTiles {
@@ -339,7 +340,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
         tile.seen[r] =
-            m < n ? keys_of_row(p, run.position + m / group, run.text_end, end_of_row(b, run.first + m / group))
+            m < n ? keys_of_row(p, run.position + m / group, run.sequence_end, end_of_row(b, run.first + m / group))
                   : KeyRange{0, 0};
         tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
@@ -378,8 +379,8 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     }
 }
 
-// Of a text that row r belongs to, where its rows see all of it.
-AKUNU_DEVICE u32 end_of_text(Block b, const AttentionParams& p, const Row* rows, u32 r) {
+// Of a sequence that row r belongs to, where its rows see all of it.
+AKUNU_DEVICE u32 end_of_sequence(Block b, const AttentionParams& p, const Row* rows, u32 r) {
     u32 behind = p.rows;
     for (u32 i = r + 1 + thread_id(); i < behind; i += kThreads) {
         if (rows[i].slot != rows[r].slot) behind = i;
@@ -396,8 +397,8 @@ AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
     for (u32 u = b.first(); u < runs.rows * p.n_kv_heads; u += b.blocks()) {
         const u32 i = u / p.n_kv_heads, r = runs.from + i, kv = u % p.n_kv_heads;
         if (!all && runs.is_long(runs.begin(i), runs.end(i))) continue;
-        const u32 text_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_text(b, p, rows, r);
-        const KeyRange range = keys_of_row(p, rows[r].position + p.step, text_end, end_of_row(b, r));
+        const u32 sequence_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_sequence(b, p, rows, r);
+        const KeyRange range = keys_of_row(p, rows[r].position + p.step, sequence_end, end_of_row(b, r));
         float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
         attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
                               range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
@@ -422,9 +423,10 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
             end = runs.end(r);
             if (!runs.is_long(r, end)) continue;
             Run run{runs.from + r, runs.from + end, u % p.n_kv_heads, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
-            if (!p.fixed_keys && p.bidirectional) run.text_end = end_of_text(b, p, b.buffer<Row>(3), run.first);
-            run.begin_keys = keys_of_row(p, run.position, run.text_end, end_of_row(b, run.first)).first;
-            run.end_keys = keys_of_row(p, run.position + (end - 1 - r), run.text_end, end_of_row(b, run.end - 1)).end;
+            if (!p.fixed_keys && p.bidirectional) run.sequence_end = end_of_sequence(b, p, b.buffer<Row>(3), run.first);
+            run.begin_keys = keys_of_row(p, run.position, run.sequence_end, end_of_row(b, run.first)).first;
+            run.end_keys =
+                keys_of_row(p, run.position + (end - 1 - r), run.sequence_end, end_of_row(b, run.end - 1)).end;
             p.head_dim <= 64 ? attend_run<kType, 64>(b, run) : attend_run<kType, 128>(b, run);
         }
     }

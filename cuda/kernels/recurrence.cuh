@@ -1,4 +1,4 @@
-// What advances a text's state row by row.
+// What advances a sequence's state row by row.
 #pragma once
 
 #include "tokens.cuh"
@@ -18,7 +18,7 @@ AKUNU_DEVICE_CALL void recur(Block b) {
         const u32 i = u * 32 + lane_id();
         if (i >= p.dim) continue;
         float s = 0.0f;
-        float* state = nullptr;  // of the text at hand; null where it has stopped
+        float* state = nullptr;  // of the sequence at hand; null where it has stopped
         u32 slot = ~0u, to = 0;
         for (u32 first = 0; first < p.rows; first += kAtOnce) {
             float inputs[kAtOnce], gates[kAtOnce];
@@ -37,7 +37,7 @@ AKUNU_DEVICE_CALL void recur(Block b) {
                     slot = row.slot;
                     const StateSpan span = b.buffer<StateSpan>(6)[slot];
                     const bool stopped =
-                        b.buffer<SlotState>(7)[slot].stopped != 0;  // the rest of a chain is of other texts
+                        b.buffer<SlotState>(7)[slot].stopped != 0;  // the rest of a chain is of other sequences
                     state = stopped ? nullptr : b.buffer<float>(2) + u64(slot) * p.state_words + i;
                     to = span.to + p.step;
                     u32 at = p.step ? position : span.from;

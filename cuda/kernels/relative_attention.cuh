@@ -1,5 +1,5 @@
-// Attention of whole texts by the distance of a key from a query: see RelativeAttentionParams. A warp takes a row of a
-// head, a lane a key of 32, and then an element of each value.
+// Attention of whole sequences by the distance of a key from a query: see RelativeAttentionParams. A warp takes a row
+// of a head, a lane a key of 32, and then an element of each value.
 #pragma once
 
 #include "attention.cuh"
@@ -17,20 +17,20 @@ AKUNU_DEVICE_CALL void relative_attention(Block b) {
     const float kNone = bits_to_float(0xFF800000u);
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * p.n_heads; u += b.blocks() * kWarps) {
         const u32 row = u / p.n_heads, head = u % p.n_heads, at = head * hd;
-        const u32 slot = rows[row].slot, position = rows[row].position, text = row - position;
+        const u32 slot = rows[row].slot, position = rows[row].position, sequence = row - position;
         const float* q = b.buffer<float>(0) + u64(row) * dim + at;
         float acc[kOwn], top = kNone, sum = 0.0f;
         AKUNU_UNROLL
         for (u32 i = 0; i < kOwn; ++i) acc[i] = 0.0f;
         for (u32 first = 0;; first += 32) {
             const u32 j = first + lane_id();
-            const bool seen = text + j < p.rows && rows[text + j].slot == slot;
+            const bool seen = sequence + j < p.rows && rows[sequence + j].slot == slot;
             if (!any_of_warp(seen)) break;
             float score = kNone;
             if (seen) {
                 const u32 distance = j + p.reach < position ? 0 : smaller(j + p.reach - position, 2 * p.reach);
                 const u64 c = columns[distance];
-                const float* key = k + u64(text + j) * dim + at;
+                const float* key = k + u64(sequence + j) * dim + at;
                 const float* distance_key = b.buffer<float>(5) + c * dim + at;
                 const float* distance_query = b.buffer<float>(6) + c * dim + at;
                 float s = 0.0f;
@@ -53,7 +53,7 @@ AKUNU_DEVICE_CALL void relative_attention(Block b) {
                 const u32 d = lane_id() + 32 * i;
                 if (d >= hd) continue;
                 float value = acc[i] * kept;
-                for (u32 w = 0; w < n; ++w) value += weights[w] * v[u64(text + first + w) * dim + at + d];
+                for (u32 w = 0; w < n; ++w) value += weights[w] * v[u64(sequence + first + w) * dim + at + d];
                 acc[i] = value;
             }
         }

@@ -17,19 +17,19 @@ struct RingBarriers {
 };
 static_assert(sizeof(RingBarriers) <= kRingHead, "slots begin behind it");
 AKUNU_DEVICE RingBarriers& ring_barriers() {
-    return *reinterpret_cast<RingBarriers*>(shared_memory() + shown().launch.ring);
+    return *reinterpret_cast<RingBarriers*>(shared_memory() + block_state().launch.ring);
 }
 
 AKUNU_DEVICE void start_ring() {
     RingBarriers& ring = ring_barriers();
-    for (u32 i = 0; i < shown().launch.slots; ++i) {
+    for (u32 i = 0; i < block_state().launch.slots; ++i) {
         init_barrier(&ring.full[i], kCopyLanes);
         init_barrier(&ring.empty[i], kWarps);
     }
     publish_barriers();
 }
 
-// Where a tile begins: of matrices one behind the other, or of the first of a pair.
+// Says where a tile begins, in matrices one behind the other or in the first of a pair.
 AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     u64 matrix = s.at[0];
     if (!s.pairs && tile >= s.tiles[0]) {
@@ -43,20 +43,20 @@ AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     return reinterpret_cast<const u8*>(matrix) + u64(tile) * s.tile_bytes;
 }
 
-// The slots of a chain in the order in which row_tiles and few_rows take them: bring(from, bytes) of each, until it
+// The slots of a chain in the order in which row_tiles and few_rows take them: request(from, bytes) of each, until it
 // says false. What a stream has is in registers, since how soon a copy follows the one before is what bounds the
 // bandwidth.
 template <typename F>
 struct EachSlot {
-    const F& bring;
+    const F& request;
 
-    // Of a tile, or of a pair, the bytes [from, end).
+    // Requests the bytes [from, end) of a tile, or of a pair.
     AKUNU_DEVICE bool tile(const Stream& s, u32 tile, u32 from, u32 end) const {
         const u8* bytes = tile_at(s, tile);
         for (u32 half = 0; half <= s.pairs; ++half) {
             for (u32 done = from; done < end; done += s.slot_bytes) {
                 const u32 left = end - done;
-                if (!bring(bytes + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
+                if (!request(bytes + done, left < s.slot_bytes ? left : s.slot_bytes)) return false;
             }
             bytes += s.at[1] - s.at[0];
         }
@@ -78,7 +78,7 @@ struct EachSlot {
         return true;
     }
     AKUNU_DEVICE bool step() const {
-        const Launch& launch = shown().launch;
+        const Launch& launch = block_state().launch;
         for (u32 i = 0; i < launch.n_segments; ++i) {
             for (u32 k = 0; k < launch.segments[i].n_streams; ++k) {
                 const Stream s = launch.segments[i].streams[k];
@@ -92,20 +92,21 @@ struct EachSlot {
     }
 };
 template <typename F>
-AKUNU_DEVICE void each_slot(const F& bring) {
-    for (u32 step = 0; step < shown().launch.steps; ++step) {
-        if (!EachSlot<F>{bring}.step()) return;
+AKUNU_DEVICE void each_slot(const F& request) {
+    for (u32 step = 0; step < block_state().launch.steps; ++step) {
+        if (!EachSlot<F>{request}.step()) return;
     }
 }
 
-// By the warp behind those that run commands: the weights of all steps, in the order in which they are read.
+// The warp behind those that run commands copies the weights of all steps, in the order in which they are read.
 AKUNU_DEVICE_CALL void fill_ring() {
-    if (lane_id() >= kCopyLanes || shown().launch.slots == 0) return;
+    if (lane_id() >= kCopyLanes || block_state().launch.slots == 0) return;
     RingBarriers* const barriers = &ring_barriers();
-    u8* const memory = shared_memory() + shown().launch.ring + kRingHead;
-    const u32 slots = shown().launch.slots, slot_bytes = shown().launch.slot_bytes, window = shown().launch.window;
+    u8* const memory = shared_memory() + block_state().launch.ring + kRingHead;
+    const u32 slots = block_state().launch.slots, slot_bytes = block_state().launch.slot_bytes,
+              window = block_state().launch.window;
     RingPlace to{}, oldest{};  // of what is on its way
-    u32 on_way = 0, brought = 0;
+    u32 on_way = 0, requested = 0;
     const auto land = [&] {
         wait_for_phase(&barriers->full[oldest.slot], oldest.phase);
         oldest.advance(slots);
@@ -114,10 +115,10 @@ AKUNU_DEVICE_CALL void fill_ring() {
     each_slot([&](const u8* from, u32 bytes) {
         if (on_way == window) land();
         while (!has_passed(&barriers->empty[to.slot], to.phase ^ 1)) {
-            if (look_at(shown().ended)) return false;
+            if (look_at(block_state().ended)) return false;
         }
         copy_arriving(memory + to.slot * slot_bytes, from, bytes, &barriers->full[to.slot]);
-        show(shown().brought, ++brought);
+        publish(block_state().requested, ++requested);
         to.advance(slots);
         ++on_way;
         return true;
@@ -129,19 +130,19 @@ AKUNU_DEVICE_CALL void fill_ring() {
 // the second-level cache meanwhile, some slots ahead of it, as fast as the memory can: so it need not pause where the
 // ring is full.
 AKUNU_DEVICE_CALL void fetch_ahead() {
-    const u32 ahead = shown().launch.ahead, cycles_of_kb = shown().launch.cycles_of_kb;
+    const u32 ahead = block_state().launch.ahead, cycles_of_kb = block_state().launch.cycles_of_kb;
     if (lane_id() == 0 && ahead != 0) {
         u32 slot = 0, last = cycles();
         each_slot([&](const u8* from, u32 bytes) {
             for (;; sleep_shortly()) {
-                const u32 brought = look_at(shown().brought);
-                if (slot < brought) break;
-                if (slot < brought + ahead && cycles() - last >= bytes / 1024 * cycles_of_kb) {
+                const u32 requested = look_at(block_state().requested);
+                if (slot < requested) break;
+                if (slot < requested + ahead && cycles() - last >= bytes / 1024 * cycles_of_kb) {
                     last = cycles();
                     fetch_to_cache(from, bytes);
                     break;
                 }
-                if (look_at(shown().ended)) return false;
+                if (look_at(block_state().ended)) return false;
             }
             ++slot;
             return true;
@@ -150,18 +151,18 @@ AKUNU_DEVICE_CALL void fetch_ahead() {
     sync_warp();
 }
 
-// What a warp reads next, which it keeps in shared memory from one command to the next.
+// The slot that a warp reads next, which it keeps in shared memory from one command to the next.
 struct RingReader {
     u32 ring, slots, slot_bytes;
     RingPlace at;
 
     AKUNU_DEVICE explicit RingReader(u32 warp)
-        : ring(shown().launch.ring),
-          slots(shown().launch.slots),
-          slot_bytes(shown().launch.slot_bytes),
-          at(shown().read[warp]) {}
+        : ring(block_state().launch.ring),
+          slots(block_state().launch.slots),
+          slot_bytes(block_state().launch.slot_bytes),
+          at(block_state().read[warp]) {}
     AKUNU_DEVICE void keep(u32 warp, u32 lane) const {
-        if (lane == 0) shown().read[warp] = at;
+        if (lane == 0) block_state().read[warp] = at;
     }
     AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + at.slot; }
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
@@ -174,20 +175,20 @@ struct RingReader {
         for (u32 spins = 1; !all_of_warp(has_passed(full(), at.phase)); ++spins) {
             if (spins % 64 != 0) continue;
             if (start == 0) start = nanoseconds();
-            if (nanoseconds() - start > shown().launch.timeout_ns) {
-                shown().launch.barrier->error = kTimedOut;
-                show(shown().failure, kTimedOut);
+            if (nanoseconds() - start > block_state().launch.timeout_ns) {
+                block_state().launch.barrier->error = kTimedOut;
+                publish(block_state().failure, kTimedOut);
             }
-            if (any_of_warp(look_at(shown().failure) != kNoError)) break;
+            if (any_of_warp(look_at(block_state().failure) != kNoError)) break;
         }
     }
-    // Says that the warp has read it.
+    // Reports that the warp has read the slot.
     AKUNU_DEVICE void free(u32 lane) {
         sync_warp();
         if (lane == 0) arrive_at(full() + kMostSlots);
         at.advance(slots);
     }
-    // The same of two, of which it waited for the first before it went on to the second.
+    // Reports two slots, of which the warp waited for the first before it went on to the second.
     AKUNU_DEVICE void free_two(u32 lane, u64* first) {
         sync_warp();
         if (lane == 0) {

@@ -43,7 +43,7 @@ AKUNU_DEVICE TileRow tile_row(const TileJob& job, u32 tile, u32 r) {
     return {matrix, row, row < (matrix == 0 ? first : matrix == 1 ? second : third)};
 }
 
-// Where a row's inputs are, which is found out while the block waits: F32 that are to be normalised, or F16.
+// Says where a row's inputs are, which is computed while the block waits: F32 that are to be normalised, or F16.
 struct InputSource {
     const float *x, *norm;
     const u16* halves;
@@ -55,7 +55,7 @@ struct RowInputs {
     float4 x, weight;
     uint2 halves;
 
-    // Of the norm, which nobody writes.
+    // The weights of the norm, which no command writes.
     AKUNU_DEVICE void load_weight(const InputSource& from, u32 i, bool there) {
         if constexpr (kNormed) {
             weight = there ? *reinterpret_cast<const float4*>(from.norm + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
@@ -68,8 +68,8 @@ struct RowInputs {
             halves = there ? *reinterpret_cast<const uint2*>(from.halves + i) : uint2{0, 0};
         }
     }
-    // The same of words; false where some have not come.
-    AKUNU_DEVICE bool take(const u64* words, u32 i, u32 number) {
+    // Reads inputs from mailbox words; false where some have not arrived.
+    AKUNU_DEVICE bool poll(const u64* words, u32 i, u32 number) {
         u64 w[2];
         bool all = true;
         const auto two = [&](const u64* at) {
@@ -191,7 +191,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
                 AKUNU_UNROLL
                 for (u32 j = 0; j < kAtOnce; ++j) {
                     // Behind the row's end the last ones again, which are put nowhere.
-                    all &= inputs[j].take(words, smaller(base + j * kApart, k - kEach), number);
+                    all &= inputs[j].poll(words, smaller(base + j * kApart, k - kEach), number);
                 }
                 return all;
             });
@@ -242,7 +242,7 @@ AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
 
-// What becomes of a row's sum: looked up while the sums are not there yet.
+// Says where a row's sum goes; it is looked up while the sums are not there yet.
 struct TileOutput {
     bool there;
     u32 row;
@@ -265,7 +265,7 @@ struct TileOutput {
         word = there && words != nullptr && (row & pairs) == 0 ? words + (row >> pairs) : nullptr;
         bias = there && job.bias[at.matrix] != 0 ? biases[row] : 0.0f;
     }
-    // What is there already, once the block has waited for it.
+    // The result that is added to, once the block has waited for it.
     AKUNU_DEVICE void load_base(const TileJob& job) {
         if (there && job.adds) base = y[row];
     }
@@ -275,7 +275,7 @@ struct TileOutput {
         if (pairs) return activate(job.activation, sum) * (up * (scale * up_factor));
         return base + soft_capped(sum + bias, job.cap);
     }
-    // By all lanes of a warp. Words first: others wait for them.
+    // All lanes of a warp store the results, words first, since other blocks wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
         const u32 halves = to_halves(v, shuffle_xor(v, 1));
         if (word) leave_word(word, pairs ? halves : float_to_bits(v), number);
@@ -288,14 +288,14 @@ struct TileOutput {
     }
 };
 
-// Where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of shared
-// memory from the others.
+// Says where a lane finds its inputs. Lanes without any have zeros, and read none: else they would keep the banks of
+// shared memory from the others.
 struct TileInputs {
-    bool takes;
+    bool owns;
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
-// What a lane needs for a step of some tiles.
+// The operands of a lane for a step of some tiles.
 template <typename T, u32 kTiles = 1>
 struct TileStep {
     typename T::Part part[kTiles][2];
@@ -311,7 +311,7 @@ struct TileStep {
         AKUNU_UNROLL
         for (u32 e = 0; e < T::kPieces; ++e) {
             in.x[e] = {0, 0, 0, 0};
-            if (from.takes) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
+            if (from.owns) in.x[e] = shared_at<uint4>(from.at + step * T::kStepBytes + e * T::kApart);
         }
         in.t = from.t;
         in.sums = from.sums + step * (kStepInputs / 16) * 4;
@@ -327,7 +327,7 @@ struct TileStep {
 template <u32 kReader>
 AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
-    if (any_of_warp(shown().walk[b.slot].idle != 0)) {
+    if (any_of_warp(block_state().walk[b.slot].idle != 0)) {
         if (!second) b.wait();
         return;
     }
@@ -348,7 +348,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     TileOutput out = output(begin, smaller(end - begin, together));
     const u32 g = lane / 4, t = lane % 4;
     TileInputs in;
-    in.takes = T::takes(g, t);
+    in.owns = T::owns(g, t);
     in.at = m.parts + T::part(g) * k * 2 + T::lane_at(g, t);
     in.sums = m.sums;
     in.factors = m.factors;
@@ -365,7 +365,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
         // Of tiles from the i-th on.
-        const auto leave = [&](u32 i, auto& sums) {
+        const auto store_sums = [&](u32 i, auto& sums) {
             for (auto& sum : sums) {
                 AKUNU_UNROLL
                 for (u32 half = 0; half < 2; ++half) sum[half] += shuffle_xor(sum[half], 1);
@@ -396,7 +396,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 both.multiply(sums);
             }
             ring.free_two(lane, first_full);
-            leave(i, sums);
+            store_sums(i, sums);
         }
         for (; i < n; ++i) {
             float sum[1][2] = {};
@@ -422,7 +422,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 }
                 ring.free(lane);
             }
-            leave(i, sum);
+            store_sums(i, sum);
         }
         if (first != begin) {
             out = output(first, tiles);

@@ -290,7 +290,7 @@ AKUNU_DEVICE_CALL void gate_act(Block b) {
     }
 }
 
-// Of each text the mean of its rows, the first or the last.
+// Of each sequence the mean of its rows, the first or the last.
 AKUNU_DEVICE_CALL void pool(Block b) {
     const auto& p = b.params<PoolParams>();
     const float* x = b.buffer<float>(0);
@@ -299,8 +299,8 @@ AKUNU_DEVICE_CALL void pool(Block b) {
     float* out = b.buffer<float>(3);
     const u32 parts = (p.dim + kThreads - 1) / kThreads;
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
-        const u32 text = u / parts, i = u % parts * kThreads + thread_id();
-        const u32 last = last_rows[text], n = rows[last].position + 1, first = last + 1 - n;
+        const u32 sequence = u / parts, i = u % parts * kThreads + thread_id();
+        const u32 last = last_rows[sequence], n = rows[last].position + 1, first = last + 1 - n;
         if (i >= p.dim) continue;
         float v = 0.0f;
         if (p.pooling == kPoolMean) {
@@ -309,7 +309,7 @@ AKUNU_DEVICE_CALL void pool(Block b) {
         } else {
             v = x[u64(p.pooling == kPoolFirst ? first : last) * p.dim + i];
         }
-        out[u64(text) * p.dim + i] = v;
+        out[u64(sequence) * p.dim + i] = v;
     }
 }
 

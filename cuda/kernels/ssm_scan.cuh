@@ -1,15 +1,15 @@
-// Mamba-2: the scan in chunks of kChunkRows rows that are counted from a text's position 0 (docs/architecture.md), and
-// the norm behind it.
+// Mamba-2: the scan in chunks of kChunkRows rows that are counted from a sequence's position 0 (docs/architecture.md),
+// and the norm behind it.
 #pragma once
 
 #include "activation.cuh"
 #include "rows.cuh"
-#include "texts.cuh"
+#include "sequences.cuh"
 
 namespace akunu::cuda {
 
-// A block of heads of a text, which share B and C, by a block of threads: rows one after the other, so that a text's
-// bits are the same whatever the step. A thread has some of a head's values.
+// A block of heads of a sequence, which share B and C, by a block of threads: rows one after the other, so that a
+// sequence's bits are the same whatever the step. A thread has some of a head's values.
 //
 // Of rows that may be refused the state behind a chunk is kept nowhere: those of the next chunk work out its elements
 // where they need them.
@@ -35,16 +35,16 @@ struct SsmHeads {
           channels(values + 2 * p.groups * p.state_dim),
           size(p.heads / p.blocks) {
         float* next = reinterpret_cast<float*>(of.shared());
-        const auto take = [&](u32 floats) {
+        const auto reserve = [&](u32 floats) {
             float* mine = next;
             next += floats;
             return mine;
         };
-        c = take(kMostState);
-        dots = take(kRows);
-        factors = take(kRows);
-        between = take(kRows);
-        rest = take(3);
+        c = reserve(kMostState);
+        dots = reserve(kRows);
+        factors = reserve(kRows);
+        between = reserve(kRows);
+        rest = reserve(3);
     }
 
     AKUNU_DEVICE float* state(u32 head) const { return record + u64(head) * p.state_dim * at.width; }
@@ -161,13 +161,13 @@ struct SsmHeads {
 AKUNU_DEVICE_CALL void ssm_scan(Block b) {
     const auto& p = b.params<SsmScanParams>();
     const Row* where = b.buffer<Row>(5);
-    const Texts texts{where, p.rows};
+    const Sequences sequences{where, p.rows};
     SsmHeads heads(b);
-    const u32 n_texts = texts.count();
-    for (u32 u = b.first(); u < n_texts * p.blocks; u += b.blocks()) {
-        const TextRows of = texts.at(u / p.blocks);
+    const u32 n_sequences = sequences.count();
+    for (u32 u = b.first(); u < n_sequences * p.blocks; u += b.blocks()) {
+        const SequenceRows of = sequences.at(u / p.blocks);
         const Row first = where[of.first];
-        if (b.buffer<SlotState>(7)[first.slot].stopped) continue;  // the rest of a chain is of other texts
+        if (b.buffer<SlotState>(7)[first.slot].stopped) continue;  // the rest of a chain is of other sequences
         const StateSpan span = b.buffer<StateSpan>(6)[first.slot];
         const u32 position = first.position + p.step, from = p.step ? position : span.from, to = span.to + p.step;
         heads.block = u % p.blocks;

@@ -1,5 +1,5 @@
 // More than 16 rows times weights: which results a block computes, and the stages in shared memory through which inputs
-// and weights come, for those that bring them and those that multiply.
+// and weights come, for those that load them and those that multiply.
 #pragma once
 
 #include "block.cuh"
@@ -109,11 +109,11 @@ struct Tiles {
     }
     static constexpr u32 kLeastSteps = 4;
 };
-// The tiles that cost least, by times of steps on an H200: what a step brings takes longer than its products, so large
+// The tiles that cost least, by times of steps on an H200: what a step loads takes longer than its products, so large
 // tiles cost less for what they compute. In parts only where the commands before it are done: theirs lie in the same
 // memory.
 AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
-    const u32 most_parts = b.command().barrier || shown().walk[b.slot].at.command == 0 ? kMostParts : 1;
+    const u32 most_parts = b.command().barrier || block_state().walk[b.slot].at.command == 0 ? kMostParts : 1;
     Tiles best(w, SmallTile::kM, SmallTile::kN, 1);
     float least = best.cost(9);
     const auto consider = [&](u32 m, u32 n, u32 step) {
@@ -127,7 +127,7 @@ AKUNU_DEVICE Tiles tiles_of(Block b, const ManyRows& w) {
     };
     consider(MiddleTile::kM, MiddleTile::kN, 16);
     consider(LargeTile::kM, LargeTile::kN, 20);
-    if (kWarpgroups && shown().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
+    if (kWarpgroups && block_state().launch.ring >= kStagesAt + kLeastStages * TallTile::kStageBytes) {
         consider(TallTile::kM, TallTile::kN, 30);
     }
     return best;
@@ -139,7 +139,7 @@ struct Stages {
     AKUNU_DEVICE Stages(u32 m, u32 n)
         : rows_bytes(m * kTileRowBytes),
           bytes((m + n) * kTileRowBytes),
-          count(smaller((shown().launch.ring - kStagesAt) / bytes, kMostStages)) {}
+          count(smaller((block_state().launch.ring - kStagesAt) / bytes, kMostStages)) {}
 };
 // A stage, where it is in shared memory, and how often it has been used, odd or even.
 struct StagePlace {

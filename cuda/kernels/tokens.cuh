@@ -118,8 +118,8 @@ AKUNU_DEVICE u32 repeat_limit(Block b, const u32* breakers, const u32* end, u32 
     return window;
 }
 
-// DRY: takes from the logit of each token that would go on with a repeat of what the text ends with, of the `n` tokens
-// from `begin` on. `counts` are zero before.
+// DRY: takes from the logit of each token that would go on with a repeat of what the sequence ends with, of the `n`
+// tokens from `begin` on. `counts` are zero before.
 AKUNU_DEVICE void penalise_repeats(Block b, const SamplerState& s, const u32* breakers, const u32* end, u32 position,
                                    u32 begin, u32 n, float* scaled, u32* counts) {
     const u32 window = smaller(position, s.dry_window);

@@ -1,4 +1,4 @@
-// Where a block is in the chain, and what the command there is to it; the barrier of the grid.
+// Says where a block is in the chain and what share of the command it has; and the barrier of the grid.
 #pragma once
 
 #include "command.h"
@@ -11,18 +11,18 @@ namespace akunu::cuda {
 
 // Words that a thread changes while others look at them.
 AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
-AKUNU_DEVICE void show(u32& at, u32 v) { *const_cast<volatile u32*>(&at) = v; }
+AKUNU_DEVICE void publish(u32& at, u32 v) { *const_cast<volatile u32*>(&at) = v; }
 
 // A number that all lanes have, which the compiler then knows: a branch on it parts none.
 AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
 
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
-// The same with those that bring the tiles of many rows: while a command runs, and between two of them.
-AKUNU_DEVICE void sync_with_bringers() { sync_some<2>(kThreads + kBringers); }
-AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kBringers - 32); }
-// Of the walker and the last of those that bring tiles, which does something else where there are none.
-AKUNU_DEVICE void sync_last_bringer() { sync_some<9>(64); }
+// A barrier with the warps that load the tiles of many rows, too: while a command runs, and between two commands.
+AKUNU_DEVICE void sync_with_loaders() { sync_some<2>(kThreads + kLoaders); }
+AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kLoaders - 32); }
+// A barrier of the preparing warp and the last loading warp, which does something else where no tiles are loaded.
+AKUNU_DEVICE void sync_last_loader() { sync_some<9>(64); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 
@@ -34,7 +34,7 @@ enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows, kDecoding };
 struct ChainPlace {
     u32 step, segment, command, begun;
 };
-// What a command is to a block.
+// A block's share of a command.
 struct alignas(16) Walk {
     u32 begins;   // 1: a step, or the chain's end, behind a barrier of the grid
     u32 waits;    // 1: at a barrier of the grid
@@ -73,16 +73,16 @@ struct RingPlace {
     }
 };
 
-// What the threads of a block show one another, at the head's end.
-struct Shown {
+// State that the threads of a block share, at the head's end.
+struct BlockState {
     Launch launch;
     u32 failure;  // LaunchError
     u32 ticket;
     u64 waits_since[kBlockThreads / 32];  // of warps that have waited for long
     u32 done;                             // steps
     u32 ended;                            // 1: no more weights are wanted
-    u32 brings;                           // the command's slot whose tiles are brought
-    u32 brought;                          // slots of the ring that were asked for so far
+    u32 loads;                            // the command's slot whose tiles are brought
+    u32 requested;                        // slots of the ring that were asked for so far
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
     u32 pages[kWarps][4];         // of the keys that a warp takes first of its team's unit
@@ -91,16 +91,18 @@ struct Shown {
     Walk walk[2];                 // of the commands in shared memory
     TileJob job[2][2];            // and what they multiply that comes through the ring
 };
-AKUNU_DEVICE Shown& shown() { return *reinterpret_cast<Shown*>(shared_memory() + kSharedHead - sizeof(Shown)); }
+AKUNU_DEVICE BlockState& block_state() {
+    return *reinterpret_cast<BlockState*>(shared_memory() + kSharedHead - sizeof(BlockState));
+}
 
-// Two of the warps that bring tiles have more to do, one command ahead of the others: see `bring_all`.
-constexpr u32 kKeeper = kWarps + 1, kWalker = kWarps + 2;
+// Two of the warps that load tiles have more to do, one command ahead of the others: see `run_loaders`.
+constexpr u32 kBarrierWarp = kWarps + 1, kPreparer = kWarps + 2;
 
-// Of a thread of a warp that has looked for what others do so many times: whether for too long, or some block has.
+// Whether a thread's warp, which has polled so many times, has waited for too long, or some other block has.
 constexpr u32 kManyLooks = 1024;
 AKUNU_DEVICE bool has_waited_long(u32 looks) {
-    const Launch& launch = shown().launch;
-    u64& since = shown().waits_since[warp_id()];
+    const Launch& launch = block_state().launch;
+    u64& since = block_state().waits_since[warp_id()];
     if (looks == kManyLooks) since = nanoseconds();
     if (load_acquire(&launch.barrier->error) == kNoError) {
         if (nanoseconds() - since <= launch.timeout_ns) return false;
@@ -109,11 +111,11 @@ AKUNU_DEVICE bool has_waited_long(u32 looks) {
     return true;
 }
 AKUNU_DEVICE bool gives_up(u32 looks) { return looks % kManyLooks == 0 && has_waited_long(looks); }
-// By a lane: until a barrier in shared memory has passed. What is waited for in vain is an error, as everywhere.
+// One lane waits until a barrier in shared memory has passed. Waiting in vain is an error, as everywhere.
 AKUNU_DEVICE void wait_for_phase(const u64* barrier, u32 phase) {
     for (u32 looks = 1; !has_passed(barrier, phase); ++looks) {
         if (!gives_up(looks)) continue;
-        show(shown().failure, kTimedOut);
+        publish(block_state().failure, kTimedOut);
         return;
     }
 }
@@ -121,8 +123,8 @@ AKUNU_DEVICE void wait_for_phase(const u64* barrier, u32 phase) {
 // A grid's barrier, kept in shared memory. A block arrives behind `sync_next`; what follows `wait` sees all that blocks
 // wrote before they arrived. It fails where some block does not come in time.
 //
-// A warp of its own, the keeper, tells the other blocks and looks for them, which takes as long as two reads of the
-// second-level cache and a fence: meanwhile those that run commands set up the next one.
+// A warp of its own, the barrier's warp, tells the other blocks and looks for them, which takes as long as two reads of
+// the second-level cache and a fence: meanwhile those that run commands set up the next one.
 struct GridBarrier {
     u32* arrived;
     u64* passed_at;  // null, or where the first block leaves the time
@@ -130,8 +132,8 @@ struct GridBarrier {
     u32 wanted;  // arrivals at all barriers so far
 
     AKUNU_DEVICE void wait() const { sync_some<kPassedBarrier>(kThreads + 32); }
-    // By the keeper. What failed is shown once all have come to wait: they have looked for it behind `sync_next`, and
-    // all must have seen the same.
+    // By the barrier's warp. What failed is shown once all have come to wait: they have looked for it behind
+    // `sync_next`, and all must have seen the same.
     AKUNU_DEVICE void pass() {
         bool failed = false;
         if (lane_id() == 0) {
@@ -144,10 +146,10 @@ struct GridBarrier {
             if (passed_at && block_id() == 0) *passed_at++ = nanoseconds();
         }
         wait();
-        if (failed) show(shown().failure, kTimedOut);
+        if (failed) publish(block_state().failure, kTimedOut);
     }
 };
-static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Shown) <= kSharedHead,
+static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(BlockState) <= kSharedHead,
               "all fit the head");
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
@@ -163,7 +165,7 @@ AKUNU_DEVICE ChainPlace place_behind(const Launch& launch, const ChainPlace& at)
 
 AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(shared_memory())[slot]; }
 
-// Of a command whose weights could come through the ring.
+// For a command whose weights could come through the ring.
 AKUNU_DEVICE u32 ring_rows(const Command& c) {
     return c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
            : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
@@ -181,20 +183,20 @@ AKUNU_DEVICE bool has_many_rows(const Command& c) {
 
 // Blocks from the first of a command's units to that of the next one's, if that does not wait.
 constexpr u32 kTurn = 64;
-// By one thread: what the command in a slot is to a block, from what the command before it was.
+// One thread derives the block's share of the command in a slot from that of the command before it.
 AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
-    const Walk& before = shown().walk[1 - slot];
+    const Walk& before = block_state().walk[1 - slot];
     const Command& c = command_in(slot);
-    Walk& now = shown().walk[slot];
+    Walk& now = block_state().walk[slot];
     now.at = before.next;
     now.next = place_behind(launch, now.at);
     now.begins = now.at.segment == 0 && now.at.command == 0;
-    const bool by_words = c.takes && launch.slots != 0 && !launch.times;
+    const bool by_words = c.reads_words && launch.slots != 0 && !launch.times;
     now.waits = !now.begins && (now.at.command == 0 || launch.times || (c.barrier && !by_words));
     now.number = before.number + 1;
-    const auto words = [&](u32 number) { return launch.words + number % kWordPlaces * kMostWords; };
+    const auto words = [&](u32 number) { return launch.words + number % kWordBuffers * kMostWords; };
     now.taken = by_words ? words(before.number) : nullptr;
-    now.left = c.leaves && launch.slots != 0 ? words(now.number) : nullptr;
+    now.left = c.writes_words && launch.slots != 0 ? words(now.number) : nullptr;
     const u32 turn = now.begins || now.waits || by_words ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + kTurn;
@@ -207,18 +209,18 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.last = ends_step(launch, now.at);
     now.idle = 1;
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
-        TileJob& job = shown().job[slot][i];
+        TileJob& job = block_state().job[slot][i];
         job = tile_job(c, i, now.left, now.number);
         now.idle &= job.begin == job.end;
     }
 }
 
-// By the walker, while the command before it runs: a command comes to shared memory, its patches are applied, and what
-// it is to the block is found out.
+// By the warp that prepares, while the command before it runs: a command comes to shared memory, its patches are
+// applied, and what it is to the block is found out.
 AKUNU_DEVICE void prepare(u32 slot) {
     static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
-    const Launch& launch = shown().launch;
-    const ChainPlace at = shown().walk[1 - slot].next;
+    const Launch& launch = block_state().launch;
+    const ChainPlace at = block_state().walk[1 - slot].next;
     const u32 lane = lane_id();
     Command& c = command_in(slot);
     if (lane < sizeof(Command) / 16) {

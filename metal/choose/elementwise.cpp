@@ -4,6 +4,7 @@
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/include/delta_sizes.h"
+#include "metal/include/lora_sizes.h"
 #include "metal/include/relative_sizes.h"
 
 namespace akunu::metal {
@@ -38,6 +39,16 @@ KernelChoice by_state(const char* function, std::uint32_t parts) {
     pass.x.base = parts;
     pass.y.rows_per = 1;
     pass.threads.x = kDeltaThreads;
+    return {.passes = {pass}};
+}
+
+KernelChoice lora_kernel(const char* function, bool vectors, std::uint32_t groups, std::uint32_t threads) {
+    Pass pass;
+    pass.function = function;
+    pass.constants.push_back({Constant::Type::kBool, 0, vectors});  // ROWS_ARE_VECTORS
+    pass.x.base = groups;
+    pass.y.rows_per = 1;
+    pass.threads.x = threads;
     return {.passes = {pass}};
 }
 
@@ -122,6 +133,15 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             pass.y.rows_per = 1;
             pass.threads.x = kSimdWidth;
             return KernelChoice{.passes = {pass}};
+        }
+        case Op::kLoraA: {
+            const auto p = cmd.params_as<LoraParams>();
+            return lora_kernel(p.format == kActF16 ? "lora_a_f16" : "lora_a_f32", p.k % 4 == 0,
+                               ceil_div(p.max_rank, kLoraRanks * kLoraSimdgroups), kLoraSimdgroups * kSimdWidth);
+        }
+        case Op::kLoraB: {
+            const auto p = cmd.params_as<LoraParams>();
+            return lora_kernel("lora_b", p.n % 4 == 0, ceil_div(p.n, kLoraColumns * kLoraThreads), kLoraThreads);
         }
         case Op::kRecur:
             return by_channel("recur", cmd.params_as<RecurParams>().dim);

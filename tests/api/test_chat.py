@@ -262,7 +262,7 @@ def test_effort_goes_to_the_templates_that_know_it() -> None:
         ),
         (
             {"parallel_tool_calls": "no", "tools": [NOW]},
-            "parallel_tool_calls: expected True or False, got 'no'",
+            "parallel_tool_calls: found 'no', expected True or False",
         ),
         ({"tool_choice": "", "tools": [NOW]}, "tool_choice: found '', expected auto, none, required, or one"),
         ({"tools": "now"}, "tools: expected a list"),

@@ -135,7 +135,7 @@ def test_texts_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) 
         with akunu.load(path, context=256, parallel=3, cache_dir=tmp_path) as model:
             found = [c.ids for c in model.generate_batch(prompts, max_tokens=20, seed=1)]
             assert found == expected
-            assert model.stats().hits_disk == (len(prompts) if turn else 0)
+            assert model.stats.hits_disk == (len(prompts) if turn else 0)
 
 
 def test_a_saved_session_is_not_run_again(path: Path, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_a_warning(path: Path,
         with pytest.warns(RuntimeWarning, match="cache_dir"):
             assert model.generate(PROMPT, max_tokens=4).ids
             model.flush()
-        assert model.stats().disk_unwritten == 1
+        assert model.stats.disk_unwritten == 1
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ for i in range(100000):
         expected = [plain.generate(PROMPT[i:], max_tokens=8, temperature=0).ids for i in range(8)]
     with akunu.load(path, context=256, cache_dir=tmp_path) as model:
         found = [model.generate(PROMPT[i:], max_tokens=8, temperature=0).ids for i in range(8)]
-        stats = model.stats()
+        stats = model.stats
     assert found == expected and stats.hits_disk > 0 and stats.disk_damaged == 0
 
 
@@ -431,7 +431,7 @@ def test_nothing_is_left_running_when_all_is_written(path: Path, tmp_path: Path)
         model.generate(PROMPT, max_tokens=0)
         model.flush()
         assert not any(thread.name == "akunu-pages" for thread in threading.enumerate())
-        assert model.stats().disk_written == len(written(tmp_path)) > 0
+        assert model.stats.disk_written == len(written(tmp_path)) > 0
 
 
 def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:

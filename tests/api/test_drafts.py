@@ -237,5 +237,5 @@ def test_texts_are_those_without_drafts(
 
 
 def test_speculative_is_true_or_false(model: akunu.Model) -> None:
-    with pytest.raises(akunu.InvalidArgumentError, match="speculative: expected True or False, got 4"):
+    with pytest.raises(akunu.InvalidArgumentError, match="speculative: found 4, expected True or False"):
         model.generate("Once", speculative=4)

@@ -100,7 +100,7 @@ def test_a_handler_may_wait_for_another_reader() -> None:
 
     before = signal.signal(signal.SIGUSR1, handler)
     reader.start()
-    while model.stats().running == 0:
+    while model.stats.running == 0:
         time.sleep(0.001)
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
     try:
@@ -327,7 +327,7 @@ while found:
         pass
     finally:
         sys.settrace(None)
-print(last, model.stats().running)
+print(last, model.stats.running)
 """
 
 
@@ -367,4 +367,4 @@ def test_an_interrupt_is_heard_by_the_main_thread_alone() -> None:
         for thread in threads:
             thread.join()
         assert others == [alone] * 3
-        assert model.stats().running == 0
+        assert model.stats.running == 0

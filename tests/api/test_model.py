@@ -153,7 +153,7 @@ class Gate:
 
 
 def waiting(model):
-    return model.stats().waiting
+    return model.stats.waiting
 
 
 def test_generations_wait_in_arrival_order():
@@ -427,7 +427,7 @@ def test_perplexity_of_a_model_that_knows_nothing_is_its_vocabulary():
 
 
 def test_perplexity_refuses_a_window_that_does_not_fit(model):
-    with pytest.raises(InvalidArgumentError, match=r"context: 1000 is not in \[2, 256\]"):
+    with pytest.raises(InvalidArgumentError, match=r"context: found 1000, expected an integer in \[2, 256\]"):
         model.perplexity("hello hello", context=1000)
 
 

@@ -66,6 +66,30 @@ def test_an_owner_with_all_slots_gives_one_to_another_and_goes_on_later() -> Non
     assert scheduler.running() == many[:4]  # as before
 
 
+def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=16, parallel=4)
+    scheduler = Scheduler(engine)
+    long = [text(200, seed) for seed in (1, 2)]
+    short, other = text(6, 3), text(30, 4)
+    for each, salt in zip((*long, short, other), ("bob", "bob", "alice", "carol"), strict=True):
+        each.salt = salt
+        scheduler.submit(each)
+    parts = scheduler._planner.plan().parts
+    assert {part.sequence: part.rows for part in parts} == {long[0]: 6, short: 6, other: 4}
+    monkeypatch.setattr(planning, "MIXED_ROWS", 7)
+    scheduler._planner._mixed = 7
+    parts = scheduler._planner.plan().parts  # the short one samples a token in it, so it is a short step
+    assert sum(part.rows for part in parts) == 6 + 7
+    # Where a step of few rows is fast, prompts of others have what takes as long, not all that may be.
+    scheduler._planner._mixed = 16
+    scheduler._planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
+    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + 7
+    for each in (short, other):
+        scheduler.end(each, 0)
+    parts = scheduler._planner.plan().parts
+    assert [(part.sequence, part.rows) for part in parts] == [(long[0], 16)]  # alone, in the order of arrival
+
+
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
@@ -131,7 +155,7 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
     scheduler.submit(prompt)
     parts, steps, _ = scheduler._planner.plan()
-    assert [(part.sequence, part.rows, part.draws) for part in parts] == [
+    assert [(part.sequence, part.rows, part.samples) for part in parts] == [
         (writing, 4, True),
         (prompt, 12, False),
     ]
@@ -242,7 +266,7 @@ def test_a_chain_that_was_planned_before_a_text_came_ends_after_its_token(
     assert got == [1, 1, 2, 4, 1, 1]
 
 
-def test_drafts_go_with_the_row_that_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drafts_go_with_the_row_that_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where not all rows of a text fit in a step there is nothing to verify."""
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=2)
     scheduler = Scheduler(engine)
@@ -252,7 +276,7 @@ def test_drafts_go_with_the_row_that_draws(monkeypatch: pytest.MonkeyPatch) -> N
     assert scheduler.next(writing)
     monkeypatch.setattr(planning, "choose_drafts", lambda texts, *_: dict.fromkeys(texts, ([1, 2], 0)))
     (part,) = scheduler._planner.plan().parts
-    assert (part.rows, part.draws, part.drafts) == (2, False, [])
+    assert (part.rows, part.samples, part.drafts) == (2, False, [])
 
 
 def test_a_text_that_comes_takes_chains_as_long_as_those_of_others(

@@ -208,7 +208,7 @@ def test_a_fork_of_a_conversation_whose_answer_is_being_read_ends_it_there(
 
 
 def test_a_conversation_whose_pages_were_given_away_goes_on(model: akunu.Model) -> None:
-    page = model.stats().page_bytes
+    page = model.stats.page_bytes
     with akunu.load("ember", context=512, parallel=2, kv_memory=17 * page) as small:
         expected, session = model.session([SYSTEM], **OPTIONS), small.session([SYSTEM], **OPTIONS)
         for text in ("Who are you?", "What is 2 + 2?"):

@@ -296,7 +296,7 @@ class Simulation:
                 self.check()
 
     def check(self) -> None:
-        """Every page is somebody's or free, and slots are those of texts that run."""
+        """Every page is somebody's or free, and slots are those of sequences that run."""
         slots = self.engine.slots
         assert self.engine.free + self.engine.pinned + sum(slot.pages for slot in slots.values()) == PAGES
         running = self.scheduler.running()

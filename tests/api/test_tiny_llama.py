@@ -246,6 +246,17 @@ def test_progress_counts_the_bytes_and_can_give_up(path):
         akunu.load(path, progress=give_up)
 
 
+def test_0_and_minus_1_leave_sizes_open_as_elsewhere(path):
+    with akunu.load(path, progress=False) as model:
+        own = model.context
+    for options in ({"context": 0}, {"threads": 0}, {"threads": -1}):
+        with akunu.load(path, progress=False, **options) as model:
+            assert model.context == own
+    for options in ({"context": -1}, {"threads": -2}, {"context": False}):
+        with pytest.raises(InvalidArgumentError, match=next(iter(options))):
+            akunu.load(path, **options)
+
+
 def test_bad_files_and_arguments(path, tmp_path):
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(path.read_bytes()[:5000])
@@ -254,7 +265,8 @@ def test_bad_files_and_arguments(path, tmp_path):
     broken.write_bytes(b"not a model at all")
     with pytest.raises(ModelFileError):
         akunu.load(broken)
-    with pytest.raises(InvalidArgumentError, match=r"context: 513 is more than the 512 tokens tiny\.gguf"):
+    too_long = r"context: 513 is more than the 512 tokens tiny\.gguf .* rope_scaling \(yarn:2\)"
+    with pytest.raises(InvalidArgumentError, match=too_long):
         akunu.load(path, context=513)
     with pytest.raises((InvalidArgumentError, UnsupportedError), match="f99"):
         akunu.load(path, kv_dtype="f99")

@@ -13,7 +13,11 @@ from akunu.base.errors import AkunuError, InvalidArgumentError, ModelFileError
     ("message", "argument", "renamed"),
     [
         ("top_k: expected an integer", "top_k", "--top-k: expected an integer"),
-        ("logit_bias[7]: nan is not in [0, 1]", "logit_bias[7]", "--logit-bias[7]: nan is not in [0, 1]"),
+        (
+            "logit_bias[7]: found nan, expected a number in [0, 1]",
+            "logit_bias[7]",
+            "--logit-bias[7]: found nan, expected a number in [0, 1]",
+        ),
         ("messages[2].content: empty", "messages[2].content", "--messages[2].content: empty"),
         ("json and regex exclude each other: one", "json", "--json and --regex exclude each other: one"),
         ("unknown argument topk; did you mean top_k?", None, "unknown argument topk; did you mean top_k?"),
@@ -32,7 +36,7 @@ def test_an_error_names_its_argument(message: str, argument: str | None, renamed
 
 def test_an_argument_of_the_api_is_named() -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        akunu.load("ember", threads=0)
+        akunu.load("ember", threads=-2)
     assert caught.value.argument == "threads"
 
 

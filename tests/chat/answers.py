@@ -67,6 +67,21 @@ ANSWERS = [
     ),
     Answer("hermes", '<tool_call>{"name": "now"}</tool_call> Done.', content="Done.", calls=[NOW]),
     Answer(
+        "minimax",
+        '<think>\nWell.\n</think>\n\nI look.\n<minimax:tool_call>\n<invoke name="weather">\n'
+        '<parameter name="city">New "York"\n</parameter>\n<parameter name="days">3</parameter>\n</invoke>\n'
+        '<invoke name="now">\n</invoke>\n</minimax:tool_call>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "olmo 3",
+        'I look.<function_calls>weather(city="New \\"York\\"\\n", days=3)\nnow()</function_calls>',
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
         "hermes",
         '<tool_call>\n{"name": "weather", "arguments": '
         + WEATHER

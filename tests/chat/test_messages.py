@@ -143,6 +143,38 @@ def test_what_the_system_says_is_put_before_the_user_where_it_has_no_place(sourc
     assert rendered(source, [{**SYSTEM, "content": parts}, user]) == "<user>ab\n\nU"
 
 
+ONLY_AT_THE_LAST = (
+    LOOP
+    + "{% if m.role == 'user' and loop.last %}{% for s in messages if s.role == 'system' %}{{ s.content }} "
+    "{% endfor %}{% endif %}{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endif %}{% endfor %}"
+)
+GEMMA = (
+    "{% set ns = namespace(s='') %}{% if messages[0].role == 'system' %}"
+    "{% set ns.s = messages[0].content ~ ' ' %}{% set messages = messages[1:] %}{% endif %}"
+    + LOOP
+    + "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('take turns') }}{% endif %}"
+    "<{{ m.role }}>{{ ns.s if loop.first }}{{ m.content }}{% endfor %}"
+)
+
+
+def test_nothing_that_the_system_says_is_lost_wherever_it_stands() -> None:
+    said = {"s": SYSTEM, "t": {**SYSTEM, "content": "T"}, "u": {"role": "user", "content": "U"}}
+    said |= {"a": {"role": "assistant", "content": "A"}}
+    for source, talk, expected in (
+        (GEMMA, "su", "<user>S U"),
+        (GEMMA, "s", "<user>S"),
+        (GEMMA, "stu", "<user>S\n\nT U"),
+        (GEMMA, "suatu", "<user>S U<assistant>A<user>T\n\nU"),
+        (GEMMA, "uatu", "<user>U<assistant>A<user>T\n\nU"),
+        (GEMMA, "uat", "<user>U<assistant>A<user>T"),
+        (GEMMA, "sau", "<user>S<assistant>A<user>U"),
+        (ONLY_AT_THE_LAST, "su", "S <user>U"),
+        (ONLY_AT_THE_LAST, "s", "<user>S"),
+        (LEAVES_OUT, "usu", "<user>U<user>S<user>U"),
+    ):
+        assert rendered(source, [said[letter] for letter in talk]) == expected, (source, talk)
+
+
 def test_developers_are_the_system_where_the_template_knows_no_developers() -> None:
     messages = [{"role": "developer", "content": "D"}, {"role": "user", "content": "U"}]
     assert rendered(KNOWS_THREE, messages) == "S DU U"
@@ -174,7 +206,9 @@ def test_what_cannot_be_continued_is_refused() -> None:
     cut = LOOP + "<{{ m.role }}>{% endfor %}"
     with pytest.raises(InvalidArgumentError, match="leaves out the end of the last message"):
         ChatTemplate(cut, tokenizer()).render(BEGUN)
-    with pytest.raises(InvalidArgumentError, match="continue_final_message: expected True or False"):
+    with pytest.raises(
+        InvalidArgumentError, match="continue_final_message: found 'yes', expected True or False"
+    ):
         template.render(BEGUN, continue_final_message="yes")
 
 
@@ -218,6 +252,8 @@ def test_what_the_system_says_later_is_the_users_where_the_template_has_no_room_
         {"role": "user", "content": "U"},
     ]  # fmt: skip
     said = "".join(message["content"] for message in messages)
+    if not before:  # side by side, it is one message
+        said = "S\n\nTU"
     others = "{% if messages[1:] | selectattr('role', 'equalto', 'system') | list %}"
     refuses = others + "{{ raise_exception('the system is first') }}{% endif %}" + ONLY_THE_FIRST
     the_last = (

@@ -161,7 +161,7 @@ class TestWhatATemplateSees:
             "{{- messages[-1].content.split('y')[0].lstrip('B') | upper -}}{{- 'a-b'.replace('-', '_') -}}"
             "{{- '%s!' % messages[0].role -}}{{- ', '.join(['p', 'q']) -}}{{- {'k': 1}.items() | list -}}"
         )
-        assert rendered(source, TALK) == "Hi,By,2Hi+Bye" + "" + "a_bsystem!p, q[('k', 1)]"
+        assert rendered(source, TALK[1:]) == "Hi,By,2Hi+Bye" + "" + "a_buser!p, q[('k', 1)]"
 
 
 class TestIds:

@@ -16,7 +16,9 @@ from .answers import TOOLS
 from .parsers import parser_of
 
 WEATHER = TOOLS[0]["function"]["parameters"]
-JSON = [family for family in (*FAMILIES, PLAIN) if family.form.arguments is None]
+JSON = [family for family in (*FAMILIES, PLAIN) if family.call_format.arguments is None]
+WITHOUT_BRACES = ("glm", "lfm 2", "minimax", "olmo 3", "qwen coder", "seed oss")
+"""Families in whose calls nothing stands where there are no arguments."""
 HERMES = next(family for family in FAMILIES if family.name == "hermes")
 
 
@@ -30,7 +32,7 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
     assert tag is not None and tag.required and len(tag.tags) == len(TOOLS)
     for tool, each in zip(TOOLS, tag.tags, strict=True):
         name = tool["function"]["name"]
-        empty = "" if family.name in ("qwen coder", "seed oss", "lfm 2", "glm") else "{}"
+        empty = "" if family.name in WITHOUT_BRACES else "{}"
         if family in JSON:
             assert each.schema == (WEATHER if name == "weather" else NO_PARAMETERS)
         else:
@@ -47,7 +49,7 @@ def test_what_a_tag_allows_is_read_as_the_call(family: Family) -> None:
 def test_several_calls_that_a_tag_allows_are_all_read(family: Family, space: str) -> None:
     tag = family.tool_tag(TOOLS, "required")
     assert tag is not None and tag.parallel
-    empty = "" if family.name in ("qwen coder", "seed oss", "lfm 2", "glm") else "{}"
+    empty = "" if family.name in WITHOUT_BRACES else "{}"
     text = space.join(each.begin + empty + each.end for each in (*tag.tags, tag.tags[0]))
     for whole in (False, True):
         parser = parser_of(family, TOOLS, whole=whole)

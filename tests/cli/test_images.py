@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from akunu.cli import main
 from akunu.cli.images import is_image, named_in
@@ -150,3 +151,14 @@ def test_inspect_shows_the_tower(akunu_cli: Callable[..., Any], tmp_path: Path) 
         "memory": "292.7 KiB",
     }
     assert "tower, by which it reads images" in akunu_cli("inspect", str(folder)).out
+
+
+def test_the_model_of_the_package_reads_a_sign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    image = Image.new("RGB", (320, 48), "white")
+    ImageDraw.Draw(image).text((8, 8), "Hello world", fill="black", font=ImageFont.load_default(24))
+    image.save(tmp_path / "sign.png")
+    assert main(["run", "Read the text.", str(tmp_path / "sign.png")]) == 0  # without -m
+    assert capsys.readouterr().out.strip() == "Hello world"

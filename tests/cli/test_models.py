@@ -115,8 +115,8 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
     [
         (["run", "-m"], "m", ["m", "me/a"]),
         (["run", "--draft"], "you", ["you", "you/b"]),
-        (["serve", "-m"], "em", ["em", "ember", "ember-speech"]),
-        (["serve", "ember"], "em", ["em", "ember", "ember-speech"]),
+        (["serve", "-m"], "em", ["em", "ember", "ember-speech", "ember-vision"]),
+        (["serve", "ember"], "em", ["em", "ember", "ember-speech", "ember-vision"]),
         (["chat"], "m", ["m", "me/a"]),
         (["embed"], "me", ["me", "me/a"]),
         (["embed", "me/a"], "no", ["no"]),
@@ -134,7 +134,11 @@ def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete,
 
 @pytest.mark.parametrize(
     ("incomplete", "found"),
-    [("em", ["em", "ember", "ember-speech"]), ("x.gguf,you", ["x.gguf,you/b"]), ("x.gguf,no", [])],
+    [
+        ("em", ["em", "ember", "ember-speech", "ember-vision"]),
+        ("x.gguf,you", ["x.gguf,you/b"]),
+        ("x.gguf,no", []),
+    ],
 )
 def test_tab_completes_the_models_of_the_benchmark(incomplete, found, cache):
     shell = ShellComplete(bench, {}, "akunu-bench", "_AKUNU_BENCH_COMPLETE")

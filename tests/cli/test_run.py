@@ -74,12 +74,11 @@ def test_an_empty_standard_input_adds_nothing(akunu_cli, model):
         (["run"], "", "standard input is empty"),
         (["run", " "], "", "the question is empty"),
         (["run", "-", "-"], "x", "standard input is the question already"),
-        (["run", "what", "nosuch.txt"], "", "no file 'nosuch.txt' ("),
         (["run", "user/repo", "what is it?"], "", 'akunu run -m user/repo "what is it?"'),
         (["run", "ember", "what is it?"], "", 'akunu run -m ember "what is it?"'),
         (["run", "model.gguf"], "", "akunu run -m model.gguf"),
         (["run", "user/a-GGUF:Q4_0"], "", "akunu run -m user/a-GGUF:Q4_0"),
-        (["run", "q", "--top-p", "7"], "", "--top-p: 7.0 is not in [0, 1]"),
+        (["run", "q", "--top-p", "7"], "", "--top-p: found 7.0, expected a number in [0, 1]"),
     ],
 )
 def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, message, akunu_cli, model):
@@ -87,6 +86,30 @@ def test_wrong_usage_says_what_would_be_right_and_loads_nothing(args, stdin, mes
     assert ran.status == 2
     assert message in ran.err
     assert model.loaded == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "Summarise", "nosuch.txt"],
+        ["run", "q", "--schema", "nosuch.txt"],
+        ["embed", "ember", "nosuch.txt"],
+        ["serve", "ember", "--api-key-file", "nosuch.txt"],
+        ["serve", "--models", "nosuch.txt"],
+        ["imatrix", "ember", "nosuch.txt", "x.gguf"],
+    ],
+)
+def test_a_file_that_is_not_there_has_one_status_whoever_misses_it(words, akunu_cli):
+    ran = akunu_cli(*words)
+    assert ran.status == 1, ran.err
+    assert "nosuch.txt" in ran.err and ran.out == ""
+
+
+@pytest.mark.parametrize(("command", "hint"), [("run", True), ("complete", False)])
+def test_who_takes_c_for_continue_is_told(command, hint, akunu_cli):
+    ran = akunu_cli(command, "-c", "What is my name?")
+    assert ran.status == 2
+    assert ("--continue goes on with the last conversation" in ran.err) is hint
 
 
 def test_texts_without_an_end_are_refused(akunu_cli, model, monkeypatch):
@@ -242,7 +265,6 @@ def test_a_format_that_is_none_is_refused_with_the_choices(capsys):
     [
         (["What", "is", "2+2"], "no file 'is'; quote the question: akunu run \"What is 2+2\""),
         (["Why?", "Because", "of", "x.py"], 'quote the question: akunu run "Why? Because of x.py"'),
-        (["Summarise", "letter.txt"], "no file 'letter.txt' ("),
         (["model.gguf", "hello"], "if model.gguf is the model: akunu run -m model.gguf"),
     ],
 )

@@ -49,7 +49,8 @@ def test_a_server_in_the_background_is_listed_and_stopped(cli) -> None:
     assert httpx.get(f"{server['url']}/health", trust_env=False).status_code == 200
     assert server["loaded"][0]["name"].startswith("tiny")
     assert "10 min more" in cli("ps").stdout
-    assert "tiny" in Path(server["log"]).read_text()
+    log = Path(server["log"]).read_text()
+    assert "tiny" in log and f"[open {server['url']} in a browser to talk to them]" in log
     assert Path(server["log"]).stat().st_mode & 0o77 == 0
 
     second = cli("serve", "--background", "--port", "0", "-t", "1", "other=ember")

@@ -48,8 +48,15 @@ def test_what_is_no_number_is_refused_by_every_option(value, akunu_cli, model):
     assert model.loaded == []
 
 
+def test_0_and_minus_1_leave_context_and_threads_open(akunu_cli, model):
+    for option, value in (("--context", "0"), ("--threads", "0"), ("--threads", "-1"), ("--threads", "3")):
+        assert akunu_cli("complete", "x", option, value).status == 0
+    found = [(options["context"], options["threads"]) for _, options in model.loaded]
+    assert found == [(None, None)] * 3 + [(None, 3)]
+
+
 def test_an_error_names_the_range(akunu_cli):
-    for text, error in (("0", "-c: found '0', expected an integer in the range x>=1 ("),):
+    for text, error in (("-1", "-c: found '-1', expected an integer in the range x>=0 ("),):
         assert error in akunu_cli("complete", "x", "-c", text).err
     assert "--port: found '65536', expected an integer in the range 0<=x<=65535 (" in (
         akunu_cli("serve", "--port", "65536").err

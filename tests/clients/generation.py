@@ -17,7 +17,7 @@ def text(path: str) -> str:
         for piece in model.stream([1, 2, 3], schema={"type": "object"}):
             assert_type(piece, akunu.Piece)
         assert_type(one.stats, akunu.Stats)
-        assert_type(model.stats(), akunu.ModelStats)
+        assert_type(model.stats, akunu.ModelStats)
         assert_type(model.memory, akunu.Memory)
         return one.text
 

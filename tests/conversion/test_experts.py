@@ -22,12 +22,13 @@ from models.test_experts import written as written_experts
 from models.test_families import open_folder as open_family_folder
 from models.test_families import open_gguf as open_family_gguf
 
-_OWN_KIND = ("granitehybrid", "nemotron_h", "nemotron_h_moe", "deepseek2", "mistral4")
-OWN_KIND = [name for name, row in families.ALL.items() if row.arch in _OWN_KIND]
-"""Models with Mamba-2 or latent attention, which are only converted to files of their own kind."""
-NAMES = [*tiny.EXPERTS, *qwen35.ALL, *(name for name in families.ALL if name not in OWN_KIND)]
+NAMES = [*tiny.EXPERTS, *qwen35.ALL, *families.ALL]
 TO_FOLDER = [name for name in NAMES if name not in ("qwen3vlmoe",)]
 """Transformers has no class of the text model of a Qwen 3 VL alone."""
+WITHOUT_EXPERTS = [
+    *qwen35.ALL,
+    *(name for name, row in families.ALL.items() if not row.keys.get("expert_count")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -95,21 +96,6 @@ def same_tensors(ours: Path, theirs: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
 
 
-@pytest.mark.parametrize("name", OWN_KIND)
-def test_some_models_stay_what_they_are(name: str, place: Path, tmp_path: Path) -> None:
-    for source, target in ((folder_of(name, place), "x.gguf"), (file_of(name, place), "x")):
-        with pytest.raises(
-            UnsupportedError,
-            match=r"cannot be converted (to or from a folder yet|between a folder and a GGUF)",
-        ):
-            kind = "f32" if target == "x.gguf" else "mlx-f32"
-            akunu.convert(source, tmp_path / target, kind, progress=False)
-    path = akunu.convert(file_of(name, place), tmp_path / "again.gguf", "f32", progress=False)
-    same_tensors(path, file_of(name, place))
-    path = akunu.convert(folder_of(name, place), tmp_path / "out", "mlx-f32", progress=False)
-    assert nmse(logits(path, name), tiny.golden(name).logits) < 1e-8
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_becomes_the_file_of_the_published_converter(name: str, place: Path, tmp_path: Path) -> None:
     path = akunu.convert(folder_of(name, place), tmp_path / "x.gguf", "f32", progress=False)
@@ -138,12 +124,15 @@ def test_mlx_has_the_experts_of_a_part_in_one_tensor(name: str, place: Path, tmp
         name
         for name in shapes
         if name.endswith(
-            (".switch_mlp.up_proj.weight", ".switch_glu.up_proj.weight", ".experts.up_proj.weight")
+            (
+                ".switch_mlp.up_proj.weight",
+                ".switch_mlp.fc1.weight",
+                ".switch_glu.up_proj.weight",
+                ".experts.up_proj.weight",
+            )
         )
     ]
-    assert bool(gates) is (
-        name not in (*qwen35.ALL, "lfm2", "gemma4", "gemma4_e", "gemma4_heads", "gemma3n", "gemma3n_active")
-    )
+    assert bool(gates) is (name not in WITHOUT_EXPERTS)
     assert all(len(shapes[gate][1]) == 3 for gate in gates)
     found, expected = logits(of_file, name), tiny.golden(name).logits
     errors = [nmse(row, other) for row, other in zip(found, expected, strict=True)]
@@ -302,3 +291,70 @@ def test_layers_of_both_kinds_keep_their_places(tmp_path: Path) -> None:
     file = families.write_gguf(families.ALL["glm4moe"], tmp_path / "x.gguf", "F32")
     folder = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
     assert json.loads((folder / "config.json").read_text())["first_k_dense_replace"] == 1
+
+
+def test_every_second_layer_of_ernie_has_experts_again(tmp_path: Path) -> None:
+    family = families.ALL["ernie4_5_moe"]
+    dense = {part: (160, 96) if part != "down" else (96, 160) for part in ("gate", "up", "down")}
+
+    def change(arrays: families.Arrays) -> families.Arrays:
+        rng = np.random.RandomState(2)
+        kept = {n: a for n, a in arrays.items() if "layers.2.mlp" not in n}
+        return kept | {
+            f"model.layers.2.mlp.{part}_proj.weight": rng.randn(*shape).astype(np.float32) / 10
+            for part, shape in dense.items()
+        }
+
+    source = families.write_folder(family, tmp_path / "in", change, moe_layer_interval=2)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    again = akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+    config = json.loads((again / "config.json").read_text())
+    assert (config["moe_layer_start_index"], config["moe_layer_interval"]) == (1, 2)
+    prompt = tiny.golden("ernie4_5_moe").prompt
+    expected = open_family_folder(source).logits(prompt)
+    assert nmse(open_family_gguf(file).logits(prompt), expected) < 1e-9
+    assert nmse(open_family_folder(again).logits(prompt), expected) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        (
+            "deepseek_v3",
+            {"rope_interleave": False},
+            "rope_interleave: found false, which GGUF has no key for",
+        ),
+        ("qwen3moe", {}, r"experts of layers \[0, 2\]: GGUF has keys for experts of all layers"),
+    ],
+)
+def test_what_a_gguf_file_cannot_say_is_refused(
+    name: str, settings: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    if name in families.ALL:
+        source = families.write_folder(families.ALL[name], tmp_path / "in", **settings)
+    else:
+        source = folders.write(name, tmp_path / "in", change=dense_in_the_middle, arrays=plain_in_the_middle)
+    with pytest.raises(UnsupportedError, match=message):
+        akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+
+
+def dense_in_the_middle(config: dict[str, object]) -> dict[str, object]:
+    return config | {"mlp_only_layers": [1]}
+
+
+def plain_in_the_middle(weights: tiny.Weights) -> tiny.Weights:
+    config = folders.config("qwen3moe")
+    dim, inner = config["hidden_size"], config["intermediate_size"]
+    kept = {name: array for name, array in weights.items() if "layers.1.mlp" not in name}
+    shapes = {"gate": (inner, dim), "up": (inner, dim), "down": (dim, inner)}
+    return kept | {
+        f"model.layers.1.mlp.{part}_proj.weight": np.ones(shape, np.float32) for part, shape in shapes.items()
+    }
+
+
+def test_weights_of_the_chosen_experts_stay_unnormalised(tmp_path: Path) -> None:
+    """Which is not what a bias that chooses stands for where a file says nothing."""
+    source = families.write_folder(families.ALL["glm4_moe_lite"], tmp_path / "in", norm_topk_prob=False)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    prompt = tiny.golden("glm4_moe_lite").prompt
+    assert nmse(open_family_gguf(file).logits(prompt), open_family_folder(source).logits(prompt)) < 1e-9

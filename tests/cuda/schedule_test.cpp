@@ -117,13 +117,13 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         field(c.kv, kKvTypes, "a type of cache that is none");
         field(c.label, static_cast<u32>(t.commands.size()), "a label behind the table");
         field(c.label, c.label ? c.label - 1 : 1, "a label twice");
-        field(c.takes, 1 - c.takes, "words that are not there, or that nobody takes");
-        field(c.leaves, 1 - c.leaves, "words that nobody takes, or that are not there");
+        field(c.reads_words, 1 - c.reads_words, "words that are not there, or that nobody reads");
+        field(c.writes_words, 1 - c.writes_words, "words that nobody reads, or that are not there");
         if (c.op != kOpDecodeAttention || !c.as_before) field(c.as_before, 1, "a shape that nobody has found out");
-        if (i != 0 && !c.takes && (t.max_rows != 1 || !may_take_words(c, commands[i - 1]))) {
-            commands[i - 1].leaves = 1;
-            field(c.takes, 1, "words of another command");
-            commands[i - 1].leaves = 0;
+        if (i != 0 && !c.reads_words && (t.max_rows != 1 || !may_read_words(c, commands[i - 1]))) {
+            commands[i - 1].writes_words = 1;
+            field(c.reads_words, 1, "words of another command");
+            commands[i - 1].writes_words = 0;
         }
         field(c.n_patches, 4, "too many patches");
         field(c.streams, 3, "too many streams");
@@ -293,7 +293,7 @@ int main() {
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.
-        const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::takes));
+        const auto words = static_cast<std::size_t>(std::ranges::count(s.fused, 1u, &Command::reads_words));
         if (p->table.phase == "decode") check(words == 5 * kLayers - 1, "commands wait for words");
     }
 }

@@ -12,7 +12,8 @@ from kernels.builders import BUILDERS
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 KINDS = (
-    "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "SINK",
+    "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "LORA",
+    "SINK",
 )  # fmt: skip
 CODE = """
 from kernels import cases

@@ -1,4 +1,4 @@
-"""Prompts: tiles that warps of their own bring ahead, and attention of runs of rows, on the emulated GPU.
+"""Prompts: tiles that warps of their own load ahead, and attention of runs of rows, on the emulated GPU.
 
 The emulator has two blocks. Copies come no earlier than they are waited for; until then their places
 hold NaNs.

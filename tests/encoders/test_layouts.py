@@ -77,6 +77,22 @@ def test_the_files_of_such_a_model_are_those_that_are_fetched() -> None:
     assert set(found) == set(repository) - {".gitattributes", "0_Transformer/pytorch_model.bin"}
     table = ["README.md", "model.safetensors", "modules.json", "tokenizer.json"]
     assert folder_files(table) == ["modules.json", "tokenizer.json", "model.safetensors"]
+    own = [f"0_StaticEmbedding/{file}" for file in ("model.safetensors", "tokenizer.json")]
+    table = ["README.md", *own, "config_sentence_transformers.json", "modules.json"]
+    assert folder_files(table)[0] == "modules.json"
+    assert set(folder_files(table)) == set(table[1:])
+
+
+@pytest.mark.parametrize(
+    "kind", ["bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"]
+)
+def test_the_length_may_be_in_a_file_of_the_models_own_name(kind: str, tmp_path: Path) -> None:
+    folder = older(tmp_path / "old")
+    inside = folder / "0_Transformer"
+    (inside / "sentence_bert_config.json").rename(inside / f"sentence_{kind}_config.json")
+    assert f"sentence_{kind}_config.json" in folder_files([file.name for file in inside.iterdir()])
+    with opened(folder) as model:
+        assert model.context == 40
 
 
 def static(folder: Path, name: str, dtype: str, *more: tuple[str, str]) -> np.ndarray:
@@ -108,6 +124,15 @@ def test_a_table_of_vectors(name: str, dtype: str, configured: bool, tmp_path: P
         lengths = np.linalg.norm(expected, axis=1, keepdims=True)
         assert nmse(model.embed(TEXTS), expected / lengths) < 1e-12
         assert nmse(model.embed(["hello world " * 2000], normalize=False), expected[1:2]) < 1e-9
+
+
+@pytest.mark.parametrize("other", ["mapping", "weights"])
+def test_a_table_whose_tokens_share_rows_is_refused(other: str, tmp_path: Path) -> None:
+    table = static(tmp_path / "static", "embeddings", "F32").astype("<f4")
+    tensors = {"embeddings": table, other: table[:, 0].copy()}
+    safetensors_bytes.write_tensors(tmp_path / "static" / "model.safetensors", tensors, "F32")
+    with pytest.raises(UnsupportedError, match=f"tensor {other}: .* a row for each token"):
+        opened(tmp_path / "static")
 
 
 def test_a_table_without_its_tensor_is_refused(tmp_path: Path) -> None:

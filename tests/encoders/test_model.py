@@ -77,11 +77,10 @@ def test_texts_and_their_ids_give_the_same_vectors_of_length_1(model: EmbeddingM
 
 def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
     assert dict(model.prompts) == {"query": "query: ", "document": ""}
-    np.testing.assert_array_equal(
-        model.embed(TEXTS, prompt="query"), model.embed([f"query: {text}" for text in TEXTS])
-    )
-    np.testing.assert_array_equal(model.embed(TEXTS, prompt="document"), model.embed(TEXTS))
-    np.testing.assert_array_equal(model.embed(TEXTS, prompt_name="query"), model.embed(TEXTS, prompt="query"))
+    prompted = model.embed([f"query: {text}" for text in TEXTS])
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt_name="query"), prompted)
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt_name="document"), model.embed(TEXTS))
+    np.testing.assert_array_equal(model.embed(TEXTS, prompt="query: "), prompted)
     other = model.embed([f"passage: {text}" for text in TEXTS])
     np.testing.assert_array_equal(model.embed(TEXTS, prompt="passage: "), other)
     with pytest.raises(InvalidArgumentError, match="prompt_name: no 'passage'; there is query, document"):
@@ -92,13 +91,22 @@ def test_a_prompt_stands_before_each_text(model: EmbeddingModel) -> None:
         model.embed(TEXTS, prompt=3)  # type: ignore[arg-type]
 
 
+def test_a_name_given_as_the_prompt_warns_once(folder: Path) -> None:
+    with opened(folder) as model:
+        named = model.embed(TEXTS, prompt_name="query")
+        with pytest.warns(UserWarning, match="prompt: 'query' is the name of a prompt") as warned:
+            for _ in range(2):
+                np.testing.assert_array_equal(model.embed(TEXTS, prompt="query"), named)
+        assert len(warned) == 1
+
+
 def test_an_empty_prompt_takes_the_place_of_the_default(model: EmbeddingModel, tmp_path: Path) -> None:
     folder = wordpiece.with_files(
         "bert", tmp_path, config_sentence_transformers={"default_prompt_name": "query"}
     )
     with opened(folder) as prompted:
-        np.testing.assert_array_equal(prompted.embed(TEXTS), model.embed(TEXTS, prompt="query"))
-        np.testing.assert_array_equal(prompted.embed(TEXTS, prompt="document"), model.embed(TEXTS))
+        np.testing.assert_array_equal(prompted.embed(TEXTS), model.embed(TEXTS, prompt_name="query"))
+        np.testing.assert_array_equal(prompted.embed(TEXTS, prompt_name="document"), model.embed(TEXTS))
         np.testing.assert_array_equal(prompted.embed(TEXTS, prompt=""), model.embed(TEXTS))
 
 
@@ -246,7 +254,7 @@ def test_the_front_is_cut_where_the_tokenizer_says_so(tmp_path: Path) -> None:
         ({"a": 1}, "texts: expected a list of texts, got dict"),
         (["x", None], r"texts: number 1: expected a text or its token ids, got None"),
         ([3, 4], r"texts: number 0: expected a text or its token ids, got 3"),
-        (["x", [1, 10**6]], r"texts: number 1: token ids: 1000000 is not in"),
+        (["x", [1, 10**6]], r"texts: number 1: token ids: found 1000000, expected"),
         (["x", []], "texts: number 1 has no tokens"),
     ],
 )

@@ -179,7 +179,7 @@ def test_what_generation_config_asks_for_in_vain_is_warned_of(folder: Path) -> N
 
 def test_a_recommended_value_that_cannot_be_is_called_as_the_file_calls_it(folder: Path) -> None:
     (folder / "generation_config.json").write_text('{"repetition_penalty": -1, "top_p": 0.5}')
-    said = r"value that is not used: generation_config\.json: repetition_penalty: -1 is not in"
+    said = r"value that is not used: generation_config\.json: repetition_penalty: found -1, expected"
     with pytest.warns(RuntimeWarning, match=said), load(folder) as model:
         assert (model.sampling.repeat_penalty, model.sampling.top_p) == (1.0, 0.5)
 

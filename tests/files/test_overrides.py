@@ -38,7 +38,7 @@ def test_a_scaling_may_be_a_mapping_or_a_text(given: object, expected: object) -
         ("{", "the text is not JSON"),
         ("dynamic:2", "rope_type: found 'dynamic', expected linear or yarn"),
         ({"rope_type": "yarn"}, "factor: missing"),
-        ({"rope_type": "yarn", "factor": 0.5}, r"factor: 0\.5 is not in"),
+        ({"rope_type": "yarn", "factor": 0.5}, r"factor: found 0\.5, expected"),
         ({**YARN, "zeta": 1}, "zeta: not known"),
         (4, "found 4, expected a mapping"),
     ],

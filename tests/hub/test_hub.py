@@ -76,10 +76,10 @@ def test_the_file_that_is_meant(files, wanted, expected):
         (["model.safetensors"], "", UnsupportedError, "has no config.json beside its SafeTensors"),
         (["adapter_model.safetensors", "adapter_config.json"], "", UnsupportedError, "is an adapter"),
         (
-            ["model.safetensors", "config.json", "spm.model"],
+            ["model.safetensors", "config.json", "tekken.json"],
             "",
             UnsupportedError,
-            "has spm.model, but no tokenizer.json",
+            "has tekken.json, but no tokenizer.json",
         ),
         (["pytorch_model.bin"], "", UnsupportedError, "Python pickles"),
         (["model.safetensors"], "Q4_0", ModelFileError, "no GGUF file; without 'Q4_0' its SafeTensors"),
@@ -104,7 +104,9 @@ def test_an_unclear_choice_says_what_there_is(files, wanted, error, message):
     [
         ("me/m", HubName("me/m")),
         ("me/m:Q4_0", HubName("me/m", file="Q4_0")),
+        ("me/m:latest", HubName("me/m")),
         ("me/m@v1.1:sub/m.gguf", HubName("me/m", "v1.1", "sub/m.gguf")),
+        ("hf.co/me/m@v1.1", HubName("me/m", "v1.1")),
         ("me/m@refs/pr/3", HubName("me/m", "refs/pr/3")),
         ("https://huggingface.co/me/m", HubName("me/m")),
         ("https://hf.co/me/m/", HubName("me/m")),
@@ -597,6 +599,7 @@ def test_which_tower_is_a_models(files, model, tower):
 @pytest.mark.parametrize(
     ("files", "wanted", "command"),
     [
+        (["m.gguf.aa", "m.gguf.ab"], "", r"cat m\.gguf\.\?\? > m\.gguf"),
         (["m.Q8_0.gguf.part1of2", "m.Q8_0.gguf.part2of2"], "", r"cat m\.Q8_0\.gguf\.part\* > m\.Q8_0\.gguf"),
         (
             ["m.Q4_K_M.gguf", "m.Q8_0.gguf-split-a", "m.Q8_0.gguf-split-b"],

@@ -44,7 +44,7 @@ class Case:
 
         A GPU's heads have 512 elements at most, and 16 of CUDA's share a KV head. Gate and up of planar types
         are two commands there, and Metal's planar types are the affine ones alone. CUDA's matmuls store sums
-        as they are. Types with codebooks, and adapters, run on the CPU.
+        as they are. Types with codebooks run on the CPU.
         """
         dtype = stored = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention":
@@ -55,8 +55,6 @@ class Case:
             return False
         if device == "cpu":
             return True
-        if self.builder == "lora":
-            return False
         if has_levels(dtype):
             return False
         dtype = recoded(dtype)

@@ -365,6 +365,15 @@ def _lora() -> Iterator[Case]:
     yield case("lora", ranks=(7, 0, 3), rows=(1, 2, 0, -1) * 10, n=513, k=129, stride=600)
     yield case("lora", ranks=(9, 4), rows=(1, 0, -1, 0), n=33, k=48, gather=(3, 2, 0))
     yield case("lora", ranks=(16,), rows=(-1,) * 3, n=8, k=8)
+    yield case("lora", ranks=(512,), rows=(0,), n=10, k=4104, half=True)
+    yield case("lora", ranks=(16, 16, 16, 16), rows=(2, 3, -1, 0, 1), n=600, k=72, half=True)
+    yield case("lora", ranks=(3,), rows=(0, 0), n=70, k=37, half=True)
+    # Rows of prompts: of one text, of some that follow one another, and of texts in turn.
+    for n, k in [(520, 264), (65, 40), (33, 31)]:
+        for rows in [(0,) * 70, (1,) * 20 + (-1,) * 5 + (0,) * 31, (2, 0, -1, 1, 3) * 9]:
+            yield case("lora", ranks=(16, 40, 1, 0), rows=rows, n=n, k=k, half=True, stride=n + 3)
+    rows = (1, 0, -1) * 12
+    yield case("lora", ranks=(8, 24), rows=rows, n=64, k=128, half=True, gather=tuple(range(35, 12, -1)))
 
 
 def _encoder() -> Iterator[Case]:

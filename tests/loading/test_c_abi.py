@@ -109,7 +109,7 @@ def test_the_example_in_go(tmp_path, continued) -> None:
     assert ran(program, "ember", PROMPT).stdout == continued
 
 
-@pytest.mark.skipif(not shutil.which("swiftc"), reason="Debian has no Swift")
+@pytest.mark.skipif(not shutil.which("swiftc"), reason="no swiftc, which Debian 12 does not have")
 def test_the_example_in_swift(tmp_path, continued) -> None:
     program = tmp_path / "continue"
     (include,) = config("--cflags")

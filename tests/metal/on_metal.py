@@ -46,6 +46,7 @@ def metal_engines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.test_engine.DEVICE", "metal")
         patch.setattr("models.test_same_text.DEVICE", "metal")
+        patch.setattr("models.test_adapters.DEVICE", "metal")
         patch.setattr("models.test_families.DEVICE", "metal")
         patch.setattr("models.test_hybrid.DEVICE", "metal")
         patch.setattr("models.test_windows.DEVICE", "metal")

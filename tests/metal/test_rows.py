@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from kernels.case import Case, case
-from kernels.cases import CHECKS, DELTA_CHECKS, ENCODER_CHECKS, EXPERT_CHECKS, MAMBA_CHECKS, RECURRENCE_CHECKS
+from kernels.cases import (
+    CHECKS,
+    DELTA_CHECKS,
+    ENCODER_CHECKS,
+    EXPERT_CHECKS,
+    LORA_CHECKS,
+    MAMBA_CHECKS,
+    RECURRENCE_CHECKS,
+)
 from kernels.problem import pack, struct
 from kernels.runner import run
 from metal.buffer_index import PARAMS
@@ -62,6 +70,7 @@ class RowsLab:
         p = np.frombuffer(params, struct(op))[0]
         rows, threads = int(p["rows"]), 128
         groups: int | tuple[int, int] = rows
+        constants: dict[str, bool] = {}
         if op == "layer_norm":
             file, threads = "norm", min(512, -(-int(p["dim"]) // 128) * 32)
         elif op == "recur":
@@ -78,6 +87,13 @@ class RowsLab:
             file, threads = "route", 32
         elif op in ("add_rows", "sparsify"):
             file, threads = "streams", min(512, -(-int(p["dim" if op == "add_rows" else "n"]) // 128) * 32)
+        elif op == "lora_a":
+            file, groups = "lora", (-(-int(p["max_rank"]) // 16), rows)
+            constants = {"ROWS_ARE_VECTORS": p["k"] % 4 == 0}
+            op += "_f16" if p["format"] == 4 else "_f32"
+        elif op == "lora_b":
+            file, threads, groups = "lora", 64, (-(-int(p["n"]) // 256), rows)
+            constants = {"ROWS_ARE_VECTORS": p["n"] % 4 == 0}
         elif op == "relative_attention":
             file, threads, groups = "relative_attention", 32, (int(p["n_heads"]), rows)
         else:
@@ -96,7 +112,12 @@ class RowsLab:
             i: np.zeros(256, np.uint8) if b is None else b for i, b in enumerate(buffers)
         }
         self.library(file).run(
-            op, bound | {PARAMS: params}, groups=groups, threads=threads, schedule=self.schedule
+            op,
+            bound | {PARAMS: params},
+            groups=groups,
+            threads=threads,
+            constants=constants,
+            schedule=self.schedule,
         )
 
 
@@ -145,6 +166,8 @@ SMALL = [
     case("mix_streams", rows=3, dim=33, streams=4, active=1, room=1),
     case("mix_streams", rows=3, dim=33, streams=3, active=2, correct=True, scaled=True),
     case("sparsify", rows=3, n=70, deviations=-0.5, mean=9.0),
+    case("lora", ranks=(7, 3), rows=(1, -1, 0), n=33, k=37),
+    case("lora", ranks=(18,), rows=(0, 0), n=36, k=40, half=True, stride=37),
 ]
 
 
@@ -155,9 +178,9 @@ def test_the_kernel_table(schedule: Schedule) -> None:
         assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
 
 
-def test_the_kernel_table_of_delta_nets() -> None:
+def test_the_kernel_table_of_delta_nets_and_adapters() -> None:
     lab = RowsLab()
-    for row in [*DELTA_CHECKS, *MAMBA_CHECKS]:
+    for row in [*DELTA_CHECKS, *MAMBA_CHECKS, *LORA_CHECKS]:
         assert not run(row.build(lab), lab), row.id  # type: ignore[arg-type]
 
 
@@ -187,6 +210,7 @@ def test_gelu_over_its_whole_range() -> None:
         "route",
         "streams",
         "relative_attention",
+        "lora",
     ],
 )
 def test_free_of_lint(file: str) -> None:
@@ -231,6 +255,12 @@ MUTATIONS = {
     "turned weights": ("streams", "(j * n + i) * n", "(i * n + j) * n", SMALL[14]),
     "what was made": ("streams", "h - was[p.active]", "h", SMALL[15]),
     "the mean": ("streams", "x[i] - mean - cut", "x[i] - cut", SMALL[16]),
+    "a rank's row": ("lora", "a + rank * p.k", "a + rank * p.n", SMALL[17]),
+    "a rank that is none": ("lora", "first + r < own.rank", "first + r < p.max_rank", SMALL[17]),
+    "the adapter of a row": ("lora", "choices[slot].number", "choices[0].number", SMALL[17]),
+    "a text's scale": ("lora", "head->scale * choices[slot].scale", "head->scale", SMALL[17]),
+    "a column of B": ("lora", "ulong(i) * p.n", "ulong(i) * p.k", SMALL[18]),
+    "a row of y": ("lora", "* p.y_stride + column", "* p.n + column", SMALL[18]),
     "activation": ("activations", "p.gated ? up[i] : 1.0f", "up[i]", SMALL[5]),
 }
 

@@ -89,15 +89,38 @@ def row_model(row: rows.Row) -> Any:
     made = empty_row_model(row)
     state = {name: torch.from_numpy(array) for name, array in rows.weights(row).items()}
     if made.config.tie_word_embeddings:
-        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+        embedding = next(name for name in state if name.endswith(("embed_tokens.weight", "wte.weight")))
+        state["lm_head.weight"] = state[embedding]
+    if isinstance(made, transformers.MuseGlimmerForConditionalGeneration):  # whose tower no text goes through
+        state = {**made.state_dict(), **state}
     made.load_state_dict(state, strict=True)
     return made
 
 
 def empty_row_model(row: rows.Row) -> Any:
     """The model with weights of its class's own."""
-    config = getattr(transformers, f"{row.hf}Config")(**rows.configuration(row))
+    own = rows.configuration(row)
+    if row.hf == "MuseGlimmer":
+        text = transformers.MuseGlimmerTextConfig(**own)
+        config = transformers.MuseGlimmerConfig(
+            text_config=text,
+            vision_config=MUSE_TOWER,
+            out_hidden_size=64,
+            projector_hidden_size=16,
+            tie_word_embeddings=False,
+        )
+        config.text_config._attn_implementation = "eager"
+        return transformers.MuseGlimmerForConditionalGeneration(config).eval()
+    if row.hf == "GPT2":
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(**own)).eval()
+    config = getattr(transformers, f"{row.hf}Config")(**own)
     return getattr(transformers, f"{row.hf}ForCausalLM")(config).eval()
+
+
+MUSE_TOWER = {
+    "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 16,
+    "patch_size": 2, "pos_emb_height": 2, "pos_emb_width": 2,
+}  # fmt: skip
 
 
 def row_shapes(row: rows.Row) -> dict[str, list[int]]:
@@ -106,7 +129,8 @@ def row_shapes(row: rows.Row) -> dict[str, list[int]]:
     found = {name: list(value.shape) for name, value in made.state_dict().items()}
     if made.config.tie_word_embeddings:
         del found["lm_head.weight"]
-    return found
+    text = ("model.language_model.", "lm_head.") if row.hf == "MuseGlimmer" else ("",)
+    return {name: shape for name, shape in found.items() if name.startswith(text)}
 
 
 def family_model(family: families.Family, folder: Path) -> Any:

@@ -54,6 +54,10 @@ class Reference:
         """Logits [len(ids), vocab] of every position."""
         config, weights = self.spec.config, self.weights
         x = weights["token_embedding"][np.asarray(ids)] * config.embedding_scale  # [tokens, dim]
+        if config.positions:
+            x = x + weights["positions"].reshape(-1, config.dim)[: len(ids)]
+        if config.norm_embedding:
+            x = rms_norm(x, np.ones(config.dim), config.norm_eps)
         kept: dict[int, tuple[Array, Array]] = {}  # keys and values of attention blocks
         before = x
         for index, block in enumerate(config.blocks):
@@ -228,6 +232,8 @@ def attention(
         total += np.exp(layer["attn_sinks"][:, None, None] - top)
     weights /= total
     y = np.einsum("hqk,khd->qhd", weights, v).reshape(tokens, a.n_heads * a.head_dim)
+    if "attn_gate" in layer:
+        y /= 1 + np.exp(-project(layer, "attn_gate", x))
     return project(layer, "attn_output", y)
 
 

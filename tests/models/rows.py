@@ -45,8 +45,10 @@ class Row:
         Keys of the GGUF file besides those of every model, without the architecture's prefix.
     permuted
         The converter turns the halves of heads of q and k into adjacent pairs.
-    folder
-        Akunu loads it as a folder, too.
+    added
+        What the converter adds to norms around blocks.
+    constant
+        What every weight of the norms of q and of k is, which a folder does not have.
     """
 
     name: str
@@ -56,7 +58,8 @@ class Row:
     settings: Mapping[str, Any]
     keys: Mapping[str, object] = field(default_factory=dict)
     permuted: bool = False
-    folder: bool = True
+    added: float = 0.0
+    constant: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def vocab_size(self) -> int:
@@ -99,11 +102,12 @@ def _row(
     *,
     keys: Mapping[str, object] | None = None,
     permuted: bool = False,
-    folder: bool = True,
+    added: float = 0.0,
+    constant: Mapping[str, float] | None = None,
     **settings: Any,
 ) -> Row:
     sizes = {**_SIZES, "vocab_size": 301 + 2 * seed, "rope_parameters": _rope(), **settings}
-    return Row(name, arch, hf, seed, sizes, keys or {}, permuted, folder)
+    return Row(name, arch, hf, seed, sizes, keys or {}, permuted, added, constant or {})
 
 
 _ROWS = (
@@ -271,7 +275,6 @@ _ROWS = (
         "falcon",
         "Falcon",
         68,
-        folder=False,
         num_key_value_heads=1,
         ffn_hidden_size=160,
         tie_word_embeddings=False,
@@ -280,6 +283,62 @@ _ROWS = (
         new_decoder_architecture=False,
         alibi=False,
         bias=False,
+    ),
+    _row(
+        "falcon_grouped",
+        "falcon",
+        "Falcon",
+        69,
+        num_kv_heads=2,
+        ffn_hidden_size=160,
+        tie_word_embeddings=False,
+        new_decoder_architecture=True,
+        num_ln_in_parallel_attn=1,
+        alibi=False,
+        bias=False,
+    ),
+    _row("gpt2", "gpt2", "GPT2", 75, num_key_value_heads=4, n_inner=160, tie_word_embeddings=False),
+    _row(
+        "starcoder",
+        "starcoder",
+        "GPTBigCode",
+        71,
+        num_key_value_heads=1,
+        n_inner=160,
+        tie_word_embeddings=False,
+    ),
+    _row(
+        "glm",
+        "chatglm",
+        "Glm",
+        72,
+        head_dim=32,
+        attention_bias=True,
+        rope_parameters=_rope(partial_rotary_factor=0.5),
+        keys={"rope.dimension_count": 16, "attention.key_length": 32, "attention.value_length": 32},
+    ),
+    _row(
+        "muse_glimmer",
+        "muse-glimmer",
+        "MuseGlimmer",
+        73,
+        permuted=True,
+        added=1.0,
+        constant={"q": 2.2, "k": 1.0},
+        num_hidden_layers=4,
+        head_dim=32,
+        sliding_window=12,
+        qk_scale_factor=2.2,
+        output_multiplier=0.7,
+        final_logit_softcapping=9.0,
+        rope_parameters=_rope(5e5),
+        keys={
+            "attention.key_length": 32,
+            "attention.value_length": 32,
+            "attention.sliding_window": 12,
+            "logit_scale": 0.7,
+            "final_logit_softcapping": 9.0,
+        },
     ),
 )
 
@@ -312,9 +371,11 @@ def weights(row: Row) -> tiny.Weights:
             values = 0.3 * normal
         elif len(shape) == 1:
             values = (1.4 if "self_attn" in name else 1.0) + 0.2 * normal
+            if row.added and "layernorm" in name:
+                values -= row.added
         else:
             gain = 1.0
-            if "embed" in name:
+            if "embed" in name or "wte" in name:
                 gain = 2.4
             elif "lm_head" in name:
                 gain = 3.0
@@ -330,8 +391,11 @@ def metadata(row: Row) -> dict[str, object]:
     s = row.settings
     rope = s["rope_parameters"]
     rope = rope.get("full_attention", rope)
-    layer_norm = row.arch in ("command-r", "cohere2", "stablelm", "starcoder2", "falcon")
+    layer_norm = row.arch in (
+        *("command-r", "cohere2", "stablelm", "starcoder2", "falcon", "gpt2", "starcoder"),
+    )
     defaults = json.loads((HF_DIR / row.name / "config.json").read_text())
+    defaults = defaults.get("text_config", defaults)
     eps = next(defaults[key] for key in _EPSILONS if key in defaults)
     keys: dict[str, object] = {
         "block_count": s["num_hidden_layers"],
@@ -341,7 +405,7 @@ def metadata(row: Row) -> dict[str, object]:
         "attention.head_count": s["num_attention_heads"],
         "attention.head_count_kv": s["num_key_value_heads"],
         f"attention.layer_norm_{'' if layer_norm else 'rms_'}epsilon": eps,
-        "rope.freq_base": rope["rope_theta"],
+        **({} if row.arch in ("gpt2", "starcoder") else {"rope.freq_base": rope["rope_theta"]}),
         **row.keys,
     }
     return {f"{row.arch}.{key}": value for key, value in keys.items()}
@@ -349,7 +413,8 @@ def metadata(row: Row) -> dict[str, object]:
 
 def tensors(row: Row) -> tiny.Weights:
     """Every tensor of the GGUF file, float32."""
-    arch = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == row.arch)
+    known = {"muse-glimmer": "afmoe"}.get(row.arch, row.arch)  # gguf-py has no names of its own for it
+    arch = next(kind for kind, name in gguf.MODEL_ARCH_NAMES.items() if name == known)
     names = gguf.get_tensor_name_map(arch, row.settings["num_hidden_layers"])
     out: tiny.Weights = {}
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
@@ -357,11 +422,28 @@ def tensors(row: Row) -> tiny.Weights:
         for part, count in heads.items():
             if row.permuted and f".{part}." in name:
                 array = convert.permute(array, row.settings[count]).reshape(array.shape)
-        stem, _, suffix = name.rpartition(".")
+        stem, _, suffix = name.replace("language_model.", "").rpartition(".")
+        if row.added and "layernorm" in name:
+            array = array + np.float32(row.added)
+        if row.arch == "gpt2" and ".h." in name and array.ndim == 2:
+            array = np.ascontiguousarray(array.T)
+        if "query_key_value" in name:
+            array = _by_part(row, array)
         found = names.get_name(stem)
         assert found is not None, name
         out[f"{found}.{suffix}"] = array
+    for part, value in row.constant.items():
+        for n in range(row.settings["num_hidden_layers"]):
+            out[f"blk.{n}.attn_{part}_norm.weight"] = np.full(row.settings["head_dim"], value, np.float32)
     return out
+
+
+def _by_part(row: Row, array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """All of q, then k, then v, of rows that are in this order for each head of k."""
+    heads, kv_heads = row.settings["num_attention_heads"], row.settings["num_key_value_heads"]
+    of_groups = array.reshape(kv_heads, heads // kv_heads + 2, -1, array.shape[-1])
+    parts = np.split(of_groups, [heads // kv_heads, heads // kv_heads + 1], axis=1)
+    return np.concatenate([part.reshape(-1, array.shape[-1]) for part in parts])
 
 
 def write(name: str, dtype: str, path: str | Path) -> Path:

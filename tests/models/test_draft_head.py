@@ -24,7 +24,7 @@ from akunu import _core
 from akunu.describe.config import ModelSpec, resolve
 from akunu.describe.hf_config import resolve_hf
 from akunu.files.model_files import GgufModel
-from akunu.scheduling.head_writer import HeadWriter
+from akunu.scheduling.head_proposer import HeadProposer
 from api.fakes import decide_drafts
 from api.test_drafts import everything
 
@@ -350,8 +350,8 @@ def test_drafts_of_many_texts_are_those_of_each_alone(opened: Open) -> None:
 class HeadMixes(Mixes):
     """Mixes whose drafts are those of the model's own head, besides those by lookup."""
 
-    def writer(self, engine: _core.Engine) -> HeadWriter:
-        return HeadWriter(engine, self._resolve(self._file, context=CONTEXT).config)
+    def proposer(self, engine: _core.Engine) -> HeadProposer:
+        return HeadProposer(engine, self._resolve(self._file, context=CONTEXT).config)
 
 
 def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,7 +391,7 @@ def test_drafts_of_common_tokens_are_those_of_all_where_these_are_common(
 
 def test_a_head_drafts_of_common_tokens_where_a_text_has_few_others() -> None:
     config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8)
-    head = HeadWriter(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
+    head = HeadProposer(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
 
     def seconds(*tokens: int) -> float:
         head.choose([SimpleNamespace(tokens=list(tokens))], 1.0)  # type: ignore[list-item]
@@ -404,7 +404,7 @@ def test_there_are_no_drafts_where_the_state_is_gone(opened: Open) -> None:
     engine = opened()
     slot, ids = engine.open(), prompt_of(40)
     read(engine, slot, ids)
-    assert engine.draft([(slot, 3)]) == ([[]], None)  # no token was drawn
+    assert engine.draft([(slot, 3)]) == ([[]], None)  # no token was sampled
     step(engine, slot, [], 3)
     assert engine.reserve(slot, 1, 1, 3)
     assert len(engine.draft([(slot, 3)])[0][0]) == 3
@@ -452,7 +452,7 @@ def test_a_model_drafts_by_its_head(
     decide_drafts(monkeypatch, everything)
     with load(qwen35.write_gguf(ROW, folder / "loaded.gguf", drafts="in"), draft=draft) as model:
         assert ids_of(model) == expected
-        assert model.stats().written_tokens > 20
+        assert model.stats.written_tokens > 20
         assert ids_of(model, speculative=False) == expected
 
 
@@ -465,7 +465,15 @@ def test_a_head_of_a_file_of_its_own_drafts(
     head = qwen35.write_gguf(ROW, folder / "mtp-alone.gguf", drafts="alone")
     with load(plain, draft=head) as model:
         assert ids_of(model) == expected
-        assert model.stats().written_tokens > 20
+        assert model.stats.written_tokens > 20
+    beside = folder / "beside" / plain.name
+    beside.parent.mkdir()
+    os.link(plain, beside)
+    os.link(head, beside.with_name(f"mtp-{plain.name}"))
+    for draft, drafts in ((None, True), ("mtp", True), (False, False)):
+        with load(beside, draft=draft) as model:
+            assert ids_of(model) == expected
+            assert (model.stats.written_tokens > 20) == drafts
     joined, other = GgufModel(plain), GgufModel(head)
     assert joined.join_head(other) and not other.join_head(joined)
     check(*(_core.Engine(joined.files, joined.spec(CONTEXT, drafts=True), **SETTINGS) for _ in range(2)))
@@ -479,7 +487,7 @@ def test_a_head_is_not_loaded_where_it_is_not_wanted(folder: Path, monkeypatch: 
         model = load(path, draft=False)
     with model:
         ids_of(model)
-        assert model.stats().written_tokens == 0
+        assert model.stats.written_tokens == 0
 
 
 def test_a_head_that_is_not_there_is_named(plain: Path) -> None:

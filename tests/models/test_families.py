@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ from akunu.describe.blocks import DeltaNet, Experts, FeedForward
 from akunu.describe.config import resolve
 from akunu.describe.hf_config import resolve_hf
 
-from . import families, tiny
+from . import families, folders, tiny
 from .phases import agree
 from .test_engine import greedy, nmse
+from .test_experts import turned
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 
@@ -281,3 +283,52 @@ def test_settings_that_the_class_does_not_have_are_refused(
     path = families.write_folder(families.ALL[name], tmp_path, **settings)
     with warnings.catch_warnings(), pytest.raises(UnsupportedError, match=message):
         open_folder(path)
+
+
+def test_the_head_of_nemotron_is_its_own_whatever_the_configuration_says(tmp_path: Path) -> None:
+    """Transformers' class ties nothing."""
+    golden = tiny.golden("nemotron_h")
+    path = families.write_folder(families.ALL["nemotron_h"], tmp_path, tie_word_embeddings=True)
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-8
+
+
+def test_feed_forwards_of_nemotron_may_have_biases(tmp_path: Path) -> None:
+    family, golden = families.ALL["nemotron_h"], tiny.golden("nemotron_h")
+
+    def biased(value: float) -> Callable[[families.Arrays], families.Arrays]:
+        sizes = {"up_proj": 160, "down_proj": 96}
+        more = {
+            f"backbone.layers.{n}.mixer.{part}.bias": np.full(size, value, np.float32)
+            for n in (1, 3)
+            for part, size in sizes.items()
+        }
+        return lambda arrays: arrays | more
+
+    found = {
+        value: open_folder(
+            families.write_folder(family, tmp_path / str(value), biased(value), mlp_bias=True)
+        ).logits(golden.prompt)
+        for value in (0.0, 0.5)
+    }
+    assert nmse(found[0.0], golden.logits) < 1e-8
+    assert nmse(found[0.5], golden.logits) > 1e-3
+
+
+@pytest.mark.parametrize(("name", "flag"), [("gpt_oss", "attention_bias"), ("qwen2moe", "qkv_bias")])
+def test_a_model_without_the_usual_biases_is_one_whose_biases_are_zero(
+    name: str, flag: str, tmp_path: Path
+) -> None:
+    def zeros(weights: tiny.Weights) -> tiny.Weights:
+        return {
+            n: np.zeros_like(a) if "_proj.bias" in n and "self_attn" in n else a
+            for n, a in own(weights).items()
+        }
+
+    def without(weights: tiny.Weights) -> tiny.Weights:
+        return {n: a for n, a in own(weights).items() if not ("_proj.bias" in n and "self_attn" in n)}
+
+    own = turned if name == "gpt_oss" else dict
+    prompt = tiny.golden(name).prompt
+    zero = open_folder(folders.write(name, tmp_path / "zero", arrays=zeros)).logits(prompt)
+    none = folders.write(name, tmp_path / "none", arrays=without, change=lambda c: c | {flag: False})
+    assert np.array_equal(open_folder(none).logits(prompt), zero)

@@ -240,7 +240,7 @@ def test_a_prefix_of_a_step_leaves_the_state(path: Path) -> None:
 
 
 def test_states_count_as_memory_of_the_cache(path: Path) -> None:
-    """Those of the texts that run, and the copies, whose number follows from it."""
+    """Those of the sequences that run, and the copies, whose number follows from it."""
     few, many = (open_engine(path, parallel=2, kv_memory=n << 20) for n in (4, 16))
     for engine, memory in ((few, 4 << 20), (many, 16 << 20)):
         assert 0.95 * memory < engine.memory["kv_cache"] <= memory
@@ -340,6 +340,6 @@ def test_a_prompt_goes_on_from_files(path: Path, tmp_path: Path, monkeypatch: py
     prompt = first.stats.prompt_tokens
     with akunu.load(path, device=DEVICE, context=1000, cache_dir=tmp_path) as model:
         again = model.generate(story + "And a boy.", **options)
-        stats = model.stats()
+        stats = model.stats
     assert again.ids == other.ids and again.stats.cached_tokens >= (prompt - 1) // PAGE * PAGE >= 2 * PAGE
     assert stats.hits_disk == 1 and stats.disk_damaged == stats.disk_vanished == 0

@@ -14,7 +14,6 @@ import pytest
 from akunu import _core
 from akunu._core import PAGE
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.conversion.plan import refuse_latents
 from akunu.describe.blocks import Experts, LatentAttention
 from akunu.describe.config import resolve
 from akunu.describe.hf_config import resolve_hf
@@ -175,12 +174,6 @@ def test_biases_are_there_where_the_configuration_says_so(tmp_path: Path) -> Non
     path = families.write_folder(row, tmp_path / "unasked", biased(lambda part: part == "q_a_proj"))
     with pytest.raises(ModelFileError, match="set attention_bias to true"):
         open_folder(path)
-
-
-def test_conversion_to_the_other_kind_of_file_is_refused_by_name(tmp_path: Path) -> None:
-    path = families.write_gguf(families.ALL["deepseek_v2"], tmp_path / "model.gguf")
-    with pytest.raises(UnsupportedError, match="a deepseek2 model cannot be converted between a folder and"):
-        refuse_latents(resolve(_core.GgufFile(str(path))))
 
 
 @pytest.mark.parametrize("shape", ["deepseek-v2-lite", "glm-4.7-flash-6-layers"])

@@ -27,9 +27,9 @@ from akunu.base.errors import InvalidArgumentError
 from akunu.describe.config import ModelSpec, resolve
 from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
 from akunu.scheduling.drafts import Proposal, StepCosts
+from akunu.scheduling.model_proposer import ModelProposer, Proposer
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.writer import DraftWriter, Writer
 from api.fakes import decide_drafts
 
 from . import tiny
@@ -112,9 +112,9 @@ class Mixes:
         self.vocab = spec.config.vocab_size
         return _core.Engine(self._file, spec, device=DEVICE, context=CONTEXT, **options)
 
-    def writer(self, engine: _core.Engine) -> DraftWriter:
-        """What writes ahead of an engine."""
-        return Writer(self.engine(parallel=engine.parallel, kv_dtype="q8_0"), self.vocab, 0.1)
+    def proposer(self, engine: _core.Engine) -> Proposer:
+        """What drafts for an engine."""
+        return ModelProposer(self.engine(parallel=engine.parallel, kv_dtype="q8_0"), self.vocab, 0.1)
 
     def text(self, rng: random.Random) -> Text:
         """One of an earlier mix, or one that begins like another, repeats itself, or neither."""
@@ -172,12 +172,12 @@ class Mixes:
         if rng.random() < 0.6:  # a context and a few more pages
             states = engine.pages["state_bytes"] * (parallel + 2)
             engine = self.engine(parallel=parallel, kv_memory=page * rng.randint(5, 7) + states, **options)
-        files = writer = None
+        files = proposer = None
         if rng.random() < 0.6 and self._folder is not None:
             files = PageFiles(self._folder, page * 40, b"the same", engine.part_bytes)
         if rng.random() < 0.5:
-            writer = self.writer(engine)
-        mix = Scheduler(engine, files, writer)
+            proposer = self.proposer(engine)
+        mix = Scheduler(engine, files, proposer)
         reading: list[tuple[Text, Sequence, list[Any]]] = []
         pinned, pins = list[np.ndarray](), random.Random(seed)
         for _ in range(reads):

@@ -166,7 +166,7 @@ def test_chunks_change_no_bit(path: Path, kv_dtype: str) -> None:
 
 
 def test_texts_that_take_each_others_pages_are_what_they_are_alone(path: Path) -> None:
-    """Chunks, chains and drafts that are refused, of texts that run side by side in little memory."""
+    """Chunks, chains and drafts that are refused, of sequences that run side by side in little memory."""
     rng = np.random.default_rng(3)
     texts = {i: prompt_of(int(rng.integers(100, 400)), 10 + i) for i in range(3)}
     expected = {i: alone(path, ids, 60) for i, ids in texts.items()}

@@ -170,6 +170,8 @@ def test_the_model_is_in_the_lists_and_is_loaded_and_unloaded(heard: Served, eng
     engines = heard.http.get("/admin/engine").json()["models"]
     assert any(each["kind"] == "a speech model" for each in engines)
     assert heard.post("/admin/unload", model="speech").json()["loaded"] is False and engine.closed
+    card = heard.http.get("/v1/models/whisper-1").json()
+    assert (card["loaded"], card["kind"]) == (False, "a speech model")  # the page still offers the microphone
     assert heard.post("/admin/load", model="speech").json()["memory"]["weights"] == 1
     assert "akunu_audio_seconds_total" in heard.http.get("/metrics").text
 

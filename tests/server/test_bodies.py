@@ -112,6 +112,18 @@ def test_bodies_have_a_sum():
         wait_until(lambda: served.post("/tokenize", model="ember", text="x" * 20_000).status_code == 200)
 
 
+def test_memory_of_large_bodies_goes_back_once_they_are_gone(monkeypatch):
+    given = []
+    monkeypatch.setattr("akunu.server.bodies.give_back", lambda: given.append(served.app.state.server))
+    with serving() as served:
+        served.post("/tokenize", model="ember", text="x" * 20_000)
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port_of(served)), timeout=20) as one:
+                one.sendall(HEAD % (8 << 20) + b" " * (7 << 20))
+        wait_until(lambda: given)
+    assert len(given) == 1
+
+
 def test_recordings_are_on_disk_and_are_closed(monkeypatch):
     opened = []
     spool = tempfile.SpooledTemporaryFile

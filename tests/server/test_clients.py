@@ -347,6 +347,17 @@ def test_values_that_other_servers_take_are_taken(served, fields):
     assert ("warnings" in answer.json()) == bool({"verbosity", "store"} & fields.keys())
 
 
+def test_empty_stop_texts_end_nothing_in_any_api(served):
+    hello = {"model": "ember", "messages": [{"role": "user", "content": "Hello!"}]}
+    asked = {
+        "/v1/messages": {**hello, "max_tokens": 2, "stop_sequences": [""]},
+        "/api/chat": {**hello, "options": {"num_predict": 2, "stop": ["", ""]}},
+        "/v1/completions": {"model": "ember", "prompt": "Once", "max_tokens": 2, "stop": ["", ""]},
+        "/completion": {"prompt": "Once", "n_predict": 2, "stop": [""]},
+    }
+    assert [served.post(path, **fields).status_code for path, fields in asked.items()] == [200] * 4
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses"])
 def test_fields_of_other_servers_are_translated(served, path):
     given = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio.selector_events
 import contextlib
 import json
 import logging
@@ -75,6 +76,23 @@ def test_those_who_only_hold_connections_keep_nobody_out():
     with serving(settings=settings) as served, held(port_of(served), 40):
         assert httpx.get(f"{served.url}/health", trust_env=False).status_code == 200
         wait_until(lambda: connections_of(served) <= 4)  # half are one address's
+
+
+def test_a_connection_too_many_does_not_look_at_all_others(monkeypatch):
+    """It did: a client that makes a thousand of them held up everybody's requests."""
+    looks = 0
+    is_closing = asyncio.selector_events._SelectorTransport.is_closing
+
+    def looked(transport: asyncio.Transport) -> bool:
+        nonlocal looks
+        looks += 1
+        return is_closing(transport)
+
+    with serving(settings=Settings(max_connections=80, head_seconds=60)) as served:
+        monkeypatch.setattr(asyncio.selector_events._SelectorTransport, "is_closing", looked)
+        with held(port_of(served), 240):
+            wait_until(lambda: connections_of(served) <= 40)
+    assert looks < 240 * 8
 
 
 def test_requests_are_not_ended_for_new_connections():

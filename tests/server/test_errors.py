@@ -146,7 +146,7 @@ def test_a_page_cannot_post_what_needs_no_permission(served):
 
 def test_unknown_paths_and_methods_have_the_shape_of_errors(served):
     assert served.http.get("/v1/nothing").json()["error"]["message"] == "no such path: /v1/nothing"
-    for asked, meant in (("/chat/completions", "/v1/chat/completions"), ("/v1/v1/messages", "/v1/messages")):
+    for asked, meant in (("/embeddings", "/v1/embeddings"), ("/v1/v1/messages", "/v1/messages")):
         assert f"did you mean {meant}?" in served.http.post(asked, json={}).json()["error"]["message"]
     answer = served.http.get("/v1/chat/completions")
     assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")

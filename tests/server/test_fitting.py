@@ -148,10 +148,10 @@ def test_folders_and_drafts_in_a_file_are_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("context = -1", "context: -1 is not in [1, 2147483647]"),
-        ("parallel = 0", "parallel: 0 is not in [1, 256]"),
-        ("threads = 99999999999", "threads: 99999999999 is not in"),
-        ("cache_size = 0", "cache_size: 0 is not in"),
+        ("context = -1", "context: found -1, expected an integer in [1, 2147483647]"),
+        ("parallel = 0", "parallel: found 0, expected an integer in [1, 256]"),
+        ("threads = 99999999999", "threads: found 99999999999, expected"),
+        ("cache_size = 0", "cache_size: found 0, expected"),
         ('kv_dtype = "q2"', "kv_dtype: no 'q2'; there is"),
         ('device = "gpu9"', "device: no 'gpu9' here; there is"),
         ('draft = ""', "draft: expected the name of a model"),

@@ -50,14 +50,14 @@ def test_the_properties_of_a_model_are_told(served):
     for query in ("", "?model=ember"):
         found = served.http.get(f"/props{query}").json()
         assert found["default_generation_settings"]["n_ctx"] == served.ember.model.context
-        assert found["total_slots"] == served.ember.model.stats().parallel
+        assert found["total_slots"] == served.ember.model.stats.parallel
         assert "im_start" in found["chat_template"] and found["modalities"]["vision"] is False
     assert served.http.get("/props?model=nobody").status_code == 404
 
 
 def test_the_slots_are_listed_without_their_texts(served):
     found = served.http.get("/slots").json()
-    assert len(found) == served.ember.model.stats().parallel
+    assert len(found) == served.ember.model.stats.parallel
     assert {each["is_processing"] for each in found} == {False}
     assert not any("prompt" in each for each in found)
 

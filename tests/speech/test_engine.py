@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.base.errors import (
+    AkunuError,
     ContextLengthError,
     DeviceError,
     InvalidArgumentError,
@@ -152,6 +153,25 @@ def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None
     weights, logits = model.attend(window, tokens)
     found, wanted = attended(expected, states_of(expected, mels(model.config)), tokens)
     assert are_weights(model, weights, found) and nmse(logits, wanted) < limit(model, 1e-9)
+
+
+def test_a_model_cannot_be_closed_by_what_a_call_asks_of_its_arguments(tmp_path: Path) -> None:
+    """The ids of `attend` may be of any class, whose methods run while the call has the model."""
+    model = engine(tmp_path, "tiny")
+    (window,) = model.encode(mels(model.config))
+    refused = []
+
+    class Ids:
+        def __iter__(self) -> Any:
+            for token in TOKENS:
+                with pytest.raises(AkunuError) as caught:
+                    model._core.close()
+                refused.append(caught.value)
+                yield token
+
+    weights, _ = model._core.attend(window.sound, Ids())
+    assert np.array_equal(weights, model._core.attend(window.sound, TOKENS)[0])
+    assert len(refused) == len(TOKENS)
 
 
 @pytest.mark.parametrize("kind", ["f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"])

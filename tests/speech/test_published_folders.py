@@ -76,6 +76,7 @@ def generation(**more: Any) -> dict[str, Any]:
 
 def written(folder: Path, more: dict[str, Any] | None = None, heard: dict[str, Any] | None = None) -> Path:
     """The whole folder; `more`: of `generation_config.json`, `heard`: of `preprocessor_config.json`."""
+    folder.mkdir(exist_ok=True)
     config = tiny.config()
     model_files.hf(folder, config, tiny.model().weights)
     sizes = {name: getattr(config, field) for name, field in HF_SIZES.items()}
@@ -130,6 +131,35 @@ def whisper_cpp(folder: Path) -> Path:
     path = folder / "ggml-tiny.bin"
     model_files.ggml(path, tiny.config(), tiny.model().weights, "f32", tiny.TOKENS)
     return path
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_a_folder_may_have_the_files_of_before_tokenizer_json(timestamps: bool, tmp_path: Path) -> None:
+    """As models that people tuned have them; most list no timestamps among the added tokens."""
+    folder = written(tmp_path)
+    said = tokenizer_json()
+    (folder / "tokenizer.json").unlink()
+    added = {token["content"]: token["id"] for token in said["added_tokens"]}
+    if not timestamps:
+        added = {text: i for text, i in added.items() if i < SPECIAL.timestamp_begin}
+    end = "<|endoftext|>"
+    vocabulary = said["model"]["vocab"] | {end: added.pop(end)}
+    for name, content in {
+        "vocab.json": json.dumps(vocabulary),
+        "merges.txt": "#version: 0.2\n",
+        "added_tokens.json": json.dumps(added),
+        "normalizer.json": "{}",
+        "tokenizer_config.json": json.dumps({"tokenizer_class": "WhisperTokenizer", "eos_token": end}),
+    }.items():
+        (folder / name).write_text(content)
+    options: dict[str, Any] = {"language": "en", "beam_size": 1, "temperature": 0, "max_new_tokens": 20}
+    with akunu.load(folder, task="transcribe", threads=1, progress=False) as model:
+        assert model.tokenizer.encode(" a day") == list(b" a day".translate(ORDER))
+        found = model.transcribe(NOISE, **options)
+    with akunu.load(written(tmp_path / "whole"), task="transcribe", threads=1) as model:
+        wanted = model.transcribe(NOISE, **options)
+    assert found.text == wanted.text
+    assert [s.tokens for s in found.segments] == [s.tokens for s in wanted.segments] != []
 
 
 def test_the_folder_says_which_tokens_are_suppressed(tmp_path: Path) -> None:

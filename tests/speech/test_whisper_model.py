@@ -108,7 +108,7 @@ def test_the_text_of_windows_does_not_depend_on_how_many_run_together(
     assert starts == sorted(starts)
     engine.steps.clear()
     for size, together in ((2, 2), (3, 3), (16, 3)):
-        engine.hold_until(lambda least=together: model.stats().running >= least)  # type: ignore[misc]
+        engine.hold_until(lambda least=together: model.stats.running >= least)  # type: ignore[misc]
         assert model.transcribe(audio, batch_size=size, clip_timestamps=clips, **QUICK | options) == alone
     assert max(engine.steps) > 2 * min(engine.steps)
 
@@ -124,7 +124,7 @@ def test_calls_from_many_threads_have_the_texts_that_they_have_alone(
     alone = [transcribe(audio) for audio in recordings]
     engine.threads.clear()
     engine.steps.clear()
-    engine.hold_until(lambda: model.stats().running == 3)
+    engine.hold_until(lambda: model.stats.running == 3)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(transcribe, recordings)) == alone
     assert max(engine.steps) > 2  # rows of several windows in one step
@@ -286,7 +286,7 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
     ("options", "message"),
     [
         ({"beam_sise": 5}, "beam_sise: no such option; did you mean beam_size?"),
-        ({"beam_size": 0}, "beam_size: found 0, expected a whole number of at least 1"),
+        ({"beam_size": 0}, "beam_size: found 0, expected an integer of at least 1"),
         ({"beam_size": "5"}, "beam_size: found '5'"),
         ({"beam_size": None}, "beam_size: found None"),
         ({"beam_size": 5000}, "beam_size: 5000 texts side by side, expected at most 63"),
@@ -298,9 +298,9 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"clip_timestamps": "3,2"}, "clip_timestamps: found '3,2', expected seconds in rising order"),
         ({"clip_timestamps": "inf"}, "clip_timestamps: found 'inf', expected seconds in rising order"),
         ({"clip_timestamps": [0.0, 10**400]}, "clip_timestamps: found .*, expected seconds in rising order"),
-        ({"log_prob_threshold": math.nan}, "log_prob_threshold: found nan, expected a number or None"),
+        ({"log_prob_threshold": math.nan}, "log_prob_threshold: found nan, expected a number"),
         ({"patience": 10**400}, "patience: found 1000.*, expected a number"),
-        ({"temperature": 10**400}, "temperature: found 1000.*, expected numbers of at least 0"),
+        ({"temperature": 10**400}, "temperature: found 1000.*, expected a number in"),
         ({"vad": 3}, r"vad: expected a path, got 3 \(int\)"),
         ({"vad": ""}, "vad: expected a path, got ''"),
         ({"progress": True}, "progress: expected a function or None, got True"),
@@ -312,16 +312,16 @@ def test_an_error_of_the_recording_is_raised_where_it_is_read(model: WhisperMode
         ({"temperature": "hot"}, "temperature: found 'hot', expected numbers of at least 0"),
         ({"temperature": float("inf")}, "temperature: found inf"),
         ({"temperature": True}, "temperature: found True"),
-        ({"temperature": 1e307}, "temperature: found 1e.307, expected numbers of at least 0"),
+        ({"temperature": 1e307}, "temperature: found 1e.307, expected a number in"),
         ({"temperature": np.array(0.5)}, "temperature: found array"),
-        ({"repetition_penalty": 1e40}, "repetition_penalty: found 1e.40, expected at most 3.4e.38"),
+        ({"repetition_penalty": 1e40}, "repetition_penalty: found 1e.40, expected a number in .* 3.4"),
         ({"initial_prompt": np.array(5)}, "initial_prompt: found array"),
         ({"sampling_rate": "16000", "progress": print}, "sampling_rate: found '16000'"),
         ({"temperature": [0, "a"]}, "temperature: found"),
-        ({"patience": float("inf")}, "patience: found inf, expected a finite number"),
+        ({"patience": float("inf")}, r"patience: found inf, expected a number in \(0,"),
         ({"length_penalty": "1"}, "length_penalty: found '1', expected a number"),
         ({"length_penalty": float("nan")}, "length_penalty: found nan, expected a number"),
-        ({"log_prob_threshold": "low"}, "log_prob_threshold: found 'low', expected a number or None"),
+        ({"log_prob_threshold": "low"}, "log_prob_threshold: found 'low', expected a number"),
         ({"word_timestamps": "yes"}, "word_timestamps: found 'yes', expected True or False"),
         ({"language": 5}, "language: found 5, expected text or None"),
         ({"hotwords": 7}, "hotwords: found 7, expected text or None"),
@@ -380,7 +380,7 @@ def test_it_says_what_it_is(engine: Babble, model: WhisperModel) -> None:
     assert (model.device, model.context, model.memory.total) == ("fake", 448, 6)
     assert len(model.languages) == 99
     model.transcribe(sound(2), **QUICK)
-    assert model.stats().steps > 2 and model.stats().running == 0
+    assert model.stats.steps > 2 and model.stats.running == 0
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
@@ -435,6 +435,6 @@ def test_such_a_model_is_asked_for_several_windows_at_once(options: dict[str, An
         alone = model.transcribe(audio, batch_size=1, clip_timestamps=clips, **QUICK | options)
         rows_alone = max(rows for _, rows in device.calls)
         device.calls.clear()
-        device.hold_until(lambda: model.stats().running == 4)  # the first window is heard alone
+        device.hold_until(lambda: model.stats.running == 4)  # the first window is heard alone
         assert model.transcribe(audio, batch_size=4, clip_timestamps=clips, **QUICK | options) == alone
         assert max(rows for _, rows in device.calls) > rows_alone

@@ -19,7 +19,7 @@ from chat.parsers import parser_of
 from .models import ember
 from .test_tags import write
 
-OWN = [family for family in FAMILIES if family.form.arguments]
+OWN = [family for family in FAMILIES if family.call_format.arguments]
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string", "maxLength": 5}, "sex": {"enum": ["f", "m", 1, None]}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import Any
 
@@ -259,13 +260,54 @@ def test_where_such_numbers_have_no_place_nothing_invalid_is_written() -> None:
         (r"^[^\p{L}\"]+$", ["1-"], ["é", '"']),
         (r"^\S+$", ['"a'], ["a b", "\u00a0"]),
         (r"^(?<year>\d{4})$", ["2024"], ["24"]),
+        (r"^a\0b$", ["a\0b"], ["ab"]),
+        (r"^\x1b\[\cA[\x01-\x03]\x7f-$", ["\x1b[\x01\x02\x7f-"], ["[-", "[\x01\x02-"]),
+        (r"^[\x7f]$", ["\x7f"], [""]),
     ],
 )
 def test_patterns_mean_what_ecma_says(pattern: str, valid: list[str], invalid: list[str]) -> None:
     for texts, expected in ((valid, True), (invalid, False)):
         for text in texts:
-            written = json.dumps(text, ensure_ascii=False)
+            written = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
             assert allows({"type": "string", "pattern": pattern}, written) == expected, text
+
+
+DECIMAL = r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"
+"""Pydantic's of a Decimal."""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "valid", "invalid"),
+    [
+        (DECIMAL, ["1.50", "-.5", "+007"], ["-", "+.", "", "1.5.0"]),
+        (r"^(?!(?:con|prn)$)[a-z]{3,4}$", ["cons", "abc"], ["con", "prn", "ab"]),
+        (r"^(?!-)(?!.*--)(?=.*\d)[a-z\d-]{2,}$", ["a-1"], ["-1", "a--1", "ab"]),
+        (r"^(?!\s*$).+", ["a ", " b"], ["", "  "]),
+        (r"^(?!https?:\/\/)", ["ftp://x"], ["http://x", "https://"]),
+    ],
+)
+def test_what_a_pattern_excludes_is_not_written(pattern: str, valid: list[str], invalid: list[str]) -> None:
+    schema = {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": pattern}]}
+    place = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
+    for texts, expected in ((valid, True), (invalid, False)):
+        for text in texts:
+            assert (re.search(pattern, text) is not None) == expected
+            assert allows(schema, json.dumps(text)) == expected, text
+            assert allows(place, json.dumps({"x": text})) == expected, text
+    assert allows(schema, "7")
+    for seed in range(4):
+        check(hostile(), schema, seed, 60)
+
+
+def test_where_such_a_pattern_has_no_place_it_is_refused() -> None:
+    for schema in (
+        {"allOf": [{"type": "string", "pattern": DECIMAL}, {"minLength": 2}]},
+        {"type": "string", "pattern": r"^(?!a)b|c$"},
+        {"type": "string", "pattern": r"^a(?!b)"},
+        {"type": "object", "patternProperties": {r"^(?!x)": {}}},
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"\(\?!\.\.\.\)|look-around"):
+            hostile().stream("x", schema=schema)
 
 
 def test_a_pattern_that_ends_in_an_escape_is_refused() -> None:

@@ -146,7 +146,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
     make, form: str, logprobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make()
-    before = model.stats().accepted_tokens
+    before = model.stats.accepted_tokens
     for seed in range(4):
         options = {**FORMS[form], "seed": seed, "max_tokens": 80, "logprobs": logprobs, "top_k": 0}
         plain = model.generate("A person:", **options, speculative=False)
@@ -165,7 +165,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
         assert drafted.ids == plain.ids and drafted.text == plain.text
         assert drafted.finish_reason == plain.finish_reason
         assert drafted.logprobs == plain.logprobs
-    assert model.stats().accepted_tokens > before
+    assert model.stats.accepted_tokens > before
 
 
 def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> None:
@@ -173,7 +173,7 @@ def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> No
     options = {"schema": PERSON, "temperature": 0, "max_tokens": 60}
     stats = [model.generate("Describe a person here:", **options).stats for _ in range(2)]
     assert stats[1].cached_tokens == stats[1].prompt_tokens
-    assert model.stats().cached_tokens - before == sum(each.cached_tokens for each in stats)
+    assert model.stats.cached_tokens - before == sum(each.cached_tokens for each in stats)
 
 
 def test_log_probabilities_are_those_of_the_model() -> None:
@@ -271,10 +271,30 @@ def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
     other = model.stream("Once", seed=1, max_tokens=20)
     first = next(other)
     with pytest.raises(
-        AkunuError, match=r"cannot go on as its constraint asks: none of the tokens .* logit_bias"
+        AkunuError, match=r"^regex: the output cannot go on as it asks: none of the tokens .* logit_bias"
     ):
         model.generate("Number:", regex="[78]+", logit_bias=dict.fromkeys(digits, -np.inf))
     assert first + "".join(other) == model.generate("Once", seed=1, max_tokens=20).text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"regex": "a{1000000}"},
+        {"regex": "[ab]a{1000000}"},
+        {"regex": "((ab){1000}c){1000}"},
+        {"grammar": 'start: "a"~1000000'},
+        {"grammar": "start: /[ab]/ /a{1000000}/"},
+        {"schema": {"type": "string", "pattern": "^a{1000000}$"}},
+        {"schema": {"type": "array", "prefixItems": [{"type": "string", "pattern": "^[ab]c{1000000}$"}]}},
+        {"choice": ["a" * 200_000, "b"]},
+    ],
+    ids=lambda options: str(options)[:50],
+)
+def test_what_is_too_long_to_be_followed_is_an_error_of_its_argument(options) -> None:
+    with pytest.raises(InvalidArgumentError, match="repeat less") as error:
+        ember().generate("x", max_tokens=16, temperature=0, **options)
+    assert error.value.argument == next(iter(options))
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_an_effort_that_the_template_does_not_know_is_a_budget(thinker, effort):
 
 
 def test_a_budget_is_a_number_of_tokens(thinker):
-    with pytest.raises(InvalidArgumentError, match=r"thinking_budget: -1 is not in"):
+    with pytest.raises(InvalidArgumentError, match=r"thinking_budget: found -1, expected"):
         thinker.chat(MESSAGES, thinking_budget=-1)
 
 

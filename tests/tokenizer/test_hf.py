@@ -296,7 +296,7 @@ def test_the_configuration_overrules_the_template(flag: bool | None, begins: boo
 
 def test_a_folder_without_a_tokenizer_has_none(tmp_path: Path) -> None:
     assert tokenizer_from_folder(tmp_path, 10) is None
-    for name in ("spm.model", "tekken.json"):
+    for name in ("tiktoken.model", "tekken.json"):
         (tmp_path / name).touch()
         with pytest.raises(
             UnsupportedError, match=rf"has {name}, but no tokenizer\.json; make it with Transformers"

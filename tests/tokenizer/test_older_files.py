@@ -150,6 +150,27 @@ def test_unigram(name: str, tmp_path: Path) -> None:
         assert tokenizer.encode("a <mask>", add_special=False, parse_special=True)[-1] == n + 1
 
 
+@pytest.mark.parametrize("lower", [True, False])
+def test_debertas_unigram(lower: bool, tmp_path: Path) -> None:
+    """As microsoft/deberta-v3-base has it: `spm.model`, and a mask in `added_tokens.json`."""
+    pieces = {"pad": "[PAD]", "bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]"}
+    more = {f"{name}_id": i for i, name in enumerate(pieces)}
+    more |= {f"{name}_piece": text for name, text in pieces.items()}
+    theirs = sentences(tmp_path, "spm.model", "unigram", **more)
+    mask = theirs.get_piece_size()
+    write(tmp_path, "tokenizer_config.json", {"do_lower_case": lower, "vocab_type": "spm"})
+    write(tmp_path, "added_tokens.json", {"[MASK]": mask})
+    write(tmp_path, "config.json", {"model_type": "deberta-v2"})
+    tokenizer = opened(tmp_path, mask + 1)
+    for text in ["  The  QUICK fox ", *PLAIN]:
+        known = text.lower() if lower else text
+        assert tokenizer.encode(text) == [1, *theirs.encode(known), 2], text
+    pair = tokenizer.template.pair
+    assert (pair.before, pair.between, pair.after, pair.first_kind) == ((1,), (2,), (2,), 1)
+    assert tokenizer.encode("a [MASK]", add_special=False, parse_special=True)[-1] == mask
+    assert "spm.model" in folder_files(["config.json", "model.safetensors", "spm.model"])
+
+
 @pytest.mark.parametrize("cut", [0, 1, 7, 100, 1000])
 def test_a_damaged_model_of_sentencepiece_is_an_error(cut: int, tmp_path: Path) -> None:
     sentences(tmp_path, "tokenizer.model", "unigram")

@@ -1,9 +1,7 @@
 """What the file says of decoding: a record of bytes behind the weights.
 
-Its content is that of the `generation_config.json` of a folder of Hugging Face. The text of a window is no
-prompt of the next one: the prompts of the training had no timestamps, and without any fewer words are wrong.
-A text of a log probability below -0.75 is dropped, whatever the first token says: music has one, and what
-people say.
+Its content is that of the `generation_config.json` of a folder of Hugging Face. A text of a log probability
+below -0.75 is dropped, whatever the first token says: what people say has one, and other languages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ask ember-vision about pictures that it has not seen, in fonts and sizes that its training did not have.
+"""Ask ember-vision about pictures that it has not seen, in fonts that its training did not have.
 
     python -m tools.ember_vision.evaluate --fonts FONTS --write-card
 
@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Final
 
 import akunu
 from tools.ember_vision.batches import BUCKETS
@@ -57,6 +58,14 @@ GRIDS = {
     "chart": ((11, 14), (13, 17), (14, 22), (17, 17)),
 }
 """Rows and columns of pictures, in cells: none of them are the training's."""
+TRAINED: Final = {
+    kind: tuple(
+        grid for bucket in BUCKETS for grid in bucket.grids if grid[0] >= least[0] and grid[1] >= least[1]
+    )
+    for kind, (_, _, least) in KINDS.items()
+}
+"""Those of the training."""
+Grids = Mapping[str, Sequence[tuple[int, int]]]
 
 
 @dataclass
@@ -78,13 +87,10 @@ def edits(a: str, b: str) -> int:
     return row[-1]
 
 
-def pictures(rng: Random, fonts: Fonts, kind: str, count: int) -> Iterator[Scene]:
-    """So many pictures of a kind, of sizes that the training did not have."""
-    trained = {grid for bucket in BUCKETS for grid in bucket.grids}
+def pictures(rng: Random, fonts: Fonts, kind: str, count: int, grids: Grids) -> Iterator[Scene]:
+    """So many pictures of a kind, of these sizes in turn."""
     for n in range(count):
-        grid = GRIDS[kind][n % len(GRIDS[kind])]
-        assert grid not in trained
-        yield draw(rng, fonts, *grid, kind)
+        yield draw(rng, fonts, *grids[kind][n % len(grids[kind])], kind)
 
 
 def skill_of(kind: str, question: str, answer: str) -> str:
@@ -95,12 +101,14 @@ def skill_of(kind: str, question: str, answer: str) -> str:
     return next(skill for of, words, skill in SKILLS if of == kind and re.search(words, question))
 
 
-def evaluate(model: akunu.Model, fonts: Fonts, count: int, per_picture: int) -> dict[str, Score]:
+def evaluate(
+    model: akunu.Model, fonts: Fonts, count: int, per_picture: int, grids: Grids = GRIDS
+) -> dict[str, Score]:
     """Scores by skill, of `count` pictures of each kind and twice as many of lines."""
     scores: defaultdict[str, Score] = defaultdict(Score)
     rng = Random("ember-vision evaluation")
     for kind in KINDS:
-        for scene in pictures(rng, fonts, kind, count * (2 if kind == "lines" else 1)):
+        for scene in pictures(rng, fonts, kind, count * (2 if kind == "lines" else 1), grids):
             image = scene.finished()
             asked = dict(scene.asked)
             for question in rng.sample(sorted(asked), min(per_picture, len(asked))):
@@ -121,15 +129,21 @@ def evaluate(model: akunu.Model, fonts: Fonts, count: int, per_picture: int) -> 
     return dict(scores)
 
 
-def table(scores: dict[str, Score]) -> str:
+def table(columns: Mapping[str, dict[str, Score]]) -> str:
     """The scores in Markdown, and what is right of all that is not read by its characters."""
-    lines = ["| | asked | right |", "| --- | --- | --- |"]
-    for skill in sorted(scores):
-        score = scores[skill]
-        lines.append(f"| {skill} | {score.of} | {100 * score.right / score.of:.1f} % |")
-    others = [score for skill, score in scores.items() if skill not in (LINES, PAGES)]
-    right, of = sum(s.right for s in others), sum(s.of for s in others)
-    lines.append(f"| all but characters | {of} | {100 * right / of:.1f} % |")
+
+    def shares(chosen: Sequence[str]) -> str:
+        found = [[scores[skill] for skill in chosen if skill in scores] for scores in columns.values()]
+        return " | ".join(
+            f"{100 * sum(s.right for s in column) / max(1, sum(s.of for s in column)):.1f} % of "
+            f"{sum(s.of for s in column)}"
+            for column in found
+        )
+
+    skills = sorted({skill for scores in columns.values() for skill in scores})
+    lines = [f"| | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
+    lines += [f"| {skill} | {shares([skill])} |" for skill in skills]
+    lines.append(f"| all but characters | {shares([s for s in skills if s not in (LINES, PAGES)])} |")
     return "\n".join(lines)
 
 
@@ -144,13 +158,18 @@ def main() -> None:
     parser.add_argument("--wrong", type=int, default=0, help="wrong answers of each skill to show")
     parser.add_argument("--write-card", action="store_true")
     args = parser.parse_args()
+    fonts = Fonts.of(args.fonts, held=True)
     with akunu.load(args.model) as model:
-        scores = evaluate(model, Fonts.of(args.fonts, held=True), args.pictures, args.questions)
-    found = table(scores)
+        columns = {
+            name: evaluate(model, fonts, args.pictures, args.questions, grids)
+            for name, grids in (("other sizes", GRIDS), ("sizes of the training", TRAINED))
+        }
+    found = table(columns)
     print(found)
-    for skill, score in scores.items():
-        for question, truth, said in score.wrong[: args.wrong]:
-            print(f"{skill}: {question} {truth!r}, found {said!r}")
+    for name, scores in columns.items():
+        for skill, score in scores.items():
+            for question, truth, said in score.wrong[: args.wrong]:
+                print(f"{name}: {skill}: {question} {truth!r}, found {said!r}")
     if args.write_card:
         marks = "<!-- evaluation -->\n", "\n<!-- end of evaluation -->"
         before, rest = CARD.read_text().split(marks[0])

@@ -1,7 +1,8 @@
 // Attention in both directions by products of 16-bit integers, where the matmul behind it has integers too. Queries of
 // a head share each block of keys and values, which is rounded once for them. A query, a key, and a run of values in a
 // column have a scale each; weights are multiples of the greatest in the block, over kOne. Blocks are counted from the
-// text's beginning and rounded whole, so that a text's result does not depend on the texts, or rows, beside it.
+// sequence's beginning and rounded whole, so that a sequence's result does not depend on the sequences, or rows, beside
+// it.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -272,8 +273,8 @@ static void attention_fixed(const DispatchCmd& cmd, const std::byte* params, con
               [&](const HeadRows& rows) { FixedHead(rows, scratch).run(); });
 }
 
-// Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase. Where a
-// matmul of floats has sums of F32, so has attention.
+// Rows that see all of their sequence are of one step; others must have the sums of attention.inl in every phase. Where
+// a matmul of floats has sums of F32, so has attention.
 static bool can_fix_attention(const DispatchCmd& cmd) {
     if (!kFixedPoint || cmd.op != Op::kAttention || cmd.kv != KvTypes{DType::F32, DType::F32}) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());

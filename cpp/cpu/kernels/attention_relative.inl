@@ -1,10 +1,10 @@
-// Attention of whole texts by the distance of a key from a query: see RelativeAttentionParams.
+// Attention of whole sequences by the distance of a key from a query: see RelativeAttentionParams.
 
 namespace akunu::cpu::AKUNU_ISA {
 
 constexpr std::size_t kRelativeBlock = 256;  // keys whose scores are kept at a time
 
-// A head of a text's rows.
+// A head of a sequence's rows.
 struct RelativeHead {
     const RelativeAttentionParams& p;
     const float *k, *v, *bias, *distance_keys, *distance_queries;

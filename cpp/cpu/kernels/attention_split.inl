@@ -1,7 +1,7 @@
 // Attention in both directions by tiles (AMX): queries, keys, weights and values are sums of two BF16. Queries of a
 // head share each block of keys and values, which is split once for them, and take it a pair of tiles at a time, whose
-// scores stay in the first-level cache. Blocks are counted from the text's beginning, so that a text's result does not
-// depend on the texts beside it.
+// scores stay in the first-level cache. Blocks are counted from the sequence's beginning, so that a sequence's result
+// does not depend on the sequences beside it.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -199,7 +199,7 @@ static void attention_split_floats(const DispatchCmd& cmd, const std::byte* para
               [&](const HeadRows& rows) { SplitHead(rows, scratch).run(); });
 }
 
-// Rows that see all of their text are of one step; others must have the sums of attention.inl in every phase.
+// Rows that see all of their sequence are of one step; others must have the sums of attention.inl in every phase.
 static bool can_split_attention(const DispatchCmd& cmd) {
     if (cmd.op != Op::kAttention || cmd.kv != KvTypes{DType::F32, DType::F32}) return false;
     const auto& p = params_as<AttentionParams>(cmd.params.data());

@@ -1,4 +1,4 @@
-// States that chunks of kChunkRows rows, counted from a text's position 0, advance: S [keys][values] of each head.
+// States that chunks of kChunkRows rows, counted from a sequence's position 0, advance: S [keys][values] of each head.
 //
 // A row decays S, and then adds its key times what it writes, u. So one row reads S once and writes what it adds to it
 // beside it; many rows of a chunk read S together; and each sum goes through its terms in the same order, whichever
@@ -36,7 +36,7 @@ static inline void for_strips(std::size_t columns, F&& f) {
     for (; first < columns; first += L) f.template operator()<1>(first);
 }
 
-// Heads of one text that share their keys, with a record as DeltaRecord has it: keys are those of a "key head", and
+// Heads of one sequence that share their keys, with a record as DeltaRecord has it: keys are those of a "key head", and
 // the heads those of its values.
 class ChunkedStates {
   public:
@@ -66,9 +66,9 @@ class ChunkedStates {
     // Floats of the scratch that are left.
     float* take(std::size_t n) { return std::exchange(next_, next_ + n); }
 
-    // Rows [row, row + n) of a text, the first of which is at `position`. The record's state is that before the chunk
-    // of position `from`; rows before `to` count. Calls run_rows(chunk, states, row, n, first) for rows
-    // [first, first + n) of a chunk, the first of which is `row` of the step.
+    // Rows [row, row + n) of a sequence, the first of which is at `position`. The record's state is that before the
+    // chunk of position `from`; rows before `to` count. Calls run_rows(chunk, states, row, n, first) for rows [first,
+    // first + n) of a chunk, the first of which is `row` of the step.
     template <typename F>
     void run_chunks(float* record, u32 head, std::size_t row, std::size_t n, u32 position, u32 from, u32 to,
                     const F& run_rows) {
@@ -205,7 +205,7 @@ static void for_states(const StateInputs& in, const Worker& worker, const Bytes&
         for_text_rows(in.where, in.rows, [&](std::size_t row, std::size_t n) {
             const std::uint64_t first = text++ * in.key_heads;
             const u32 slot = in.where[row].slot, position = in.where[row].position + in.step;
-            if (in.slots[slot].stopped) return;  // the rest of a chain is of other texts
+            if (in.slots[slot].stopped) return;  // the rest of a chain is of other sequences
             const u32 from = in.step ? position : in.spans[slot].from, to = in.spans[slot].to + in.step;
             auto* record = reinterpret_cast<float*>(in.records) + std::size_t{slot} * in.state_words;
             for (auto u = std::max(items.begin, first); u < std::min(items.end, first + in.key_heads); ++u) {

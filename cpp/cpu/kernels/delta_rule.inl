@@ -1,4 +1,4 @@
-// The gated delta rule, in chunks of kChunkRows rows that are counted from a text's position 0.
+// The gated delta rule, in chunks of kChunkRows rows that are counted from a sequence's position 0.
 //
 // With S as it is before a chunk, and what its rows j < i have written, u_j, row i needs no other state:
 //   E_i = decay_0 ··· decay_i,  D_ij = decay_{j+1} ··· decay_i
@@ -8,7 +8,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// A key head and its value heads, of one text.
+// A key head and its value heads, of one sequence.
 class DeltaGroup : ChunkedStates {
   public:
     DeltaGroup(const DispatchCmd& cmd, const DeltaRuleParams& p, std::byte* scratch)

@@ -249,8 +249,8 @@ static inline void rotate(float* x, const float* table, u32 rope_dim, u32 style)
     }
 }
 
-// Calls f(row, n) for each n rows of a text whose positions follow one another in a group of keys, if the first of them
-// is one of [begin, end).
+// Calls f(row, n) for each n rows of a sequence whose positions follow one another in a group of keys, if the first of
+// them is one of [begin, end).
 template <typename F>
 static inline void for_key_groups(const Row* where, std::size_t rows, u32 step, std::size_t begin, std::size_t end,
                                   F&& f) {

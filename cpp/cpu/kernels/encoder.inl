@@ -1,4 +1,4 @@
-// What encoders have besides a decoder's ops: LayerNorm, learned positions, and one vector for each text.
+// What encoders have besides a decoder's ops: LayerNorm, learned positions, and one vector for each sequence.
 
 namespace akunu::cpu::AKUNU_ISA {
 

@@ -1,8 +1,8 @@
-// Recurrences: what advances a text's state row by row.
+// Recurrences: what advances a sequence's state row by row.
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Calls f(first row, rows) for the rows of each text.
+// Calls f(first row, rows) for the rows of each sequence.
 template <typename F>
 static inline void for_text_rows(const Row* where, std::size_t rows, F&& f) {
     for (std::size_t row = 0, end; row < rows; row = end) {
@@ -52,7 +52,7 @@ static void recur(const DispatchCmd& cmd, const std::byte* params, const Worker&
                 const u32 position = where[r].position + p.step;
                 const bool begins = where[r].slot != slot;
                 slot = where[r].slot;
-                if (slots[slot].stopped) continue;  // the rest of a chain is of other texts
+                if (slots[slot].stopped) continue;  // the rest of a chain is of other sequences
                 float* state = records + std::size_t{slot} * p.state_words;
                 const auto stashed = [&](u32 i) { return state + dim + (i % kStashRows) * 2 * dim; };
                 if (begins) {

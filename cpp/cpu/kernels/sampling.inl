@@ -44,8 +44,8 @@ static u32 repeat_limit(const u32* breakers, const u32* end, u32 window, u32 lon
     return window;
 }
 
-// DRY: takes from the logit of each token that would go on with a repeat of what the text ends with. `counts` are zero
-// before and after.
+// DRY: takes from the logit of each token that would go on with a repeat of what the sequence ends with. `counts` are
+// zero before and after.
 template <typename Mine>
 static void penalise_repeats(const SamplerState& s, const u32* breakers, const u32* end, u32 position, Mine&& mine,
                              float* scaled, u32* counts) {
@@ -54,7 +54,7 @@ static void penalise_repeats(const SamplerState& s, const u32* breakers, const u
     u32 longest = s.dry_longest;
     if (breakers) longest = std::min(longest, repeat_limit(breakers, end, window, longest));
     if (longest < s.dry_allowed) return;
-    // Calls f(token, back) for mine that followed what may be the end of the text, which was `back` tokens ago.
+    // Calls f(token, back) for mine that followed what may be the end of the sequence, which was `back` tokens ago.
     const auto each = [&](auto&& f) {
         for (u32 back = 1; back < window; ++back) {
             const u32 id = end[-std::ptrdiff_t{back}];

@@ -1,4 +1,4 @@
-// Causal convolutions of each channel along a text's rows.
+// Causal convolutions of each channel along a sequence's rows.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -56,7 +56,8 @@ struct ConvBlock {
     }
 };
 
-// An item is a block of channels, of all rows. What a text's rows read of its record is read before they write there.
+// An item is a block of channels, of all rows. What a sequence's rows read of its record is read before they write
+// there.
 static void short_conv(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     const auto& p = params_as<ShortConvParams>(params);
     const auto* x = cmd.buffers[0].as<float>();
@@ -75,7 +76,7 @@ static void short_conv(const DispatchCmd& cmd, const std::byte* params, const Wo
             if (p.has_bias) block.copy(block.bias, weights + taps * dim + block.first);
             for_text_rows(where, p.rows, [&](std::size_t row, std::size_t n) {
                 const u32 slot = where[row].slot;
-                if (slots[slot].stopped) return;  // the rest of a chain is of other texts
+                if (slots[slot].stopped) return;  // the rest of a chain is of other sequences
                 const std::size_t position = where[row].position + p.step;
                 float* record = records + std::size_t{slot} * p.state_words + block.first;
                 for (std::size_t t = 1; t < taps; ++t) {

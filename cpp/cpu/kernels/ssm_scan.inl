@@ -1,4 +1,4 @@
-// The state of Mamba-2, in chunks of kChunkRows rows that are counted from a text's position 0.
+// The state of Mamba-2, in chunks of kChunkRows rows that are counted from a sequence's position 0.
 //
 // With S as it is before a chunk, and u_j = dt_j·x_j:
 //   E_i = decay_0 ··· decay_i,  D_ij = decay_{j+1} ··· decay_i
@@ -7,7 +7,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// A block of neighbouring heads of one text, with B and C of their group.
+// A block of neighbouring heads of one sequence, with B and C of their group.
 class SsmHeads : ChunkedStates {
   public:
     SsmHeads(const DispatchCmd& cmd, const SsmScanParams& p, std::byte* scratch)

@@ -1,1 +1,1 @@
-"""Loaded models that write text, and what is asked of them."""
+"""Loaded language models, their options, results and streams."""

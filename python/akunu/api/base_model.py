@@ -93,6 +93,7 @@ class BaseModel(ABC, metaclass=Loading):
     def memory(self) -> Memory:
         """Bytes that the model uses, by purpose."""
 
+    @property
     @abstractmethod
     def stats(self) -> ModelStats:
         """Counts since the model was loaded."""

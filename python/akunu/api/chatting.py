@@ -47,7 +47,7 @@ class Chatting(Tokenizing):
 
     @abstractmethod
     def flush(self) -> None:
-        """Wait until the KV cache's files have what ended texts left."""
+        """Wait until the KV cache's files hold the pages of sequences that have ended."""
 
     @abstractmethod
     def _completed_all(self, streams: Sequence[Stream]) -> list[Completion]: ...

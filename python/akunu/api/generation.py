@@ -1,7 +1,7 @@
 """One generation: the text that comes of a sequence's tokens, and where it ends.
 
-`generate`, `stream`, `chat` and `stream_chat` all run this loop. The scheduler computes tokens, for this text
-and others together; this module decides where the text ends and which tokens the caller has seen.
+`generate`, `stream`, `chat` and `stream_chat` all run this loop. The scheduler computes tokens for all
+sequences together; this module decides where the output ends and which tokens the caller has seen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from akunu.api.options import Request
     from akunu.api.reading import Reading
     from akunu.describe.sampling import Sampling
-    from akunu.scheduling import Scheduler, Written
+    from akunu.scheduling import ConstrainedChunk, Scheduler
     from akunu.scheduling.sequence import Adapter
     from akunu.structured.constraint import Constraint
     from akunu.tokenizer import Tokenizer
@@ -40,7 +40,7 @@ MAX_END_IDS: Final = 64
 
 
 class Generation:
-    """A text that follows one prompt; `pieces` may be iterated once.
+    """The output for one prompt; `pieces` may be iterated once.
 
     After the iteration ends, in whatever way (end, stop text, limit, cancel, closed early, an exception in
     the engine or a KeyboardInterrupt), the KV cache holds the prompt and the tokens that the caller has
@@ -61,7 +61,7 @@ class Generation:
     constraint
         The constraint of the output; None: there is none.
     inputs
-        Makes what the prompt has besides tokens, when the text begins.
+        Makes what the prompt has besides tokens, when the generation begins.
     adapter
         What is added to the model for it.
     """
@@ -204,7 +204,7 @@ class Generation:
         reason = self._reason_to_end(chunk)
         if reason and not self._matcher.matched:
             text += self._tail()
-        # Set before the piece is given: whoever closes then has all of the text.
+        # Set before the piece is given: who closes then has all of the output.
         self._finish_reason = "stop" if self._matcher.matched else reason
         self._text.append(text)
         self._released += len(text)
@@ -215,7 +215,7 @@ class Generation:
         logprobs = None if self._request.logprobs is None else self._logprobs[tokens]
         return Piece(text, self._ids[tokens], logprobs)
 
-    def _accept(self, chunk: Chunk | Written) -> str:
+    def _accept(self, chunk: Chunk | ConstrainedChunk) -> str:
         """Record the tokens of a chunk; returns the text that is certain now."""
         texts = []
         if chunk.ended:
@@ -231,7 +231,7 @@ class Generation:
         return "".join(texts)
 
     def _end_ids(self, tokenizer: Tokenizer | None) -> tuple[int, ...]:
-        """The tokens that end the text: those of the model, and those that the caller names."""
+        """The tokens that end the output: those of the model, and those that the caller names."""
         ends = tokenizer.end_of_generation_ids.union(self._stop_ids) if tokenizer else self._stop_ids
         if len(ends) > MAX_END_IDS:
             raise InvalidArgumentError(
@@ -252,11 +252,11 @@ class Generation:
         return self._matcher.push(text)
 
     def _tail(self) -> str:
-        """What was held back, when the text is over: unfinished characters and the start of a stop text."""
+        """What was held back, when the output is over: unfinished characters and the start of a stop text."""
         text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
         return text if self._matcher.matched else text + self._matcher.flush()
 
-    def _reason_to_end(self, chunk: Chunk | Written | None) -> FinishReason | None:
+    def _reason_to_end(self, chunk: Chunk | ConstrainedChunk | None) -> FinishReason | None:
         """`chunk` is the last that was taken; None when no more come."""
         if chunk is None:
             return "cancelled"
@@ -280,7 +280,7 @@ def _stop_ids(
 ) -> tuple[dict[int, str], frozenset[int]]:
     """Tokens that the caller stops at, each with its text, and control tokens that a stop text needs to see.
 
-    A text has no control tokens: one that is a stop text ends it as a token, one within a stop text is shown.
+    An output has no control tokens: one that is a stop text ends it as a token, one within is shown.
     """
     if tokenizer is None:
         return dict.fromkeys(request.stop_token_ids, ""), visible

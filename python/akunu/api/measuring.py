@@ -1,4 +1,4 @@
-"""What a model says of itself: logits, times of its commands, how well it knows a text."""
+"""What a model says of itself: logits, times of its commands, how well it predicts a text."""
 
 from __future__ import annotations
 

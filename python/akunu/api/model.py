@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import PAGE, Engine
-from akunu.api.adapting import AdapterInfo, Adapting
+from akunu.api.adapting import SCALE, AdapterInfo, Adapting
 from akunu.api.chatting import Chatting
 from akunu.api.generation import Generation
 from akunu.api.measuring import Measuring
@@ -39,12 +39,12 @@ from akunu.chat import ChatTemplate
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.sampling import Sampling
 from akunu.scheduling import ModelStats, Scheduler
-from akunu.scheduling.head_writer import HeadWriter
+from akunu.scheduling.head_proposer import HeadProposer
 from akunu.scheduling.interrupts import held
+from akunu.scheduling.model_proposer import ModelProposer, Proposer
 from akunu.scheduling.page_files import PageFiles
 from akunu.scheduling.prefix import Prefix
 from akunu.scheduling.sequence import Adapter
-from akunu.scheduling.writer import DraftWriter, Writer
 from akunu.tokenizer import Tokenizer
 from akunu.vision.tower import Tower
 
@@ -62,10 +62,10 @@ class Model(Chatting, Measuring, Adapting):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;
-    others wait in the order in which they came. None of them changes the text of another.
+    others wait in the order in which they came. None of them changes the output of another.
 
     The KV cache keeps earlier prompts and their continuations as long as it has room, so a prompt that begins
-    like any of them (a conversation, a system prompt) only runs what is new, without a change to the text.
+    like any of them (a conversation, a system prompt) only runs what is new, without a change to the output.
 
     A model belongs to the process that loaded it. In a process forked from that one its use is an error.
     """
@@ -97,15 +97,15 @@ class Model(Chatting, Measuring, Adapting):
         self._sight = None
         if tower is not None:
             self._sight = Sight(tower, self.tokenizer, engine.context)
-        writer: DraftWriter | None = None
+        proposer: Proposer | None = None
         if config.drafter is not None:
-            writer = HeadWriter(engine, config)
+            proposer = HeadProposer(engine, config)
         elif draft is not None:
             sizes = [Memory(**e.memory) for e in (draft, engine)]
             smaller, larger = (size.weights + size.weights_mapped for size in sizes)
-            writer = Writer(draft, config.vocab_size, smaller / larger)
+            proposer = ModelProposer(draft, config.vocab_size, smaller / larger)
         self._draft = draft
-        self._scheduler = Scheduler(engine, page_files, writer)
+        self._scheduler = Scheduler(engine, page_files, proposer)
         self._spec = spec
         self._adapters: dict[str, tuple[AdapterInfo, Adapter]] = {}
         self._adapter_lock = threading.Lock()
@@ -173,7 +173,7 @@ class Model(Chatting, Measuring, Adapting):
 
     @spelled_out
     def stream(self, prompt: Prompt, **options: Unpack[GenerationOptions]) -> Stream:
-        """Continue a prompt, and give the text piece by piece.
+        """Continue a prompt, and give the output piece by piece.
 
         Raises what `generate` does; arguments are checked at once, the model runs when the first piece is
         read.
@@ -269,9 +269,9 @@ class Model(Chatting, Measuring, Adapting):
             Each as in `generate`.
         progress
             True: a bar on a terminal or in a notebook; False: nothing; or a function called as
-            `progress(done, prompts)` after each text. An exception that it raises ends the batch.
+            `progress(done, prompts)` after each prompt. An exception that it raises ends the batch.
         **options
-            See `akunu.GenerationOptions`; the same for all. With a `seed`, each text is the one it is alone.
+            See `akunu.GenerationOptions`, for all prompts. With a `seed`, each is as it would be alone.
 
         Returns
         -------
@@ -283,7 +283,7 @@ class Model(Chatting, Measuring, Adapting):
         InvalidArgumentError
             An argument or a prompt is not one; before anything runs.
         BatchError
-            A text failed, such as one whose prompt does not fit the context. The others are written first:
+            A prompt failed, such as one that does not fit the context. The others are completed first:
             the error has them.
         KeyboardInterrupt
             As in `generate`; all are then cancelled.
@@ -324,7 +324,7 @@ class Model(Chatting, Measuring, Adapting):
         for i, prompt in enumerate(prompts):
             try:
                 found.append(self._prompt_ids(prompt))
-            except ContextLengthError:  # of its own text: the others are written
+            except ContextLengthError:  # of its own prompt: the others are completed
                 found.append(str(prompt))
             except AkunuError as error:
                 raise type(error)(f"prompts[{i}]: {error}") from error
@@ -403,7 +403,7 @@ class Model(Chatting, Measuring, Adapting):
         self._compiler.prepare()
 
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
-        """The options of each of `n` texts of one prompt."""
+        """The options of each of `n` outputs of one prompt."""
         count = Limit(int, 1, MAX_TEXTS).check("n", n)
         seed = resolve(options, self.sampling, self.config.vocab_size).seed
         return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
@@ -435,6 +435,7 @@ class Model(Chatting, Measuring, Adapting):
 
     # -- looking inside --------------------------------------------------------------------------------------
 
+    @property
     def stats(self) -> ModelStats:
         """Counts of what runs, waits, is cached, and was done since the model was loaded."""
         self._check_open()
@@ -449,10 +450,17 @@ class Model(Chatting, Measuring, Adapting):
             found += Memory(**self._draft.memory)
         return found if self._sight is None else found + Memory(**self._sight.tower.memory)
 
-    def pin(self, prompt: Prompt, *, cache_salt: str | None = None) -> int:
+    def pin(
+        self,
+        prompt: Prompt,
+        *,
+        cache_salt: str | None = None,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
+    ) -> int:
         """Keep a beginning of prompts in the KV cache, whatever else needs its memory, until `unpin`.
 
-        What texts have in common is cached anyway, and what was used longest ago goes first. This is for a
+        What sequences share is cached anyway, and what was used longest ago goes first. This is for a
         beginning that must be there also after a while without it. It is run now if it is not in the cache.
 
         Parameters
@@ -460,7 +468,9 @@ class Model(Chatting, Measuring, Adapting):
         prompt
             As in `generate`; of a conversation, what `chat_template.encode` gives.
         cache_salt
-            Of the texts that it is kept for: see `akunu.GenerationOptions`.
+            Of the sequences that it is kept for: see `akunu.GenerationOptions`.
+        adapter, adapter_scale
+            Of the sequences that it is kept for.
 
         Returns
         -------
@@ -470,9 +480,9 @@ class Model(Chatting, Measuring, Adapting):
         Raises
         ------
         InvalidArgumentError
-            The cache (`kv_memory`) would have no room left for a text that fills the context.
+            The cache (`kv_memory`) would have no room left for a sequence that fills the context.
         UnsupportedError
-            The model keeps a state of each text besides its pages.
+            The model keeps a recurrent state of each sequence besides its pages.
 
         Examples
         --------
@@ -480,13 +490,27 @@ class Model(Chatting, Measuring, Adapting):
         >>> ids = model.chat_template.encode(rules, add_generation_prompt=False)  # doctest: +SKIP
         >>> model.pin(ids)  # doctest: +SKIP
         """
-        text = self._whole_pages(prompt, cache_salt)
+        text = self._whole_pages(prompt, cache_salt, adapter, adapter_scale)
         while text.ids.size and not self._scheduler.pin(text):
-            if self.generate(text.ids, max_tokens=0, cache_salt=cache_salt).finish_reason == "cancelled":
+            ran = self.generate(
+                text.ids,
+                max_tokens=0,
+                cache_salt=cache_salt,
+                adapter=adapter,
+                adapter_scale=adapter_scale,
+            )
+            if ran.finish_reason == "cancelled":
                 raise AkunuError("pin: the run of the prompt was cancelled")
         return len(text.ids)
 
-    def unpin(self, prompt: Prompt, *, cache_salt: str | None = None) -> None:
+    def unpin(
+        self,
+        prompt: Prompt,
+        *,
+        cache_salt: str | None = None,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
+    ) -> None:
         """Let what `pin` keeps of a prompt go when its memory is needed.
 
         Raises
@@ -494,19 +518,22 @@ class Model(Chatting, Measuring, Adapting):
         InvalidArgumentError
             It is not pinned.
         """
-        if (text := self._whole_pages(prompt, cache_salt)).ids.size:
+        if (text := self._whole_pages(prompt, cache_salt, adapter, adapter_scale)).ids.size:
             self._scheduler.unpin(text)
 
-    def _whole_pages(self, prompt: Prompt, cache_salt: str | None) -> Prefix:
+    def _whole_pages(
+        self, prompt: Prompt, cache_salt: str | None, adapter: str | None, scale: float | None
+    ) -> Prefix:
         self._check_open()
         ids = self._prompt_ids(prompt)
-        return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt))
+        own = self._adapter(adapter, None if scale is None else SCALE.check("adapter_scale", scale))
+        return Prefix(ids[: len(ids) // PAGE * PAGE], salt(cache_salt), adapter=own.key if own else None)
 
     def clear_cache(self) -> None:
-        """Forget what the KV cache keeps of texts that have ended, and give its memory back to the system.
+        """Forget what the KV cache keeps of ended sequences, and give its memory back to the system.
 
         Without it, that memory grows up to the size of the cache (`memory.kv_cache`, set by `kv_memory`) and
-        is used again by later texts. What is pinned, what runs, and what is in files of `cache_dir` stays. On
+        is used again by later ones. What is pinned, what runs, and what is in files of `cache_dir` stays. On
         a GPU the memory is the cache's from the beginning, and stays its own.
         """
         self._check_open()
@@ -516,7 +543,7 @@ class Model(Chatting, Measuring, Adapting):
             engine.discard_unused()
 
     def flush(self) -> None:
-        """Wait until what ended texts left in the KV cache is in the files of `cache_dir`, if there is one.
+        """Wait until the files of `cache_dir` hold what the KV cache keeps of ended sequences.
 
         `close` does that too. Without either, what was not written yet when the process ends is run again.
         """

@@ -9,12 +9,11 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict, cast
 
 from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
-from akunu.api.aliases import translated
 from akunu.base.arguments import FLOAT32_MAX, Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.describe.sampling import SAMPLING_LIMITS, Sampling
@@ -193,8 +192,57 @@ class Request:
     structure: Structure | None = None
 
 
+def _response_format(value: Any) -> dict[str, Any]:
+    """Read OpenAI's `response_format`, and the one of llama-cpp-python with a `schema` beside its type."""
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    if kind == "text":
+        return {}
+    if kind == "json_object":
+        return {"json": True} if value.get("schema") is None else {"schema": value["schema"]}
+    if kind == "json_schema":
+        inner = value.get("json_schema", value)
+        if isinstance(inner, Mapping) and inner.get("schema") is not None:
+            return {"schema": inner["schema"]}
+        raise InvalidArgumentError("response_format: expected a schema under json_schema.schema, found none")
+    raise InvalidArgumentError(
+        f"response_format: found {value!r:.80}, expected a mapping of type text, json_object or json_schema"
+    )
+
+
+_ALIASES: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "repetition_penalty": lambda value: {"repeat_penalty": value, "penalty_window": -1},
+    "max_new_tokens": lambda value: {"max_tokens": value},
+    "response_format": _response_format,
+    "chat_template_kwargs": lambda value: {"template_variables": value},
+}
+"""Our arguments for one of Transformers', vLLM's or OpenAI's.
+
+`repetition_penalty` counts the whole sequence there, so the window is all of it.
+"""
+
+
+def _translated(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by our own names.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An argument is given by both names, or `response_format` is none.
+    """
+    own = {name: value for name, value in options.items() if name not in _ALIASES}
+    for name in _ALIASES.keys() & options.keys():
+        if options[name] is None:
+            continue
+        for meant, value in _ALIASES[name](options[name]).items():
+            if own.get(meant) is None:
+                own[meant] = value
+            elif meant != "penalty_window":
+                raise InvalidArgumentError(f"{name}: is another name of {meant}; give one of them")
+    return own
+
+
 def own_names(options: Mapping[str, object], known: type[GenerationOptions]) -> dict[str, Any]:
-    """Return the options by our own names (`akunu.api.aliases`), and refuse unknown ones.
+    """Return the options by our own names, whatever program's names they have, and refuse unknown ones.
 
     Raises
     ------
@@ -207,7 +255,7 @@ def own_names(options: Mapping[str, object], known: type[GenerationOptions]) -> 
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(names)}"
             raise InvalidArgumentError(f"unknown argument {name}; {hint}")
-    return translated(options)
+    return _translated(options)
 
 
 def resolve(options: Mapping[str, object], defaults: Sampling, vocab_size: int) -> Request:

@@ -60,9 +60,9 @@ class Stats:
     decode_tokens_per_second : float
         Tokens computed after the first (an end token and those behind a stop text included) a second; or 0.
     drafted_tokens : int
-        Tokens that were guessed from earlier text and run several at a time (`speculative`).
+        Tokens that were drafted and run several at a time (`speculative`).
     accepted_tokens : int
-        Those of them that were drawn.
+        Those of them that were sampled.
     expert_hits : int
         Experts that a layer used and found in memory, in the steps of this generation, of a model whose
         experts stay in their file (`memory` of `akunu.load`). Sequences that run at the same time share
@@ -110,7 +110,7 @@ class Completion:
     stats : Stats
         Counts and times.
     seed : int
-        Seed of the random numbers: the same seed, prompt and settings give the same text.
+        Seed of the random numbers: the same seed, prompt and settings give the same output.
     stop : str | None
         The stop text that ended it, if one did, or the text of the token of `stop_token_ids` that did.
     message : dict[str, Any]
@@ -141,7 +141,7 @@ class BatchError(AkunuError):
     Attributes
     ----------
     completions : list of Completion, or None
-        One for each prompt, in their order; None for a text that failed.
+        One for each prompt, in their order; None for a prompt that failed.
     errors : dict of int to Exception
         What went wrong, by the prompt's place in the list.
     """
@@ -160,7 +160,7 @@ class BatchError(AkunuError):
 
 
 class Piece(str):
-    """A piece of a generated text: a `str` that knows its tokens.
+    """A piece of an output: a `str` that knows its tokens.
 
     A token whose characters reach into the next piece belongs to that one. A piece is empty only where tokens
     have no text: at the end, or with a model that has no vocabulary.

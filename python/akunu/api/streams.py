@@ -1,18 +1,16 @@
-"""The pieces of a text as the model writes it: `Stream` for threads, `AsyncStream` for asyncio."""
+"""The pieces of an output as the model generates it: `Stream` for threads, `AsyncStream` for asyncio."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from akunu.api.async_items import AsyncItems
 from akunu.api.generation import Generation
+from akunu.api.item_streams import AsyncItems, ItemStream
 from akunu.api.reading import Reading
 from akunu.api.results import Completion, Piece, Stats
 from akunu.chat.deltas import Delta
@@ -30,8 +28,8 @@ class _Server(Protocol):
     def _check_process(self) -> None: ...
 
 
-class Stream(Iterator[Piece]):
-    """The pieces of a text, as the model writes it.
+class Stream(ItemStream[Piece]):
+    """The pieces of an output, as the model generates it.
 
     A piece is a `str` that knows its tokens: `piece.ids`, and `piece.logprobs` where they were asked for.
 
@@ -51,22 +49,13 @@ class Stream(Iterator[Piece]):
         self._model = model
         self._generation = generation
         self._reading = reading  # of an answer of a chat
-        self._steps = generation.pieces(reading)
         self._rest: deque[Piece] = deque()  # what a cancelled generation had still to say
-        self._busy = False
-        self._mutex = threading.RLock()  # close() from another thread waits for the piece in the making
-
-    def __iter__(self) -> Self:
-        return self
+        super().__init__(generation.pieces(reading))
 
     def __next__(self) -> Piece:
         self._model._check_process()
         with held, self._mutex:
-            self._busy = True
-            try:
-                piece = self._rest.popleft() if self._rest else next(self._steps)
-            finally:
-                self._busy = False
+            piece = self._rest.popleft() if self._rest else super().__next__()
         if self._generation.cancelled:  # while the piece was made: nobody may ask for another one
             self._finish()
         return piece
@@ -123,14 +112,11 @@ class Stream(Iterator[Piece]):
             self._finish()
 
     def _finish(self) -> None:
-        """Run a cancelled generation to its end, unless a piece is being made: then its reader does."""
         with held:
-            if self._mutex.acquire(blocking=False):
-                try:
-                    if not self._busy:  # busy here: a signal's handler, in the thread that makes a piece
-                        self._rest.extend(self._steps)
-                finally:
-                    self._mutex.release()
+            super()._finish()
+
+    def _wind_up(self) -> None:
+        self._rest.extend(self._steps)
 
     def close(self) -> None:
         """End the stream now. More pieces cannot be read."""
@@ -145,17 +131,9 @@ class Stream(Iterator[Piece]):
     def __repr__(self) -> str:
         return "<akunu.Stream running>" if self.running else "<akunu.Stream>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 class AsyncStream(AsyncItems[Piece]):
-    """The pieces of a text, for `async for`. The model runs in a thread of the stream's own.
+    """The pieces of an output, for `async for`. The model runs in a thread of the stream's own.
 
     When the task that reads is cancelled, the generation ends and the model is free before the task goes on.
     In every other way it is a `Stream`.
@@ -197,10 +175,6 @@ class AsyncStream(AsyncItems[Piece]):
         """This stream with each call of a tool only when it is complete, as of `Stream.whole_calls`."""
         self._stream.whole_calls()
         return self
-
-    def cancel(self) -> None:
-        """End this stream at the next piece; what was computed is still given."""
-        super().cancel()
 
 
 def completed(stream: Stream) -> Completion:

@@ -149,7 +149,9 @@ class Tokenizing(BaseModel):
         low, high = int(array.min()), int(array.max())
         if low < 0 or high >= self.config.vocab_size:
             wrong = low if low < 0 else high
-            raise InvalidArgumentError(f"token ids: {wrong} is not in [0, {self.config.vocab_size - 1}]")
+            raise InvalidArgumentError(
+                f"token ids: found {wrong}, expected an integer in [0, {self.config.vocab_size - 1}]"
+            )
         return array.astype(np.uint32)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 
 __all__ = ["FORMATS", "Chunks", "au_recordings"]
 
@@ -35,15 +35,15 @@ class Chunks:
     def head(self) -> int:
         return self.id_bytes + self.size_bytes
 
-    def recordings(self, file: Bytes, begin: int) -> Iterator[Part]:
+    def recordings(self, file: Bytes, begin: int) -> Iterator[FileRecording]:
         """Each recording of what may be several files that were joined."""
         while begin < file.size:
             part, begin = self._one(file, begin)
             yield part
 
-    def _one(self, file: Bytes, begin: int) -> tuple[Part, int]:
+    def _one(self, file: Bytes, begin: int) -> tuple[FileRecording, int]:
         end = file.size
-        whole = Part(b"", ((begin, end),)), end
+        whole = FileRecording(b"", ((begin, end),)), end
         at, wide = begin + self.first, 0
         for _ in range(_MOST_CHUNKS):
             name, size = self._chunk(file, at)
@@ -64,13 +64,13 @@ class Chunks:
             # Of 32 bits, libsndfile knows itself what is no size.
             return self._to_end(file, begin, at, wide) if size >= _UNKNOWN else whole
         if file.at(after, len(self.magic)) == self.magic and self._is_file(file, after):
-            return Part(b"", ((begin, after),)), after
+            return FileRecording(b"", ((begin, after),)), after
         rest = end - after
         if (size and rest < _REST) or end == sound or self._is_chunk(file, after):
             return whole
         return self._to_end(file, begin, at, wide)
 
-    def _to_end(self, file: Bytes, begin: int, at: int, wide: int) -> tuple[Part, int]:
+    def _to_end(self, file: Bytes, begin: int, at: int, wide: int) -> tuple[FileRecording, int]:
         """All from the chunk at `at` on is sound."""
         sound, end = at + self.head, file.size
         head = bytearray(file.at(begin, sound - begin))
@@ -88,7 +88,7 @@ class Chunks:
             if self.total is not None:
                 total = end - begin if self.counts_head else end - begin - 8
                 put(begin + self.total, total, self.size_bytes)
-        return Part(bytes(head), ((sound, end),)), end
+        return FileRecording(bytes(head), ((sound, end),)), end
 
     def _chunk(self, file: Bytes, at: int) -> tuple[bytes, int]:
         head = file.at(at, self.head)
@@ -124,19 +124,19 @@ FORMATS: Final = (
 )
 
 
-def au_recordings(file: Bytes, begin: int) -> Iterator[Part]:
+def au_recordings(file: Bytes, begin: int) -> Iterator[FileRecording]:
     """Sun's format: a head that says where the sound begins, and how long it is."""
     while begin < file.size:
         head = file.at(begin, 12)
         first, size = (int.from_bytes(head[at : at + 4], "big") for at in (4, 8))
         end = begin + first + size
         if end <= file.size and file.at(end, 4) == b".snd":
-            yield Part(b"", ((begin, end),))
+            yield FileRecording(b"", ((begin, end),))
             begin = end
             continue
         more = file.size - end
         if more > 0 and (more >= _REST or not size):
-            yield Part(head[:8] + b"\xff" * 4, ((begin + 12, file.size),))
+            yield FileRecording(head[:8] + b"\xff" * 4, ((begin + 12, file.size),))
         else:
-            yield Part(b"", ((begin, file.size),))
+            yield FileRecording(b"", ((begin, file.size),))
         return

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from akunu.audio import flac, mpeg, ogg
 from akunu.audio.chunks import FORMATS, au_recordings
-from akunu.audio.parts import Bytes, Part, after_id3
+from akunu.audio.parts import Bytes, FileRecording, after_id3
 
 __all__ = ["recordings"]
 
 
-def recordings(file: Bytes) -> list[Part]:
+def recordings(file: Bytes) -> list[FileRecording]:
     """The recordings of a file; none where libsndfile may read it as it is."""
     begin = 0
     while (tag := file.at(begin, 10))[:3] == b"ID3" and len(tag) == 10:

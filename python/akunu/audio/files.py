@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from akunu.audio.containers import recordings
 from akunu.audio.foreign import Foreign, foreign_recording, remedy
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 from akunu.audio.pcm import Samples, check_rate, from_array
 from akunu.audio.quiet import quiet
 from akunu.base.errors import AudioError, InvalidArgumentError
@@ -99,7 +99,7 @@ class Recording:
             if not source.read(1):
                 raise AudioError(f"{self._name} is empty (0 bytes)")
             self._bytes = Bytes(source)
-            self._parts: list[Part | None] = list(recordings(self._bytes)) or [None]
+            self._parts: list[FileRecording | None] = list(recordings(self._bytes)) or [None]
             source.seek(start)
             self._source = source
             self._foreign: Foreign | None = None
@@ -135,10 +135,38 @@ class Recording:
             yield check_rate(self._foreign.rate), blocks
             return
         for i, part in enumerate(self._parts):
+            broken: list[tuple[float, AudioError]] = []
             with nullcontext(self._first) if i == 0 else self._opened(part) as opened:
-                yield check_rate(opened.samplerate), self._blocks(opened, part)
+                yield check_rate(opened.samplerate), self._blocks(opened, part, broken)
+            for seconds, error in broken:
+                yield self._rest(part, seconds, error)
 
-    def _blocks(self, file: soundfile.SoundFile, part: Part | None) -> Iterator[Samples]:
+    def _rest(
+        self, part: FileRecording | None, seconds: float, error: AudioError
+    ) -> tuple[int, Iterator[Samples]]:
+        """What FFmpeg hears of a part behind its first seconds, or the error where it does not read it."""
+        file: IO[bytes] = self._source
+        if part is not None:
+            file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            self._bytes.copied(part, file)
+        foreign = foreign_recording(file, self._name, self._stack)
+        if foreign is None:
+            raise error
+        rate, left, blocks = foreign.rate, round(seconds * foreign.rate), foreign.blocks
+
+        def behind() -> Iterator[Samples]:
+            nonlocal left
+            for block in blocks:
+                if len(block) > left:
+                    yield from_array(block[left:], self._channel)
+                left = max(0, left - len(block))
+
+        return check_rate(rate), behind()
+
+    def _blocks(
+        self, file: soundfile.SoundFile, part: FileRecording | None, broken: list[tuple[float, AudioError]]
+    ) -> Iterator[Samples]:
+        """The blocks of a part; what stops libsndfile, and not FFmpeg, goes to `broken`."""
         import soundfile
 
         frames = 0
@@ -153,9 +181,14 @@ class Recording:
                 self._raise_failed()
             except soundfile.LibsndfileError as error:
                 self._raise_failed()
-                raise AudioError(
+                told = AudioError(
                     f"{self._name} is damaged or cut off after {seconds(frames)}: {error.error_string}"
-                ) from None
+                )
+                if file.format != "OGG":
+                    raise told from None
+                # Times in Ogg pages that do not fit their packets, as programs write that record calls.
+                broken.append((frames / file.samplerate, told))
+                return
             if not len(block):
                 break
             frames += len(block)
@@ -211,7 +244,7 @@ class Recording:
         return file
 
     @contextmanager
-    def _opened(self, part: Part | None) -> Iterator[soundfile.SoundFile]:
+    def _opened(self, part: FileRecording | None) -> Iterator[soundfile.SoundFile]:
         """A part for reading; what is not in the file as it stands is written to a temporary one."""
         with ExitStack() as stack:
             source, own = self._source, self._own

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 
 __all__ = ["recordings"]
 
@@ -29,7 +29,7 @@ class _Frame:
     samples: int
 
 
-def recordings(file: Bytes, begin: int) -> Iterator[Part]:
+def recordings(file: Bytes, begin: int) -> Iterator[FileRecording]:
     """Each FLAC stream; its head tells how many samples there are."""
     starts = [*_starts(file, begin), file.size]
     for start, end in pairwise(starts):
@@ -46,10 +46,10 @@ def _starts(file: Bytes, begin: int) -> Iterator[int]:
         at += len(block) - 7
 
 
-def _one(file: Bytes, start: int, end: int) -> Part:
+def _one(file: Bytes, start: int, end: int) -> FileRecording:
     """The stream from `start` to `end`."""
     head = bytearray(file.at(start, 42))
-    plain = Part(b"", ((start, end),))
+    plain = FileRecording(b"", ((start, end),))
     if len(head) < 42:
         return plain
     if file.at(end - 128, 3) == b"TAG":
@@ -72,7 +72,7 @@ def _one(file: Bytes, start: int, end: int) -> Part:
     head[22:26] = (there & 0xFFFFFFFF).to_bytes(4, "big")
     head[26:42] = bytes(16)  # the sum of the samples: unknown
     cut_off = announced if announced > there else None
-    return Part(bytes(head), ((start + 42, tail + stop),), cut_off)
+    return FileRecording(bytes(head), ((start + 42, tail + stop),), cut_off)
 
 
 def _frames(data: bytes, block: int) -> Iterator[_Frame]:

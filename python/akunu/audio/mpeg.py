@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from akunu.audio.parts import Bytes, Part, after_id3
+from akunu.audio.parts import Bytes, FileRecording, after_id3
 
 __all__ = ["recordings"]
 
@@ -46,7 +46,7 @@ class _Run:
             self.stretches.append((at, at + size))
 
 
-def recordings(file: Bytes, begin: int) -> list[Part]:
+def recordings(file: Bytes, begin: int) -> list[FileRecording]:
     """The recordings of an MP3 file; none where its table is right, or where it is no such file."""
     first = _following(file, begin, begin + _LEAD, frames=_SURE)
     if first is None:
@@ -78,7 +78,7 @@ def recordings(file: Bytes, begin: int) -> list[Part]:
     whole = all(len(run.stretches) == 1 for run in runs)
     if len(runs) == 1 and whole and runs[0].counted is not None and runs[0].counted + 1 >= runs[0].frames:
         return []
-    return [Part(_made(run), tuple(run.stretches), _missing(run)) for run in runs]
+    return [FileRecording(_made(run), tuple(run.stretches), _missing(run)) for run in runs]
 
 
 def frame_size(head: bytes | bytearray) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from akunu.audio.parts import Bytes, Part
+from akunu.audio.parts import Bytes, FileRecording
 
 __all__ = ["recordings"]
 
@@ -13,15 +13,15 @@ _HEAD: Final = 27
 _BEGINS: Final = 2
 
 
-def recordings(file: Bytes, begin: int) -> Iterator[Part]:
+def recordings(file: Bytes, begin: int) -> Iterator[FileRecording]:
     """The links: one begins with a page that begins a stream, after one that does not."""
     link, before = begin, _BEGINS
     for at, flags in _pages(file, begin):
         if flags & _BEGINS and not before & _BEGINS:
-            yield Part(b"", ((link, at),))
+            yield FileRecording(b"", ((link, at),))
             link = at
         before = flags
-    yield Part(b"", ((link, file.size),))
+    yield FileRecording(b"", ((link, file.size),))
 
 
 def _pages(file: Bytes, at: int) -> Iterator[tuple[int, int]]:

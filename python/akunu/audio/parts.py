@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import IO, Final
 
-__all__ = ["Bytes", "Part", "after_id3"]
+__all__ = ["Bytes", "FileRecording", "after_id3"]
 
 _AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class FileRecording:
     """One recording: `head` and then these stretches of the file.
 
     `announced` is the number of samples that its head promises, where there are fewer.
@@ -42,7 +42,7 @@ class Bytes:
             self._block, self._first, begin = block, offset, 0
         return self._block[begin : begin + count]
 
-    def copied(self, part: Part, to: IO[bytes]) -> None:
+    def copied(self, part: FileRecording, to: IO[bytes]) -> None:
         """Write a part of it as a file of its own."""
         to.write(part.head)
         for begin, end in part.stretches:

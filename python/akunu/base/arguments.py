@@ -28,18 +28,18 @@ class Limit:
     def check(self, name: str, value: object) -> Any:
         """`value` as `kind`, or an `InvalidArgumentError` that states the limits."""
         number = _as_integer(value) if self.kind is int else _as_float(value)
-        if number is None:
-            expected = "an integer" if self.kind is int else "a number"
-            raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r} ({type(value).__name__})")
-        above = number > self.low if self.open_low else number >= self.low
-        if not (above and number <= self.high):  # written so that NaN fails
-            raise InvalidArgumentError(f"{name}: {value!r} is not in {self}")
+        above = number is not None and (number > self.low if self.open_low else number >= self.low)
+        if number is None or not (above and number <= self.high):  # written so that NaN fails
+            raise InvalidArgumentError(f"{name}: found {value!r:.80}, expected {self}")
         return number
 
     def __str__(self) -> str:
+        kind = "an integer" if self.kind is int else "a number"
         if self.high == math.inf:
-            return f"the numbers {'>' if self.open_low else '>='} {self.low:g}"
-        return f"{'(' if self.open_low else '['}{_show(self.low)}, {_show(self.high)}]"
+            if self.low == -math.inf:
+                return kind
+            return f"{kind} {'above' if self.open_low else 'of at least'} {_show(self.low)}"
+        return f"{kind} in {'(' if self.open_low else '['}{_show(self.low)}, {_show(self.high)}]"
 
 
 def as_path(name: str, value: object) -> Path:
@@ -110,5 +110,5 @@ def flag(name: str, value: object, *, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise InvalidArgumentError(f"{name}: expected True or False, got {value!r}")
+        raise InvalidArgumentError(f"{name}: found {value!r:.80}, expected True or False")
     return value

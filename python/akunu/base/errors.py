@@ -108,8 +108,10 @@ class DeviceError(AkunuError):
 
 @contextmanager
 def errors_of(path: object) -> Iterator[None]:
-    """Within it, an error about what a model's files say begins with their path."""
+    """Within it, an error about what a model's files say begins with their path, once."""
     try:
         yield
     except (ModelFileError, UnsupportedError, TokenizerError) as error:
+        if str(error).startswith(f"{path}: "):
+            raise
         raise type(error)(f"{path}: {error}") from error

@@ -23,7 +23,7 @@ _NAME = re.compile(
 """`models/x.gguf` is rather a file that is not there."""
 _ADDRESS = re.compile(
     r"/(?P<repo>[\w.-]+/[\w.-]+)"
-    r"((/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?|(@(?P<tag>[\w][\w./-]*))?:(?P<quant>[^:]+))"
+    r"((/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?|(@(?P<tag>[\w][\w./-]*))?(:(?P<quant>[^:]+))?)"
 )
 
 
@@ -66,9 +66,9 @@ def parse(name: str) -> HubName | None:
     if re.match(r"https?://|(www\.)?(huggingface|hf)\.co/", name):
         return _address(name)
     found = _NAME.fullmatch(name)
-    return (
-        HubName(found["repo"], found["revision"] or DEFAULT_REVISION, found["file"] or "") if found else None
-    )
+    if found is None:
+        return None
+    return HubName(found["repo"], found["revision"] or DEFAULT_REVISION, _without_latest(found["file"]))
 
 
 def _address(name: str) -> HubName:
@@ -85,8 +85,12 @@ def _address(name: str) -> HubName:
     # A folder of a repository holds a quantization's parts: its name is found among the files'.
     file = unquote(found["file"] or found["quant"] or "").strip("/")
     revision = unquote(found["revision"] or found["tag"] or DEFAULT_REVISION)
-    # Ollama's word for the one that is meant without a word.
-    return HubName(found["repo"], revision, "" if found["quant"] == "latest" else file)
+    return HubName(found["repo"], revision, _without_latest(file) if found["quant"] else file)
+
+
+def _without_latest(word: str | None) -> str:
+    """The word behind a colon; "latest" is Ollama's for the one that is meant without any."""
+    return "" if word is None or word == "latest" else word
 
 
 def model_name(path: Path) -> str:

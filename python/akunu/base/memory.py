@@ -1,10 +1,10 @@
-"""What a model's memory is used for."""
+"""What a model's memory is used for, and what the process gives back of its own."""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-__all__ = ["Memory", "bytes_text"]
+__all__ = ["Memory", "bytes_text", "give_back"]
 
 
 def bytes_text(n: float) -> str:
@@ -64,3 +64,18 @@ class Memory:
     def total(self) -> int:
         """All of them."""
         return self.weights + self.weights_mapped + self.kv_cache + self.scratch
+
+
+def give_back() -> None:
+    """Give the system the memory that was freed and that the C library keeps, where it has a way (glibc).
+
+    It returns by itself only what lies at the end of its heap, so a small object can keep a lot.
+    """
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return
+    trim.argtypes = [ctypes.c_size_t]
+    trim(0)

@@ -56,7 +56,7 @@ _FIXED: Final[tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...]] = (
     (("-lzm", "--lazy-mode"), ("off",), "weights are loaded whole"),
     (("-mmp", "--mmap"), ("1",), "files are memory-mapped"),
     (("-dio", "--direct-io"), ("0",), "files are memory-mapped"),
-    (("-embd", "--embeddings"), ("0",), "tests draw tokens; akunu profile times a model that makes vectors"),
+    (("-embd", "--embeddings"), ("0",), "tests generate; akunu profile times a model that makes vectors"),
     (("-ts", "--tensor-split"), ("0",), "a model runs on one device"),
     (("-ot", "--override-tensor"), (), "a model runs on one device"),
     (("-nopo", "--no-op-offload"), ("0",), "a model runs on one device"),

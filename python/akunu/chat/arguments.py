@@ -15,7 +15,14 @@ from typing import Any, Final
 from akunu.base.errors import InvalidArgumentError
 from akunu.structured.json_schema import schema_expression
 
-__all__ = ["Grammar", "gemma_arguments", "glm_arguments", "python_arguments", "tagged_arguments"]
+__all__ = [
+    "Grammar",
+    "gemma_arguments",
+    "glm_arguments",
+    "invoked_arguments",
+    "python_arguments",
+    "tagged_arguments",
+]
 
 Schema = Mapping[str, Any]
 
@@ -159,17 +166,26 @@ def _string(text: str) -> str:
 
 def tagged_arguments(schema: Schema) -> Grammar:
     """A tag for each parameter: Qwen 3 Coder and 3.5. Strings are written as they are."""
+    return _tags(schema, "<parameter={}>\n", "\n</parameter>\n")
+
+
+def invoked_arguments(schema: Schema) -> Grammar:
+    """Return the grammar of arguments whose names are attributes: MiniMax M2."""
+    return _tags(schema, '<parameter name="{}">', "</parameter>\n")
+
+
+def _tags(schema: Schema, tag: str, end: str) -> Grammar:
     writer = _Writer(schema)
     parts = []
     for name, each, required in _properties(writer, schema, _TAGGED_KEY):
-        begin = _string(f"<parameter={name}>\n")
+        begin = _string(tag.replace("{}", name))
         if isinstance(each, Mapping) and each.get("type") == "string":
             limited = writer.limited(each)
             value = "until_close" if limited is None else f"{limited} close"
         else:
             value = f"{writer.json(each)} close"
         parts.append(f"({begin} {value})" + ("" if required else "?"))
-    return Grammar(writer.lark(" ".join(parts) or '""'), {"close": "\n</parameter>\n"})
+    return Grammar(writer.lark(" ".join(parts) or '""'), {"close": end})
 
 
 def glm_arguments(schema: Schema) -> Grammar:

@@ -17,16 +17,18 @@ from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_val
 from akunu.structured.tags import Tag
 
 __all__ = [
+    "CallFormat",
     "Calls",
-    "Form",
     "bare_objects",
     "deepseek_calls",
     "gemma_call",
     "glm_call",
+    "invoked_calls",
     "mistral_call",
     "named_call",
     "objects",
     "python_calls",
+    "python_lines",
     "read_object",
     "tagged_call",
 ]
@@ -53,7 +55,7 @@ class Calls(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class CallFormat:
     """One way to write calls.
 
     Attributes
@@ -72,7 +74,7 @@ class Form:
         The grammar of arguments that fit a schema; None: they are JSON.
     """
 
-    read: Callable[[Form, Calls, str], Steps[None]]
+    read: Callable[[CallFormat, Calls, str], Steps[None]]
     marks: tuple[str, ...]
     pattern: str
     bare: str = ""
@@ -105,13 +107,13 @@ def named_call(calls: Calls, name: str) -> Steps[None]:
     calls.done()
 
 
-def _end(form: Form, calls: Calls) -> Steps[None]:
+def _end(form: CallFormat, calls: Calls) -> Steps[None]:
     if form.end:
         yield from calls.source.space()
         yield from calls.source.one_of((form.end,))
 
 
-def _one_or_list(form: Form, calls: Calls, read: Callable[[Calls], Steps[Any]]) -> Steps[None]:
+def _one_or_list(form: CallFormat, calls: Calls, read: Callable[[Calls], Steps[Any]]) -> Steps[None]:
     """A call, or some between brackets, and the mark that ends them."""
     source = calls.source
     yield from source.space()
@@ -130,12 +132,12 @@ def _one_or_list(form: Form, calls: Calls, read: Callable[[Calls], Steps[Any]]) 
 # -- Objects with a name and arguments. ----------------------------------------------------------------------
 
 
-def objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def objects(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """Objects between marks, one or a list of them: Hermes, Qwen, Phi, Granite."""
     yield from _one_or_list(form, calls, _object)
 
 
-def bare_objects(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def bare_objects(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """Objects without a mark around them: Llama 3. One that calls no function of the tools' is content."""
     source = calls.source
     declared = mark == form.bare
@@ -276,7 +278,7 @@ def _string(source: Incoming) -> Steps[str]:
 # -- A name, then its arguments. -----------------------------------------------------------------------------
 
 
-def mistral_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def mistral_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """A name, perhaps an id, and an object; or objects with names, as older models write it."""
     source = calls.source
     yield from source.space()
@@ -296,7 +298,7 @@ _CALL_BEGIN: Final = "<｜tool▁call▁begin｜>"
 _CALL_END: Final = "<｜tool▁call▁end｜>"
 
 
-def deepseek_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def deepseek_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """The word "function", a name, and an object in a fence; or a name and an object: DeepSeek."""
     source = calls.source
     yield from source.space()
@@ -323,7 +325,7 @@ def deepseek_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
     yield from _end(form, calls)
 
 
-def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def gemma_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """`call:name{key:value}`, with quotation marks of its own: Gemma 4."""
     source = calls.source
     yield from source.space()
@@ -337,9 +339,20 @@ def gemma_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     yield from _end(form, calls)
 
 
-def python_calls(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def python_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """Calls as in Python, with arguments by name, one or a list of them: LFM 2."""
     yield from _one_or_list(form, calls, _python_call)
+
+
+def python_lines(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
+    """Calls as in Python, one on each line: OLMo 3."""
+    source = calls.source
+    yield from source.space()
+    yield from _python_call(calls)
+    yield from source.space()
+    while not (yield from source.one_of((form.end,))) and (yield from source.peek()):
+        yield from _python_call(calls)
+        yield from source.space()
 
 
 def _python_call(calls: Calls) -> Steps[None]:
@@ -391,7 +404,7 @@ _FUNCTION_END: Final = "</function>"
 _PARAMETER_END: Final = "</parameter>"
 
 
-def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """A tag for the function and one for each parameter: Qwen 3 Coder and 3.5.
 
     Only the schema tells a text from a number there.
@@ -416,11 +429,49 @@ def tagged_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
     yield from _end(form, calls)
 
 
+_INVOKE: Final = '<invoke name="'
+_INVOKE_END: Final = "</invoke>"
+_NAMED_PARAMETER: Final = '<parameter name="'
+
+
+def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
+    """A tag for each function and one for each parameter, with names as attributes: MiniMax M2."""
+    source = calls.source
+    yield from source.space()
+    yield from source.expect(_INVOKE)
+    more = _INVOKE
+    while more:
+        name = yield from _attribute(source)
+        yield from source.space()
+        opening = ""
+        while (yield from source.expect(_NAMED_PARAMETER, _INVOKE_END)) == _NAMED_PARAMETER:
+            key = yield from _attribute(source)
+            opening = _argument(calls, name, key, opening)
+            yield from _parameter(calls, name, key, _PARAMETER_END)
+            yield from source.space()
+        _close(calls, name, opening)
+        yield from source.space()
+        more = yield from source.one_of((_INVOKE,))
+    yield from _end(form, calls)
+
+
+def _attribute(source: Incoming) -> Steps[str]:
+    """What an attribute names, up to the end of its tag."""
+    start = source.at
+    while (char := (yield from source.peek())) and char not in '<>"\n':
+        source.at += 1
+    name = source.text[start : source.at]
+    yield from source.expect('">')
+    if not name:
+        raise Malformed
+    return name
+
+
 _KEY: Final = ("<arg_key>", "</arg_key>")
 _VALUE: Final = ("<arg_value>", "</arg_value>")
 
 
-def glm_call(form: Form, calls: Calls, mark: str) -> Steps[None]:
+def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """A name, and tags for each parameter's name and value: GLM 4.5 to 4.7."""
     source = calls.source
     yield from source.space()

@@ -9,16 +9,24 @@ import secrets
 import string
 from typing import Final
 
-from akunu.chat.arguments import gemma_arguments, glm_arguments, python_arguments, tagged_arguments
+from akunu.chat.arguments import (
+    gemma_arguments,
+    glm_arguments,
+    invoked_arguments,
+    python_arguments,
+    tagged_arguments,
+)
 from akunu.chat.calls import (
-    Form,
+    CallFormat,
     bare_objects,
     deepseek_calls,
     gemma_call,
     glm_call,
+    invoked_calls,
     mistral_call,
     objects,
     python_calls,
+    python_lines,
     tagged_call,
 )
 from akunu.chat.family import Family
@@ -34,7 +42,7 @@ def _mistral_id() -> str:
 
 _TOOL_CALL: Final = ("<tool_call>", "</tool_call>")
 
-GENERIC: Final = Form(
+GENERIC: Final = CallFormat(
     read=objects,
     marks=("<tool_call>",),
     end="</tool_call>",
@@ -46,7 +54,7 @@ FAMILIES: Final = (
     Family(
         name="harmony",
         signs=("<|channel|>",),
-        form=Form(
+        call_format=CallFormat(
             read=objects,
             marks=(),
             pattern="<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{arguments}",
@@ -62,7 +70,7 @@ FAMILIES: Final = (
     Family(
         name="gemma 4",
         signs=("<|tool_call>", "<|channel>"),
-        form=Form(
+        call_format=CallFormat(
             read=gemma_call,
             marks=("<|tool_call>",),
             end="<tool_call|>",
@@ -76,7 +84,7 @@ FAMILIES: Final = (
     Family(
         name="lfm 2",
         signs=("<|tool_call_start|>", "<|tool_list_start|>"),
-        form=Form(
+        call_format=CallFormat(
             read=python_calls,
             marks=("<|tool_call_start|>",),
             end="<|tool_call_end|>",
@@ -88,7 +96,7 @@ FAMILIES: Final = (
     Family(
         name="phi 4",
         signs=("<|/tool_call|>", "<|/tool|>"),
-        form=Form(
+        call_format=CallFormat(
             read=objects,
             marks=("<|tool_call|>", "functools"),
             end="<|/tool_call|>",
@@ -99,7 +107,7 @@ FAMILIES: Final = (
     Family(
         name="seed oss",
         signs=("<seed:tool_call>",),
-        form=Form(
+        call_format=CallFormat(
             read=tagged_call,
             marks=("<seed:tool_call>",),
             end="</seed:tool_call>",
@@ -110,9 +118,33 @@ FAMILIES: Final = (
         tokens=("<seed:tool_call>", "</seed:tool_call>"),
     ),
     Family(
+        name="minimax",
+        signs=("<minimax:tool_call>",),
+        call_format=CallFormat(
+            read=invoked_calls,
+            marks=("<minimax:tool_call>",),
+            end="</minimax:tool_call>",
+            pattern='<minimax:tool_call>\n<invoke name="{name}">\n{arguments}</invoke>\n</minimax:tool_call>',
+            arguments=invoked_arguments,
+        ),
+        tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
+    ),
+    Family(
+        name="olmo 3",
+        signs=("<function_calls>",),
+        call_format=CallFormat(
+            read=python_lines,
+            marks=("<function_calls>",),
+            end="</function_calls>",
+            pattern="<function_calls>{name}({arguments})</function_calls>",
+            arguments=python_arguments,
+        ),
+        tokens=("<function_calls>", "</function_calls>"),
+    ),
+    Family(
         name="qwen coder",
         signs=("<function=",),
-        form=Form(
+        call_format=CallFormat(
             read=tagged_call,
             marks=("<tool_call>", "<function="),
             end="</tool_call>",
@@ -124,7 +156,7 @@ FAMILIES: Final = (
     Family(
         name="deepseek",
         signs=("<｜tool▁call▁begin｜>",),
-        form=Form(
+        call_format=CallFormat(
             read=deepseek_calls,
             marks=("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>"),
             end="<｜tool▁calls▁end｜>",
@@ -139,7 +171,7 @@ FAMILIES: Final = (
     Family(
         name="glm",
         signs=("<arg_key>",),
-        form=Form(
+        call_format=CallFormat(
             read=glm_call,
             marks=("<tool_call>",),
             end="</tool_call>",
@@ -151,7 +183,7 @@ FAMILIES: Final = (
     Family(
         name="hermes on one line",
         signs=('<tool_call>{"name"',),
-        form=Form(
+        call_format=CallFormat(
             read=objects,
             marks=("<tool_call>",),
             end="</tool_call>",
@@ -162,13 +194,13 @@ FAMILIES: Final = (
     Family(
         name="hermes",
         signs=("<tool_call>",),
-        form=GENERIC,
+        call_format=GENERIC,
         tokens=_TOOL_CALL,
     ),
     Family(
         name="granite",
         signs=("<|start_of_role|>",),
-        form=Form(
+        call_format=CallFormat(
             read=objects,
             marks=("<|tool_call|>", "<tool_call>"),
             end="</tool_call>",
@@ -179,7 +211,7 @@ FAMILIES: Final = (
     Family(
         name="mistral",
         signs=("[ARGS]",),
-        form=Form(
+        call_format=CallFormat(
             read=mistral_call, marks=("[TOOL_CALLS]",), pattern="[TOOL_CALLS]{name}[ARGS]{arguments}"
         ),
         reasoning=("[THINK]", "[/THINK]"),
@@ -189,7 +221,7 @@ FAMILIES: Final = (
     Family(
         name="mistral with lists",
         signs=("[TOOL_CALLS]",),
-        form=Form(
+        call_format=CallFormat(
             read=mistral_call,
             marks=("[TOOL_CALLS]",),
             pattern='[TOOL_CALLS] [{"name": "{name}", "arguments": {arguments}}]',
@@ -201,7 +233,7 @@ FAMILIES: Final = (
     Family(
         name="llama 3",
         signs=("<|python_tag|>", "<|start_header_id|>"),
-        form=Form(
+        call_format=CallFormat(
             read=bare_objects,
             marks=("<|python_tag|>",),
             bare="{",
@@ -212,7 +244,7 @@ FAMILIES: Final = (
 )  # fmt: skip
 """From the most particular sign to the most general."""
 
-PLAIN: Final = Family(name="plain", form=GENERIC, tokens=_TOOL_CALL)
+PLAIN: Final = Family(name="plain", call_format=GENERIC, tokens=_TOOL_CALL)
 """Any other: content, after reasoning if there is some."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from akunu.chat.calls import (
-    Form,
+    CallFormat,
 )
 from akunu.chat.incoming import Steps
 from akunu.chat.layouts import Answer, in_order
@@ -35,7 +35,7 @@ class Family:
         Its name.
     signs : tuple of str
         Texts of which a template of the family has at least one.
-    form : Form
+    call_format : CallFormat
         How calls of tools are written.
     reasoning : tuple of (str, str)
         What reasoning begins and ends with.
@@ -53,7 +53,7 @@ class Family:
 
     name: str
     signs: tuple[str, ...] = ()
-    form: Form
+    call_format: CallFormat
     reasoning: tuple[str, str] = ("<think>", "</think>")
     closing: str = ""
     opening: str = ""
@@ -87,7 +87,7 @@ class Family:
         parallel
             Whether more than one call may come.
         """
-        known, form = Tools(tools), self.form
+        known, form = Tools(tools), self.call_format
         required = choice != "auto"
         if not (required or known.strict or not parallel):
             return None

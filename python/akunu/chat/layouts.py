@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from akunu.chat.calls import Calls, Form, named_call
+from akunu.chat.calls import CallFormat, Calls, named_call
 from akunu.chat.deltas import Content, Delta, Reasoning
 from akunu.chat.incoming import Malformed, Steps
 from akunu.chat.loose_calls import loose_calls
@@ -18,7 +18,7 @@ class Marking(Protocol):
     """How an answer's parts are marked."""
 
     @property
-    def form(self) -> Form:
+    def call_format(self) -> CallFormat:
         """How calls of tools are written."""
 
     @property
@@ -65,7 +65,7 @@ def in_order(answer: Answer) -> Steps[None]:
     if not answer.tools:
         yield from answer.text(Content, ())
         return
-    form = answer.family.form
+    form = answer.family.call_format
     if form.bare and (yield from answer.next(form.bare)):
         yield from answer.calls(form.bare, form.read(form, answer, form.bare))
     mark = yield from answer.next(*form.marks)

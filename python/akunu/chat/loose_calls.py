@@ -37,9 +37,9 @@ _WORD: Final = "_"
 def loose_calls(calls: Calls, most: int) -> Steps[None]:
     """Read the rest of an answer as calls, `most` at most. They are given when all of it has been read."""
     source = calls.source
-    found: list[_Held] = []
+    found: list[_KeptCall] = []
     while (yield from _dress(source)):
-        held = _Held(calls)
+        held = _KeptCall(calls)
         if not (yield from read_object(held)):  # see `late_arguments`
             continue
         if len(found) == most or not _fits(held):
@@ -68,14 +68,14 @@ def _dress(source: Incoming) -> Steps[bool]:
     return bool(first)
 
 
-def _fits(held: _Held) -> bool:
+def _fits(held: _KeptCall) -> bool:
     try:
         return fits(json.loads(held.text), held.tools[held.name])
     except ValueError:  # a number of too many digits
         return False
 
 
-class _Held:
+class _KeptCall:
     """One call that is read, and kept."""
 
     def __init__(self, calls: Calls) -> None:

@@ -6,7 +6,7 @@ import difflib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
@@ -22,15 +22,16 @@ _USER: Final = {"role": "user", "content": "u"}
 _ANSWER: Final = {"role": "assistant", "content": "a"}
 _CALLING: Final = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
 _SYSTEM: Final = {"role": "system", "content": "first7first"}
-_OTHERS: Final = (
-    ((_USER, _ANSWER), (_USER,)),
-    ((_USER, _ANSWER), ()),
-    ((_USER,), ()),
-    ((_USER,), (_USER,)),
-)
-_Place = Literal["first", "anywhere", "after the system", "after others", "after both"]
+_AFTER_AN_ANSWER: Final = (((_USER, _ANSWER), (_USER,)), ((_USER, _ANSWER), ()))
+_AFTER_A_USER: Final = (((_USER,), ()), ((_USER,), (_ANSWER,)), ((_USER,), (_USER,)))
+_Place = Literal[
+    "before the user", "before others", "alone", "anywhere", "after the system", "after a user",
+    "after an answer", "after the system and a user", "after the system and an answer",
+]  # fmt: skip
 _SETTINGS: Final[Mapping[_Place, Any]] = {
-    "first": (((), (_USER,)), ((), (_USER, _ANSWER)), ((), ())),
+    "before the user": (((), (_USER,)), ((), (_USER, _ANSWER))),
+    "before others": (((), (_ANSWER, _USER)), ((), (_ANSWER,))),
+    "alone": (((), ()),),
     "anywhere": (
         ((), ()),
         ((_USER,), ()),
@@ -39,8 +40,12 @@ _SETTINGS: Final[Mapping[_Place, Any]] = {
         ((_USER, _CALLING), ()),
     ),
     "after the system": (((_SYSTEM,), (_USER,)),),
-    "after others": _OTHERS,
-    "after both": tuple(((_SYSTEM, *before), after) for before, after in _OTHERS),
+    "after a user": _AFTER_A_USER,
+    "after an answer": _AFTER_AN_ANSWER,
+    "after the system and a user": tuple(((_SYSTEM, *before), after) for before, after in _AFTER_A_USER),
+    "after the system and an answer": tuple(
+        ((_SYSTEM, *before), after) for before, after in _AFTER_AN_ANSWER
+    ),
 }
 """What stands before and after a message, in conversations that one template or another accepts."""
 _SYSTEMS: Final = ("system", "developer")
@@ -98,11 +103,9 @@ class Probe:
         if self._wants_parts is None:
             self._wants_parts = self._writes("user") is not True and bool(self._tried("user", parts=True))
             self._written.clear()
-        messages = self._without_a_place(messages)
+        messages = self._with_later_words(self._without_a_place(messages))
         for n, message in enumerate(messages):
             self._check_role(message["role"], f"messages[{n}].role")
-            if n and message["role"] in _SYSTEMS:
-                message["role"] = self._role_of_system(messages[:n], message["role"])
             self._prepare_reasoning(message)
             if message.get("tool_calls"):
                 self._prepare_calls(message, f"messages[{n}].tool_calls")
@@ -122,16 +125,43 @@ class Probe:
         The next message of the user begins with it, as in other programs, or else is made of it.
         """
         first = next((n for n, each in enumerate(messages) if each["role"] not in _SYSTEMS), len(messages))
-        said, rest = messages[:first], list(messages[first:])
-        if not said or self._writes("user") is not True or self._writes(said[0]["role"], "first"):
+        said, rest = list(messages[:first]), list(messages[first:])
+        if not said or self._writes("user") is not True:
             return list(messages)
-        if self._writes("system", "first"):  # which developers are
-            return [*({**each, "role": "system"} for each in said), *rest]
-        text = "\n\n".join(each["content"] for each in said if each.get("content"))
-        if not rest or rest[0]["role"] != "user":
-            return [{"role": "user", "content": text}, *rest]
-        words = "\n\n".join(part for part in (text, rest[0].get("content")) if part)
-        return [{**rest[0], "content": words}, *rest[1:]]
+        place: _Place = "before others" if rest else "alone"
+        if rest and rest[0]["role"] == "user":
+            place = "before the user"
+        if not self._writes(said[0]["role"], place):
+            if not self._writes("system", place):
+                beside = rest.pop(0) if place == "before the user" else {"role": "user"}
+                return [{**beside, "content": _words([*said, beside])}, *rest]
+            said = [{**each, "role": "system"} for each in said]  # which developers are
+        if len(said) > 1 and not self._writes(said[1]["role"], "after the system"):
+            said = [{**said[0], "content": _words(said)}]
+        return [*said, *rest]
+
+    def _with_later_words(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, where the template has no place for what the system says later, as the user's.
+
+        If the template wants user and assistant to take turns, such words are part of the user's next
+        message, or else of the one before.
+        """
+        found: list[dict[str, Any]] = []
+        held: list[dict[str, Any]] = []
+        for n, message in enumerate(messages):
+            if n and message["role"] in _SYSTEMS and self._is_the_users(messages[:n], message["role"]):
+                if self._writes("user", "after a user"):
+                    found.append({**message, "role": "user"})
+                else:
+                    held.append(message)
+                continue
+            if held and message["role"] == "user":
+                message = {**message, "content": _words([*held, message])}
+            elif held:
+                found = _with_words(found, held)
+            held = []
+            found.append(message)
+        return _with_words(found, held) if held else found
 
     def check_tools(self) -> None:
         """Raises `InvalidArgumentError` if the template leaves tools out."""
@@ -278,13 +308,17 @@ class Probe:
             if close:
                 raise InvalidArgumentError(f"{path}: found {role!r}; did you mean {close[0]!r}?")
 
-    def _role_of_system(self, before: Sequence[Mapping[str, Any]], role: str) -> str:
-        """Who says what the system says later: the user, if the template takes only its first words."""
-        systems = sum(message["role"] in _SYSTEMS for message in before)
-        place: _Place = (
-            "after the system" if systems == len(before) else "after both" if systems else "after others"
-        )
-        return "user" if self._writes("user") is True and not self._writes(role, place) else role
+    def _is_the_users(self, before: Sequence[Mapping[str, Any]], role: str) -> bool:
+        """Whether the user says what the system says later, as the template takes only its first words."""
+        others = [message["role"] for message in before if message["role"] not in _SYSTEMS]
+        place: _Place = "after the system"
+        if others and len(others) < len(before):
+            place = (
+                "after the system and a user" if others[-1] == "user" else "after the system and an answer"
+            )
+        elif others:
+            place = "after a user" if others[-1] == "user" else "after an answer"
+        return self._writes("user") is True and not self._writes(role, place)
 
     def _writes(self, role: str, place: _Place = "anywhere") -> bool | None:
         """Whether the template writes the content of a role's message; None where it refuses the role."""
@@ -314,6 +348,18 @@ class Probe:
                 return True
             accepted = False
         return accepted
+
+
+def _words(messages: Iterable[Mapping[str, Any]]) -> str:
+    """What messages say, as one."""
+    return "\n\n".join(each["content"] for each in messages if each.get("content"))
+
+
+def _with_words(messages: list[dict[str, Any]], held: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with these words at their end, as the user's."""
+    if messages and messages[-1]["role"] == "user":
+        return [*messages[:-1], {**messages[-1], "content": _words([messages[-1], *held])}]
+    return [*messages, {"role": "user", "content": _words(held)}]
 
 
 def _one_call_each(messages: Sequence[dict[str, Any]], content: Any) -> Iterator[dict[str, Any]]:

@@ -352,7 +352,7 @@ class ChatTemplate:
     def family_for(self, tools: Sequence[Mapping[str, Any]] | None, *, generic: bool = True) -> Family:
         """How an answer is read: where the template leaves tools out, calls are in the generic format."""
         if tools and generic and self._probes[self._choose(None, True)].leaves_tools_out:
-            return replace(self.family, form=GENERIC)
+            return replace(self.family, call_format=GENERIC)
         return self.family
 
     def _warn(self, left_out: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -149,12 +149,18 @@ def writing_arguments(values: dict[str, Any]) -> dict[str, Any]:
     return {**found, "cache_dir": folder, "cache_size": math.ceil(size * (1 << 30))}
 
 
+def _own_context(_context: click.Context, _option: click.Parameter, value: int | None) -> int | None:
+    """The model's own context is what 0 stands for."""
+    return value or None
+
+
 threads_option = click.option(
     "-t",
     "--threads",
-    type=Integer(min=1),
+    type=Integer(min=-1),
+    callback=lambda _context, _option, value: None if value in (0, -1) else value,
     metavar="N",
-    help="CPU threads. [default: one for each physical core this process may use]",
+    help="CPU threads; 0 or -1: one for each physical core this process may use. [default: -1]",
 )
 
 
@@ -167,6 +173,17 @@ _DEVICE = click.option(
 )
 
 
+class _Context(Integer):
+    """The length of a context; who takes `-c` for `--continue`, as other programs have it, is told."""
+
+    def fail(
+        self, message: str, param: click.Parameter | None = None, ctx: click.Context | None = None
+    ) -> NoReturn:
+        continues = ctx is not None and any("--continue" in each.opts for each in ctx.command.params)
+        hint = "; --continue goes on with the last conversation" if continues else ""
+        super().fail(message + hint, param, ctx)
+
+
 def encoder_options(function: F) -> F:
     """Add the options that say how to load an embedding model."""
     return _apply(
@@ -175,9 +192,10 @@ def encoder_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=Integer(min=1),
+            type=Integer(min=0),
+            callback=_own_context,
             metavar="TOKENS",
-            help="Maximum tokens of an input. [default: what the model was tuned for, at most 4096]",
+            help="Maximum tokens of an input. [default: 0, what the model was tuned for, at most 4096]",
         ),
         threads_option,
     )
@@ -196,10 +214,11 @@ def loading_options(function: F) -> F:
         click.option(
             "-c",
             "--context",
-            type=Integer(min=1),
+            type=_Context(min=0),
+            callback=_own_context,
             metavar="TOKENS",
-            help="Maximum tokens of prompt and answer together. [default: the model's own context, at most "
-            "4096; of serve: at most 32768, as far as memory goes]",
+            help="Maximum tokens of prompt and answer together. [default: 0, the model's own context, at "
+            "most 4096; of serve: at most 32768, as far as memory goes]",
         ),
         threads_option,
         click.option(

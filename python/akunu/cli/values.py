@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,11 @@ from typing import Any, Final, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from akunu.base.errors import AkunuError
+from akunu.cli.app import typed_name
+
 __all__ = [
+    "DEFAULT_IMAGE_MODEL",
     "DEFAULT_MODEL",
     "DEFAULT_SPEECH_MODEL",
     "FILE",
@@ -28,6 +33,7 @@ __all__ = [
 DEFAULT_MODEL = "ember"
 """The model that comes with Akunu."""
 DEFAULT_SPEECH_MODEL = "ember-speech"
+DEFAULT_IMAGE_MODEL = "ember-vision"
 """The speech model that comes with Akunu."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -108,7 +114,7 @@ class ModelName(click.types.StringParamType):
 
         # Without the file in a repository: shells take a colon for the beginning of another word.
         fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())
-        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, *fetched]
+        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, DEFAULT_IMAGE_MODEL, *fetched]
         known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         # Files first: click's script for bash empties the list where it is told of them.
         return [*FILE.shell_complete(ctx, param, incomplete), *known]
@@ -137,6 +143,8 @@ MODELS: Final = ModelNames()
 class PathName(click.Path):
     """The name of a file or folder; an empty one is not the folder we are in.
 
+    One that has to exist and does not is an error, as wherever else a file is missing, and not wrong usage.
+
     Parameters
     ----------
     **kind
@@ -147,7 +155,11 @@ class PathName(click.Path):
         super().__init__(path_type=Path, **kind)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return super().convert(FULL.convert(value, param, ctx), param, ctx)
+        given = FULL.convert(value, param, ctx)
+        if self.exists and not os.path.exists(given):
+            named = "" if param is None or ctx is None else f"{typed_name(ctx, param)}: "
+            raise AkunuError(f"{named}no {'file' if self.file_okay else 'folder'} {str(given)!r}")
+        return super().convert(given, param, ctx)
 
 
 def _within(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
@@ -12,6 +13,9 @@ from akunu.base.hub_name import model_name
 from akunu.base.progress import Progress, reporter
 from akunu.describe.filetypes import FILE_TYPES, MLX_TYPES
 from akunu.files.importance import ImportanceMatrix
+
+if TYPE_CHECKING:
+    from akunu.conversion.merged import Adapters
 
 __all__ = ["convert", "importance_of"]
 
@@ -25,6 +29,7 @@ def convert(
     tensor_types: Mapping[str, str] | Iterable[str] | None = None,
     output_tensor_type: str | None = None,
     token_embedding_type: str | None = None,
+    merge: Adapters | None = None,
     threads: int | None = None,
     overwrite: bool = False,
     progress: bool | Progress = True,
@@ -52,6 +57,9 @@ def convert(
         their names there (`{"ffn_down": "q6_k"}`), or as `PATTERN=TYPE`. The last one that fits counts.
     output_tensor_type, token_embedding_type
         The types of `output.weight` and of `token_embd.weight`.
+    merge
+        Adapters (LoRA) that become part of the weights: llama.cpp's GGUF files or PEFT's folders; a mapping
+        of path to number multiplies what each adds.
     threads
         CPU threads; None: one for each physical core that this process may use.
     overwrite
@@ -67,9 +75,10 @@ def convert(
     Raises
     ------
     ModelFileError
-        The model is missing or damaged; a weight is NaN or infinite.
+        The model, or an adapter, is missing or damaged; a weight is NaN or infinite.
     UnsupportedError
-        The model is of a kind that Akunu does not know, or that the new files cannot describe.
+        The model is of a kind that Akunu does not know, or that the new files cannot describe; an adapter is
+        for another model, or more than a LoRA of linear layers.
     InvalidArgumentError
         There is no such type, or `out` is not a name for its files, exists, or is the model itself.
 
@@ -79,6 +88,7 @@ def convert(
     >>> akunu.convert("ember", "ember-q4.gguf", "q4_k_m")  # doctest: +SKIP
     """
     from akunu.conversion import importance_of
+    from akunu.conversion.merged import merged_with
     from akunu.conversion.tensor_types import checked_tensor_types
     from akunu.conversion.to_gguf import write_gguf
     from akunu.conversion.to_mlx import write_mlx
@@ -105,12 +115,18 @@ def convert(
     model = open_model(model_path)
     if path.exists() and any(path.samefile(file) for file in model.files.paths):
         raise InvalidArgumentError(f"out: {path} is the model that is to be converted; give another name")
+    merged = None if merge is None else merged_with(model, merge)
+    if merged is not None and imatrix is not None and not _is_measured(imatrix):
+        raise InvalidArgumentError(
+            "imatrix: is measured of the model without the adapter; merge it into a file of f16 first, "
+            "and convert that"
+        )
     weights = importance_of(imatrix, model_path, threads, progress)
     with reporter(progress, "Converting") as report:
         if type in MLX_TYPES:
-            write_mlx(model, path, MLX_TYPES[type], report)
+            write_mlx(model, path, MLX_TYPES[type], report, merged)
         else:
-            write_gguf(model, path, type, weights, n_threads, report, wishes)
+            write_gguf(model, path, type, weights, n_threads, report, wishes, merged)
     return path
 
 
@@ -129,6 +145,15 @@ def _checked_out(path: Path, type: str, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise InvalidArgumentError(f"out: {path} exists; overwrite=True (--overwrite) replaces it")
     return path
+
+
+def _is_measured(imatrix: ImportanceMatrix | str | os.PathLike[str]) -> bool:
+    """Whether it is an importance matrix already, and no text."""
+    from akunu.files.importance import is_importance_file
+
+    return isinstance(imatrix, ImportanceMatrix) or is_importance_file(
+        as_path("imatrix", imatrix).expanduser()
+    )
 
 
 def importance_of(

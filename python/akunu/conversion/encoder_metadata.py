@@ -49,7 +49,7 @@ def encoder_layers(hf: Mapping[str, object], config: ModelConfig) -> Metadata:
 
 def whole_window(config: ModelConfig) -> int:
     """The window as files say it: that of a model which sees both sides lies around a row."""
-    window = max(config.layer_window)
+    window = max(config.layer_window, default=0)
     return 2 * (window - 1) if window and config.bidirectional else window
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,15 @@ from akunu.conversion.encoder_metadata import whole_window
 from akunu.conversion.hf_metadata import SIZES, head_dims, per_layer
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, ShortConvolution
+from akunu.describe.blocks import (
+    Attention,
+    DeltaNet,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    Mamba2,
+    ShortConvolution,
+)
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
@@ -32,6 +40,7 @@ from akunu.describe.hf_models import ACTIVATIONS, HF_MODELS
 from akunu.describe.hf_row import HfModel
 from akunu.describe.rotary import inverse_frequencies, longrope_scale, yarn_scale
 from akunu.describe.sampling import SAMPLING
+from akunu.describe.tensor_rules import Router
 from akunu.files.model_files import GgufModel
 from akunu.tokenizer import Tokenizer
 
@@ -44,6 +53,14 @@ _BIASES: Final = (
 """The biases of projections, by their canonical names."""
 
 
+_FOLDER_ARCHS: Final = {"nemotron_h": "nemotron_h_moe", "glm4moelite": "deepseek2"}
+"""Architectures of GGUF files that are one with another in folders."""
+
+
+def _router(row: HfModel) -> Router:
+    return row.router or ARCHITECTURES[row.arch].router or Router()
+
+
 def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     """The model type of a folder for this model, and its row.
 
@@ -54,6 +71,7 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     """
     config = spec.config
     arch = next((causal for causal, both in SEEING_ALL.items() if both == config.arch), config.arch)
+    arch = _FOLDER_ARCHS.get(arch, arch)
     sparse = bool(config.mixers(Experts))
     shares = any(mixer.shared_dim for mixer in config.mixers(Experts))
     rows = [
@@ -61,8 +79,11 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
         for name, row in HF_MODELS.items()
         if row.arch == arch
         and row.model_class
-        and (row.said is not None or ("n_experts" in row.defaults) is sparse)
+        and (row.said is not None or row.dense_too or ("n_experts" in row.defaults) is sparse)
     ]
+    if sparse:
+        gating = config.mixers(Experts)[0].router.gating
+        rows = [pair for pair in rows if _router(pair[1]).gating == gating] or rows
     shared = [
         pair for pair in rows if bool({"shared_dim", "shared_experts"} & pair[1].defaults.keys()) is shares
     ]
@@ -83,12 +104,14 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
 
 def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
     """What the configuration says of biases; raises where its class has others."""
-    known = {part for rule in ARCHITECTURES[row.arch].rules for part, _ in rule.parts}
+    rules = ARCHITECTURES[row.arch].rules
+    known = {part for rule in rules for part, _ in rule.parts}
+    needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}
     flags: dict[str, bool] = {}
     for bias in _BIASES:
-        has, (key, _) = f"layers.0.{bias}" in spec.tensors, row.bias_key(bias)
-        always = row.biases == "qkv" and bias in _BIASES[:3]
-        wanted = always if always or not key else flags.get(key, has)
+        has = any(f"layers.{n}.{bias}" in spec.tensors for n in range(spec.config.n_layers))
+        key, _ = row.bias_key(bias)
+        wanted = bias in needed or bool(key and flags.get(key, has))
         if has != wanted and (has or bias in known):
             raise UnsupportedError(
                 f"{bias}: {'found' if has else 'absent'}, and no {name} model of Hugging Face's "
@@ -108,12 +131,12 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "architectures": [row.model_class],
         "model_type": name,
         **{CONFIG_KEYS[field].hf[0]: plain(getattr(config, field)) for field in SIZES},
-        "num_key_value_heads": per_layer(a.n_kv_heads for a in config.mixers(Attention)),
-        "head_dim": head_dims(config)[0],
+        **_heads(config),
         "vocab_size": config.vocab_size,
         **(_feed_forwards(model, config, row) if row.said is None else {}),
         **_delta_net(config),
         **_short_convolution(config),
+        **_mamba2(config, row),
         "hidden_act": activation,
         "hidden_activation": activation,
         "tie_word_embeddings": "output" not in spec.tensors,
@@ -149,14 +172,18 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
     """The sizes of feed-forwards and of experts, and how these are chosen."""
     found: dict[str, object] = {}
     forwards, experts = config.mixers(FeedForward), config.mixers(Experts)
-    if forwards:
-        found["intermediate_size"] = config.ffn_dim
-    if not experts:
-        return found
-    mixer, router = experts[0], experts[0].router
 
     def say(field: str, value: object) -> None:
         found[row.keys.get(field, CONFIG_KEYS[field].hf[0])] = value
+
+    if forwards:
+        found["intermediate_size"] = config.ffn_dim
+    if not experts:
+        if row.dense_too:
+            say("n_experts", 0)
+            say("shared_dim", config.ffn_dim)
+        return found
+    mixer, router = experts[0], experts[0].router
 
     if not forwards:
         dense = model.metadata.get(f"{config.arch}.feed_forward_length")
@@ -178,14 +205,67 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
     if "expert_groups" in row.defaults:
         say("expert_groups", max(router.groups, 1))
         say("expert_groups_used", max(router.groups_used, 1))
+    if row.topk_method:
+        found["topk_method"] = "group_limited_greedy" if router.groups > 1 else "greedy"
+    if mixer.latent_dim:
+        say("latent_dim", mixer.latent_dim)
+    if len(config.blocks) == config.n_layers:  # a layer is one mixer, by its name
+        return found
+    layers = [block.layer for block in config.blocks if isinstance(block.mixer, Experts)]
+    if "expert_step" in row.keys:
+        say("expert_step", 1 if layers == list(range(layers[0], config.n_layers)) else layers[0] + 1)
     if "dense_lead" in row.defaults:
-        say("dense_lead", next(b.layer for b in config.blocks if isinstance(b.mixer, Experts)))
+        say("dense_lead", layers[0])
     elif forwards:
         dense = [block.layer for block in config.blocks if isinstance(block.mixer, FeedForward)]
         found |= {"mlp_only_layers": dense, "decoder_sparse_step": 1}
     if mixer.limit:
         found |= {"swiglu_limit": plain(mixer.limit), "swiglu_alpha": plain(mixer.sharpness)}
     return found
+
+
+def _heads(config: ModelConfig) -> dict[str, object]:
+    """Heads of keys, and the sizes of heads."""
+    if latents := config.mixers(LatentAttention):
+        mixer = latents[0]
+        return {
+            "num_key_value_heads": mixer.n_heads,
+            "q_lora_rank": mixer.q_rank or None,
+            "kv_lora_rank": mixer.latent,
+            "qk_nope_head_dim": mixer.nope_dim,
+            "qk_rope_head_dim": mixer.rope_dim,
+            "v_head_dim": mixer.value_dim,
+        }
+    heads = per_layer(a.n_kv_heads for a in config.mixers(Attention))
+    return {"num_key_value_heads": heads, "head_dim": head_dims(config)[0]}
+
+
+def _mamba2(config: ModelConfig, row: HfModel) -> dict[str, object]:
+    """The sizes of Mamba-2, and the kind of each layer, as the class names it."""
+    mixers = config.mixers(Mamba2)
+    if not mixers:
+        return {}
+    mixer = mixers[0]
+    sizes = {
+        "delta_key_heads": mixer.groups,
+        "delta_value_heads": mixer.heads,
+        "delta_key_dim": mixer.state_dim,
+        "delta_value_dim": mixer.head_dim,
+        "delta_taps": mixer.taps,
+    }
+    names = {"mamba2": "linear_attention", "attention": "full_attention", "experts": "moe"}
+    kinds = [block.mixer.kind for block in config.blocks]
+    found: dict[str, object] = {row.keys[field]: value for field, value in sizes.items()}
+    if len(kinds) == config.n_layers:  # a layer is one mixer
+        found["layers_block_type"] = [names.get(kind, "mlp") for kind in kinds]
+        found["layer_norm_epsilon"] = plain(config.norm_eps)
+        found["mlp_hidden_act"] = "relu2"
+        return found
+    rotated = any(rope is not None for rope in config.layer_rope)
+    return found | {
+        "layer_types": [names[kind] for kind in kinds if kind in ("mamba2", "attention")],
+        "position_embedding_type": "rope" if rotated else None,
+    }
 
 
 def _short_convolution(config: ModelConfig) -> dict[str, object]:
@@ -240,6 +320,7 @@ def check_folder_config(
     tensors = [_Tensor(name, shape) for name, shape in shapes.items()]
     for context in (None, 1):
         wanted = model.spec(context).config
+        wanted = replace(wanted, arch=_FOLDER_ARCHS.get(wanted.arch, wanted.arch))
         if modules is None:
             found = resolve_hf(config, tensors, context=context).config
         else:
@@ -334,12 +415,24 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
-        if not close(config.rope_sets[0].scale, yarn_scale(factor)):
-            scaling["attention_factor"] = plain(config.rope_sets[0].scale)
-        if config.rope_sets[-1].temperature_length:
-            scaling["llama_4_scaling_beta"] = plain(config.rope_sets[-1].temperature)
+        scale, latents = config.rope_sets[0].scale, config.mixers(LatentAttention)
+        if latents and numbers.has("yarn_log_multiplier"):  # a factor on scores, of which GGUF has a tenth
+            weight = plain(10 * numbers.real("yarn_log_multiplier"))
+            scaling |= {"mscale_all_dim": weight} | ({"mscale": weight} if close(scale, 1.0) else {})
+        if not close(scale, yarn_scale(factor)) and "mscale" not in scaling:
+            scaling["attention_factor"] = plain(scale)
+        temperature = latents[0] if latents else config.rope_sets[-1]
+        if temperature.temperature_length:
+            scaling["llama_4_scaling_beta"] = plain(temperature.temperature)
     elif factor != 1 and numbers.suffixed("rope.scaling.type") in (None, "linear"):
         scaling = {"rope_type": "linear", "factor": plain(factor)}
+    elif row.rope:  # whose class has a scaling where the configuration has none
+        scaling = {"rope_type": "default"}
+        if config.rope_sets[-1].temperature_length:
+            scaling |= {
+                "original_max_position_embeddings": config.rope_sets[-1].temperature_length,
+                "llama_4_scaling_beta": plain(config.rope_sets[-1].temperature),
+            }
     if row.in_one:
         return {"rope_parameters": _in_one(numbers, found, scaling)}
     return found | {"rope_scaling": scaling or None}

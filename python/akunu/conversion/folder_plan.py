@@ -26,8 +26,8 @@ from akunu.conversion.folder_config import (
     folder_model_type,
 )
 from akunu.conversion.folder_tokenizer import folder_tokenizer
-from akunu.conversion.plan import refuse_latents, rotated_heads
-from akunu.conversion.planned import PlannedTensor, arranged, is_matrix, refuse_mamba
+from akunu.conversion.plan import rotated_heads
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.source_rows import Source
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelSpec
@@ -82,9 +82,7 @@ def plan_folder(model: ModelFiles, kind: MlxType) -> FolderPlan:
     """
     if isinstance(model, ModelFolder):
         return _of_folder(model, kind)
-    refuse_mamba(model.spec())
     assert isinstance(model, GgufModel)
-    refuse_latents(model.spec())
     return _of_gguf(model, kind)
 
 
@@ -97,7 +95,7 @@ def _of_folder(model: ModelFolder, kind: MlxType) -> FolderPlan:
     stored = {name for ref in experts for name in (ref.source, *ref.more)}
     weights = join_planes(model.config, by_name(model.files.tensors))
     refs = {ref.source: _whole(ref, weights) for ref in places.values()}
-    exact = {ref.source for name, ref in places.items() if _is_exact(name)}
+    exact = {ref.source for name, ref in places.items() if _is_exact(name) or ref.turned}
     wide = {ref.source for name, ref in places.items() if _is_wide(name)}
     # What the model does not need stays too, in the same types where it is quantized.
     unused = {
@@ -162,7 +160,9 @@ def _is_exact(name: str) -> bool:
 
 def _is_wide(name: str) -> bool:
     """Whether a canonical vector keeps its 32 bits."""
-    return name.rpartition(".")[2] in ("delta_a_log", "delta_decay", "router_choice_bias")
+    return name.rpartition(".")[2] in (
+        *("delta_a_log", "delta_decay", "mamba_a_log", "mamba_decay", "router_choice_bias"),
+    )
 
 
 def _rules(spec: ModelSpec, kind: MlxType) -> Sequence[TensorRule]:
@@ -185,8 +185,9 @@ def _by_rules(
     `back`: the old file is GGUF, of whose rotated rows the order is turned back.
     """
     for rule, layer in model_tensors(spec, rules):
-        if rule.parts[0][0] == "delta_decay":  # of which a folder has the logarithm
-            rule = replace(rule, parts=(("delta_a_log", rule.parts[0][1]),))
+        ((part, size), *_) = rule.parts
+        if part.endswith("_decay"):  # of which a folder has the logarithm
+            rule = replace(rule, parts=((part.replace("_decay", "_a_log"), size),))
         heads = rotated_heads(rule, spec, row.rope_style) if row and back else 0
         planned = arranged(rule, layer, spec, grouped=True, rotated=heads, back=back)
         if planned is None:
@@ -208,8 +209,8 @@ def _by_rules(
             shape=shape,
             dtype="f32" if _is_wide(part) else dtype,
             add=-added if part.endswith("norm") else 0.0,
-            turned=rule.turned == "always",
-            exact=_is_exact(part),
+            turned=planned.turned or rule.turned == "always",
+            exact=_is_exact(part) or rule.turned == "always",  # codes have no other side to lie on
         )
         if "{e}" not in rule.hf:
             yield planned
@@ -243,7 +244,10 @@ def _of_gguf(model: GgufModel, kind: MlxType) -> FolderPlan:
         }
         dtype = matrices.pop() if len(matrices) == 1 and matrices <= _FLOATS.keys() else "bf16"
     tensors = {
-        tensor.name: tensor for tensor in _by_rules(spec, _rules(spec, kind), "model.", dtype, row, back=True)
+        tensor.name: tensor
+        for tensor in _by_rules(
+            spec, _rules(spec, kind), row.prefix if row else "model.", dtype, row, back=True
+        )
     }
     tokenizer = model.tokenizer(spec.config.vocab_size)
     generation = folder_generation(model.metadata, tokenizer)

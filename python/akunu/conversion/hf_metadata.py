@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,16 @@ from akunu.base.errors import UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.conversion.encoder_metadata import encoder_layers, pooling, whole_window
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Attention, DeltaNet, Experts, FeedForward, Mixer, ShortConvolution
+from akunu.describe.blocks import (
+    Attention,
+    DeltaNet,
+    Experts,
+    FeedForward,
+    LatentAttention,
+    Mamba2,
+    Mixer,
+    ShortConvolution,
+)
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import CONFIG_KEYS
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
@@ -30,11 +39,18 @@ from akunu.describe.routers import GATINGS
 from akunu.describe.tensor_rules import Router
 from akunu.files.folder import ModelFolder
 
-__all__ = ["SIZES", "head_dims", "model_metadata", "per_layer", "rounded_ramp"]
+__all__ = ["SIZES", "gguf_arch", "head_dims", "model_metadata", "per_layer", "rounded_ramp"]
 
 SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "norm_eps")
 """Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
 
+
+_WITHOUT: Final[Sequence[tuple[str, type[Mixer], str]]] = (
+    ("nemotron_h_moe", Experts, "nemotron_h"),
+    ("granitehybrid", Mamba2, "granitemoe"),
+    ("granitemoe", Experts, "granite"),
+)
+"""Architectures of GGUF files, and what llama.cpp calls those of them that have no mixer of a kind."""
 
 Tensors = dict[str, npt.NDArray[np.float32]]
 
@@ -45,11 +61,17 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
     numbers, tensors = _sizes(config), Tensors()
     forwards = config.mixers(FeedForward)
     given = folder.config.get("text_config") or folder.config
-    if forwards:
+    if len(config.blocks) == config.n_layers:  # a layer is one mixer
+        mixers = [block.mixer for block in config.blocks]
+        numbers["feed_forward_length"] = per_layer(
+            mixer.dim if isinstance(mixer, FeedForward | Experts) else 0 for mixer in mixers
+        )
+    elif forwards:
         numbers["feed_forward_length"] = per_layer(forward.dim for forward in forwards)
     elif experts := config.mixers(Experts):  # which readers of GGUF may want all the same
         numbers["feed_forward_length"] = given.get("intermediate_size") or experts[0].dim
-    numbers |= _experts(given, config) | _delta_net(folder.config, config) | _short_convolution(config)
+    numbers |= _experts(given, config) | _delta_net(folder.config, config)
+    numbers |= _short_convolution(config) | _mamba2(config)
     if config.arch in ENCODERS:
         numbers |= encoder_layers(folder.config, config)
     else:
@@ -62,7 +84,7 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
                 "sentence_bert_config.json: do_lower_case: found True, which GGUF has no key for"
             )
     general: dict[str, object] = {
-        "general.architecture": config.arch,
+        "general.architecture": gguf_arch(config),
         "general.type": "model",
         "general.name": model_name(folder.path),
     }
@@ -73,7 +95,17 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
         for key, value in folder.metadata.items()
         if key.startswith(("general.sampling.", "tokenizer.chat_template"))
     }
-    return general | {f"{config.arch}.{key}": value for key, value in numbers.items()} | kept, tensors
+    arch = gguf_arch(config)
+    return general | {f"{arch}.{key}": value for key, value in numbers.items()} | kept, tensors
+
+
+def gguf_arch(config: ModelConfig) -> str:
+    """The architecture of a GGUF file of a model."""
+    arch = config.arch
+    for name, mixer, other in _WITHOUT:
+        if arch == name and not config.mixers(mixer):
+            arch = other
+    return arch
 
 
 def per_layer(values: Iterable[int]) -> int | list[int]:
@@ -90,6 +122,8 @@ def head_dims(config: ModelConfig) -> tuple[int, int]:
 
 def _sizes(config: ModelConfig) -> dict[str, object]:
     found = {CONFIG_KEYS[field].suffixes[0]: getattr(config, field) for field in SIZES}
+    if latents := config.mixers(LatentAttention):
+        return found | _latent(latents[0]) | {"vocab_size": config.vocab_size}
     full, local = head_dims(config)
     found["attention.head_count_kv"] = per_layer(a.n_kv_heads for a in config.mixers(Attention))
     found["attention.key_length"] = found["attention.value_length"] = full
@@ -100,10 +134,26 @@ def _sizes(config: ModelConfig) -> dict[str, object]:
     return found | {"vocab_size": config.vocab_size}
 
 
+def _latent(latent: LatentAttention) -> dict[str, object]:
+    """The sizes of latent attention: of heads, and of what is kept of a position."""
+    key = latent.nope_dim + latent.rope_dim
+    ranks: dict[str, object] = {"attention.q_lora_rank": latent.q_rank} if latent.q_rank else {}
+    return ranks | {
+        "attention.head_count_kv": 1,
+        "attention.kv_lora_rank": latent.latent,
+        "attention.key_length": latent.latent + latent.rope_dim,
+        "attention.value_length": latent.latent,
+        "attention.key_length_mla": key,
+        "attention.value_length_mla": latent.value_dim,
+    }
+
+
 def _attention(config: ModelConfig) -> dict[str, object]:
     """Scale, caps and windows, where they are not what the architecture's name says."""
     arch = ARCHITECTURES[config.arch]
     found: dict[str, object] = {}
+    if config.mixers(LatentAttention):
+        return found
     wide = config.n_layers in arch.wide_scale_layers
     usual = (config.dim / config.n_heads if wide else head_dims(config)[0]) ** -0.5
     usual = arch.defaults.get("attn_scale", usual)
@@ -159,21 +209,35 @@ def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]
         counted = any(key in hf for key in CONFIG_KEYS["shared_experts"].hf)
         if counted and experts.shared_dim % experts.dim == 0:
             found["expert_shared_count"] = experts.shared_dim // experts.dim
-        else:
+        if "expert_shared_count" not in found or any(key in hf for key in CONFIG_KEYS["shared_dim"].hf):
             found["expert_shared_feed_forward_length"] = experts.shared_dim
     if router.gating != usual.gating or router.gating == "sigmoid":
         found["expert_gating_func"] = GATINGS.index(router.gating) + 1
-    if router.renormalise != usual.renormalise:
+    if router.renormalise != usual.renormalise or arch.biased_router is not None:
         found["expert_weights_norm"] = router.renormalise
     if router.scale != 1:
         found["expert_weights_scale"] = router.scale
     if router.groups > 1:
         found["expert_group_count"] = router.groups
         found["expert_group_used_count"] = router.groups_used
-    if layers[0] > 0 and layers == list(range(layers[0], config.n_layers)):
-        found["leading_dense_block_count"] = layers[0]
-    elif len(layers) < config.n_layers:
-        found["interleave_moe_layer_step"] = layers[0] + 1
+    if latent := experts.latent_dim:
+        found["moe_latent_size"] = latent
+    if len(config.blocks) == config.n_layers:  # a layer is one mixer, which its sizes name
+        if config.mixers(FeedForward):
+            raise UnsupportedError(
+                f"experts and other feed-forwards: layers of a {config.arch} model in GGUF have one of them; "
+                "convert to a folder (--type mlx-…), or load it as it is"
+            )
+        return found
+    if layers == list(range(layers[0], config.n_layers)):
+        return found | ({"leading_dense_block_count": layers[0]} if layers[0] else {})
+    step = layers[0] + 1
+    found["interleave_moe_layer_step"] = step
+    if layers != [n for n in range(config.n_layers) if (n + 1) % step == 0]:
+        raise UnsupportedError(
+            f"experts of layers {layers}: GGUF has keys for experts of all layers, of those behind the first "
+            "ones, and of every so many; convert to a folder (--type mlx-…), or load it as it is"
+        )
     return found
 
 
@@ -213,11 +277,32 @@ def _short_convolution(config: ModelConfig) -> dict[str, object]:
     convolutions = config.mixers(ShortConvolution)
     if not convolutions:
         return {}
+    return {"shortconv.l_cache": convolutions[0].taps, "attention.head_count_kv": _heads_of_layers(config)}
+
+
+def _heads_of_layers(config: ModelConfig) -> list[int]:
+    """Heads of keys of each layer; 0 where there is another mixer in attention's place."""
     heads = [0] * config.n_layers
     for layer, mixer in _mixed_blocks(config):
         if isinstance(mixer, Attention):
             heads[layer] = mixer.n_kv_heads
-    return {"shortconv.l_cache": convolutions[0].taps, "attention.head_count_kv": heads}
+    return heads
+
+
+def _mamba2(config: ModelConfig) -> dict[str, object]:
+    """The sizes of Mamba-2; layers that have it have no heads of keys."""
+    mixers = config.mixers(Mamba2)
+    if not mixers:
+        return {}
+    mixer = mixers[0]
+    return {
+        "ssm.conv_kernel": mixer.taps,
+        "ssm.group_count": mixer.groups,
+        "ssm.inner_size": mixer.heads * mixer.head_dim,
+        "ssm.state_size": mixer.state_dim,
+        "ssm.time_step_rank": mixer.heads,
+        "attention.head_count_kv": _heads_of_layers(config),
+    }
 
 
 def rounded_ramp(hf: Mapping[str, object]) -> tuple[str, ...]:
@@ -236,6 +321,8 @@ def rounded_ramp(hf: Mapping[str, object]) -> tuple[str, ...]:
 
 def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, object], Tensors]:
     arch = ARCHITECTURES[config.arch]
+    if not config.rope_sets:
+        return {}, {}
     kind, numbers = rotary_parameters(hf)
     theta = numbers.real("rope_theta")
     rope_dim = config.rope_sets[0].dim
@@ -243,7 +330,7 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     local = {config.rope_sets[a.rope].dim for a in config.mixers(Attention) if a.window and a.rope}
     if local - {rope_dim}:
         found["rope.dimension_count_swa"] = max(local)
-    temperature = config.rope_sets[-1]  # of queries, where there is one
+    temperature = next(iter(config.mixers(LatentAttention)), config.rope_sets[-1])  # of queries
     if len({rope for rope in config.layer_rope if rope is not None}) > 1 and not arch.plain_local_rope:
         found["rope.freq_base_swa"] = rotary_parameters(hf, local=True)[1].real("rope_theta")
     if temperature.temperature_length:
@@ -266,8 +353,9 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
             )
         usual = yarn_scale(numbers.real("rope_factor"))
         if "temperature" in arch.scales and (weight := numbers.real("yarn_mscale_all")):
-            found["rope.scaling.yarn_log_multiplier"] = weight
-            usual /= yarn_scale(numbers.real("rope_factor"), weight)
+            # llama.cpp's converter writes a tenth of it for latent attention, whose scores it is a factor on.
+            found["rope.scaling.yarn_log_multiplier"] = weight / 10 if arch.has_latents else weight
+            usual = 1.0 if arch.has_latents else usual / yarn_scale(numbers.real("rope_factor"), weight)
         found["rope.scaling.attn_factor"] = config.rope_sets[0].scale / usual
         found["rope.scaling.yarn_beta_fast"] = numbers.real("yarn_beta_fast")
         found["rope.scaling.yarn_beta_slow"] = numbers.real("yarn_beta_slow")

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
-from akunu.conversion.hf_metadata import model_metadata, rounded_ramp
-from akunu.conversion.planned import PlannedTensor, arranged, is_matrix, refuse_mamba
+from akunu.conversion.hf_metadata import gguf_arch, model_metadata, rounded_ramp
+from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import LatentAttention
+from akunu.describe.blocks import Attention, LatentAttention
 from akunu.describe.config import ModelConfig, ModelSpec
 from akunu.describe.config_keys import ROPE_TENSORS
 from akunu.describe.encoder_rows import ENCODERS
@@ -64,8 +64,6 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     """
     spec = model.spec(drafts=None)
     if isinstance(model, ModelFolder):
-        refuse_latents(spec)
-        refuse_mamba(spec)
         _refuse_unknown(spec)
     metadata, tensors = _of_folder(model, spec) if isinstance(model, ModelFolder) else _of_gguf(model, spec)
     types: dict[str, object] = {"general.file_type": FILE_TYPES[file_type].id}
@@ -83,35 +81,30 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
     if isinstance(model, ModelFolder):
         for context in (None, 1):
             wanted = model.spec(context).config
+            wanted = replace(wanted, arch=gguf_arch(wanted))
             if (inputs := wanted.layer_inputs) is not None:  # see `_for_all_tokens`
                 rows = max(inputs.vocab_size, wanted.vocab_size)
                 wanted = replace(wanted, layer_inputs=replace(inputs, vocab_size=rows))
             what = f"a GGUF file of a {wanted.arch} model"
-            refuse_difference(
-                wanted, gguf_spec(plan, context).config, model.path, what, but=rounded_ramp(model.config)
-            )
+            but = (*rounded_ramp(model.config), "attention.q_gain")  # which is in tensors then
+            refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what, but=but)
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)
     return plan
 
 
 def _refuse_unknown(spec: ModelSpec) -> None:
-    """Raise for an encoder that GGUF has no name for."""
+    """Raise for an encoder that GGUF has no name for, and for latents whose keys it turns otherwise."""
+    if spec.config.mixers(LatentAttention) and spec.config.rope_style != "interleaved":
+        raise UnsupportedError(
+            "config.json: rope_interleave: found false, which GGUF has no key for: there neighbours in a key "
+            "rotate together; convert to a folder (--type mlx-…), or load it as it is"
+        )
     row = ENCODERS.get(spec.config.arch)
     if row is not None and not row.in_gguf:
         raise UnsupportedError(
             f"a {spec.config.arch} model cannot be a GGUF file: llama.cpp and its converter do not know it; "
             "convert to a folder (--type mlx-…), or load it as it is"
-        )
-
-
-def refuse_latents(spec: ModelSpec) -> None:
-    """Raise for a model whose weights of keys stand on their sides in the other kind of file."""
-    if spec.config.mixers(LatentAttention):
-        raise UnsupportedError(
-            f"a {spec.config.arch} model cannot be converted between a folder and a GGUF file: its latent "
-            "attention's weights stand in another way there; load the model as it is, or make a GGUF file "
-            "with llama.cpp's converter"
         )
 
 
@@ -178,7 +171,19 @@ def _of_folder(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, object],
         if rule.parts[0][1] == "one" and rule.cols is not None:  # llama.cpp's matrices of one row are vectors
             shape = shape[1:]
         tensors.append(replace(planned, name=name, shape=shape))
-    return metadata, tensors
+    return metadata, tensors + _constant_norms(config)
+
+
+def _constant_norms(config: ModelConfig) -> list[PlannedTensor]:
+    """The norms of q and k that have no weights in a folder."""
+    found = []
+    for block in config.blocks:
+        if isinstance(block.mixer, Attention) and block.mixer.q_gain:
+            for part, gain in (("q", block.mixer.q_gain), ("k", 1.0)):
+                values = np.full(block.mixer.head_dim, gain, np.float32)
+                name = f"blk.{block.layer}.attn_{part}_norm.weight"
+                found.append(PlannedTensor(name, values.shape, "f32", values=values))
+    return found
 
 
 def _for_all_tokens(rule: TensorRule, planned: PlannedTensor, vocab_size: int) -> PlannedTensor:

@@ -11,14 +11,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.base.errors import UnsupportedError
-from akunu.describe.blocks import DeltaNet, Mamba2
+from akunu.describe.blocks import DeltaNet, LatentAttention
 from akunu.describe.config import ModelSpec
 from akunu.describe.file_tensors import Shape
 from akunu.describe.tensor_map import TensorRef
 from akunu.describe.tensor_rules import TensorRule
 
-__all__ = ["Change", "PlannedTensor", "arranged", "head_order", "is_matrix", "refuse_mamba"]
+__all__ = ["Change", "PlannedTensor", "arranged", "head_order", "is_matrix"]
 
 Order = npt.NDArray[np.intp]
 
@@ -83,24 +82,19 @@ class PlannedTensor:
         return math.prod(self.shape[:-2]) if self.matrix else 1
 
 
-_PIECES: Final = {"delta_qkv": ("delta_q", "delta_k", "delta_v")}
+_PIECES: Final = {
+    "delta_qkv": ("delta_q", "delta_k", "delta_v"),
+    "latent_kv_b": ("latent_k", "latent_v"),
+}
 """Canonical tensors that some files have in parts."""
 
 _SAME: Final = {
     "delta_decay": ("delta_a_log", Change.DECAY),
     "delta_a_log": ("delta_decay", Change.LOGARITHM),
+    "mamba_decay": ("mamba_a_log", Change.DECAY),
+    "mamba_a_log": ("mamba_decay", Change.LOGARITHM),
 }
 """Canonical tensors that are others after a change."""
-
-
-def refuse_mamba(spec: ModelSpec) -> None:
-    """Raise for a model whose tensors have other shapes in the other kind of file."""
-    if spec.config.mixers(Mamba2):
-        raise UnsupportedError(
-            f"a {spec.config.arch} model cannot be converted to or from a folder yet: it has Mamba-2 layers; "
-            "load it as it is, convert it to a file of its own kind, or make a GGUF file with llama.cpp's "
-            "converter"
-        )
 
 
 def is_matrix(name: str, shape: Shape) -> bool:
@@ -130,6 +124,8 @@ def arranged(
     sources: list[TensorRef] = []
     orders: list[Order] = []
     change, columns, first = Change.NONE, None, 0
+    if not sizes.has(rule):
+        return None
     for name, _ in rule.parts:
         refs, change = _refs(spec, prefix, name, sizes)
         if not refs:
@@ -149,9 +145,16 @@ def arranged(
         first += rows
     count = sizes.count(rule.count) if rule.count is not None else 1
     order = _joined(orders, count, interleaved=rule.interleaved)
+    if len(sources) > 1 and rule.parts[0][0] == "latent_kv_b":  # a head's keys, and then its values
+        heads = sizes.count("n_heads")
+        ends = np.cumsum([ref.n_rows for ref in sources])[:-1]
+        order = _joined(np.split(order, ends), heads, interleaved=False)
+    turned = rule.parts[0][0] == "latent_k" and f"{prefix}latent_k" not in spec.tensors
     cols = sources[0].n_cols
     height = first if rule.flat or rule.count is None else first // count
     shape: Shape = (height, cols) if cols else (height,)
+    if turned:
+        shape = (cols, height)
     if rule.count is not None and not rule.flat:
         shape = (count, *shape)
     return PlannedTensor(
@@ -163,6 +166,7 @@ def arranged(
         columns,
         change,
         sources[0].add,
+        turned=turned,
     )
 
 
@@ -181,12 +185,12 @@ def _refs(spec: ModelSpec, prefix: str, name: str, sizes: _Sizes) -> tuple[tuple
         return (found,), Change.NONE
     pieces = tuple(spec.tensors.get(prefix + part) for part in _PIECES.get(name, ()))
     if pieces and all(pieces):
-        return tuple(piece for piece in pieces if piece), Change.NONE
+        named = zip(_PIECES[name], pieces, strict=True)
+        return tuple(sizes.upright(part, ref) for part, ref in named if ref), Change.NONE
     for whole, parts in _PIECES.items():
         ref = spec.tensors.get(prefix + whole)
         if name in parts and ref is not None:
-            first, rows = sizes.piece(name)
-            return (replace(ref, first_row=ref.first_row + first, n_rows=rows),), Change.NONE
+            return (sizes.piece(name, ref),), Change.NONE
     other, change = _SAME.get(name, ("", Change.NONE))
     ref = spec.tensors.get(prefix + other)
     return ((ref,), change) if ref is not None else ((), Change.NONE)
@@ -198,6 +202,7 @@ class _Sizes:
     def __init__(self, spec: ModelSpec, layer: int | None) -> None:
         self._counts: dict[str, int] = {}
         self._net: DeltaNet | None = None
+        self._latent: LatentAttention | None = None
         if spec.config.streams is not None:
             self._counts["more_streams"] = spec.config.streams.count - 1
         for block in spec.config.blocks:
@@ -208,20 +213,47 @@ class _Sizes:
                 case "experts":
                     self._counts["n_experts"] = mixer.count
                 case "attention":
+                    self._counts |= {"n_heads": mixer.n_heads, "n_kv_heads": mixer.n_kv_heads}
+                case "latent_attention":
                     self._counts["n_heads"] = mixer.n_heads
+                    self._latent = mixer
+                case "mamba2":
+                    self._counts |= {"delta_key_heads": mixer.groups, "delta_value_heads": mixer.heads}
                 case "delta_net":
                     self._counts["delta_key_heads"] = mixer.key_heads
                     self._net = mixer
 
+    def has(self, rule: TensorRule) -> bool:
+        """Whether such a layer has the tensor: queries of latents are projected at once, or in two steps."""
+        columns = {"latent_q_whole": False, "latent_q_rank": True}
+        latent = self._latent
+        return latent is None or columns.get(rule.cols or "", latent.q_rank > 0) is (latent.q_rank > 0)
+
     def count(self, symbol: str) -> int:
         return self._counts[symbol]
 
-    def piece(self, name: str) -> tuple[int, int]:
-        """The first row, and how many, of q, k or v in the tensor that has all three."""
+    def piece(self, name: str, whole: TensorRef) -> TensorRef:
+        """The rows of q, k or v in the tensor that has all three, or of keys or values of a latent."""
+        if (latent := self._latent) is not None:
+            both = latent.nope_dim + latent.value_dim
+            first, rows = (0, latent.nope_dim) if name == "latent_k" else (latent.nope_dim, latent.value_dim)
+            return replace(
+                whole,
+                first_row=whole.first_row + first,
+                n_rows=latent.n_heads * rows,
+                group=(rows, both),
+            )
         net = self._net
         assert net is not None
         keys, values = net.key_heads * net.key_dim, net.value_heads * net.value_dim
-        return {"delta_q": (0, keys), "delta_k": (keys, keys), "delta_v": (2 * keys, values)}[name]
+        first, rows = {"delta_q": (0, keys), "delta_k": (keys, keys), "delta_v": (2 * keys, values)}[name]
+        return replace(whole, first_row=whole.first_row + first, n_rows=rows)
+
+    def upright(self, name: str, ref: TensorRef) -> TensorRef:
+        """Keys of a latent with a row for each element of a key, where they lie on their sides."""
+        if name != "latent_k" or (latent := self._latent) is None:
+            return ref
+        return replace(ref, n_rows=latent.n_heads * latent.nope_dim, n_cols=latent.latent, turned=True)
 
     def value_heads(self, name: str, rows: int, grouped: bool) -> tuple[Order | None, Order | None]:
         """The order of a tensor's rows and of its columns where value heads have another order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from akunu.base.errors import ModelFileError
 from akunu.conversion.planned import Change, PlannedTensor
 from akunu.describe.filetypes import block_of
 from akunu.describe.tensor_map import TensorRef
+from akunu.files.adapters import Addition
 
 __all__ = ["PlannedRows", "Source", "SourceRows"]
 
@@ -40,6 +41,8 @@ class SourceRows:
         Numbers that the values are multiplied with, each for as many rows; None: there are none.
     paired
         Bytes of MXFP4 hold neighbours, as in Ollama's files.
+    added
+        What adapters add to rows of the tensor.
     """
 
     name: str
@@ -52,6 +55,7 @@ class SourceRows:
     biases: tuple[Bytes, ...] = ()
     factors: Floats | None = None
     paired: bool = False
+    added: Sequence[Addition] = ()
 
     def make(
         self,
@@ -64,18 +68,18 @@ class SourceRows:
         """Rows as another type, uint8 [rows, row bytes]; see `_core.quantize`."""
         from akunu import _core
 
-        if self.factors is not None and dtype != "f32":
+        if (self.factors is not None or self.added) and dtype != "f32":
             values = self.values(which, threads=threads)
             return _core.quantize(dtype, values, self.n_cols, importance=importance, threads=threads)
         tensor, rows = self._places(which)
         scales = self._taken(self.scales, tensor, rows)
         biases = self._taken(self.biases, tensor, rows)
-        data = self._turned(which) if self.ref.turned else self.raw(which)
+        data, source = self._turned(which) if self.ref.turned else (self.raw(which), self.dtype)
         made = _core.quantize(
             dtype,
             data,
             self.n_cols,
-            source=self.dtype,
+            source=source,
             scales=scales,
             biases=biases,
             importance=importance,
@@ -86,6 +90,8 @@ class SourceRows:
         if self.factors is not None:
             values = made.view("<f4")
             values *= self.factors[which // (self.n_rows // len(self.factors)), np.newaxis]
+        for addition in self.added:
+            addition.add_to(made.view("<f4"), rows)
         return made
 
     def values(self, which: npt.NDArray[np.intp], *, threads: int = 0) -> Floats:
@@ -119,18 +125,24 @@ class SourceRows:
         found = plane[rows[0] : rows[-1] + 1] if _is_run(rows) else plane[rows]
         return _unpaired(found) if self.paired else found
 
-    def _turned(self, which: npt.NDArray[np.intp]) -> Bytes:
-        """Rows of matrices that lie on their sides: [matrices, columns, height]."""
+    def _turned(self, which: npt.NDArray[np.intp]) -> tuple[Bytes, str]:
+        """Rows of matrices that lie on their sides, [matrices, columns, height], and their type."""
+        from akunu import _core
+
         (plane,) = self.data
-        width = block_of(self.dtype)[1]
-        elements = plane.view(f"<u{width}")
-        height = elements.shape[1]
-        sides = elements.reshape(-1, self.n_cols, height)
+        in_block, nbytes = block_of(self.dtype)
+        height = plane.shape[1] // nbytes * in_block
+        sides = plane.reshape(-1, self.n_cols, plane.shape[1])
         _, rows = self._places(which)
         matrix, place = np.divmod(rows, height)
-        whole = matrix[0] == matrix[-1]
-        found = sides[matrix[0]][:, place].T if whole else sides[matrix, :, place]
-        return np.ascontiguousarray(found).view(np.uint8)
+        dtype, found = self.dtype if in_block == 1 else "f32", []
+        for number in np.unique(matrix):
+            lying = sides[number]
+            if in_block > 1:
+                lying = _core.quantize("f32", lying, height, source=self.dtype)
+            elements = lying.view(f"<u{block_of(dtype)[1]}")
+            found.append(elements[:, place[matrix == number]].T)
+        return np.concatenate(found).view(np.uint8), dtype
 
 
 def _unpaired(rows: Bytes) -> Bytes:
@@ -164,7 +176,10 @@ class PlannedRows:
             not self._changed
             and not self._tensor.turned
             and block_of(self._tensor.dtype)[0] > 1
-            and all(part.dtype == self._tensor.dtype and part.factors is None for part in self._parts)
+            and all(
+                part.dtype == self._tensor.dtype and part.factors is None and not part.added
+                for part in self._parts
+            )
         )
 
     def pieces(
@@ -172,30 +187,31 @@ class PlannedRows:
     ) -> Iterator[Bytes]:
         """All rows as a type, about so many weights at a time; a turned matrix whole, on its side.
 
-        `importance`: one number a column, for all rows or [matrices, columns] for those of each.
+        `importance`: one number a column of the new tensor, for all rows or [matrices, columns] for those of
+        each.
         """
+        from akunu import _core
+
         matrices = self._tensor.n_matrices
         each = self.n_rows // matrices
         step = each if self._tensor.turned else max(1, n_weights // self.n_cols)
-        weighed = importance is not None and len(importance) == matrices * self.n_cols
-        own = None if importance is None or not weighed else importance.reshape(matrices, self.n_cols)
+        columns = each if self._tensor.turned else self.n_cols
+        weighed = importance is not None and len(importance) == matrices * columns
+        own = None if importance is None or not weighed else importance.reshape(matrices, columns)
         run = each if (own is not None and matrices > 1) or self._tensor.turned else self.n_rows
         for begin in range(0, self.n_rows, run):
             for first in range(begin, begin + run, step):
                 rows = np.arange(first, min(first + step, begin + run))
                 if self._tensor.order is not None:
                     rows = self._tensor.order[rows]
-                made = self._make(
-                    dtype,
-                    rows,
-                    importance=importance if own is None else own[begin // each],
-                    threads=threads,
-                )
-                yield self._on_side(made, dtype) if self._tensor.turned else made
-
-    def _on_side(self, made: Bytes, dtype: str) -> Bytes:
-        elements = made.view(f"<u{block_of(dtype)[1]}")
-        return np.ascontiguousarray(elements.T).view(np.uint8)
+                weights = importance if own is None else own[begin // each]
+                if self._tensor.turned:
+                    values = self._make("f32", rows, importance=None, threads=threads).view("<f4")
+                    lying = np.ascontiguousarray(values.T)
+                    made = _core.quantize(dtype, lying, lying.shape[1], importance=weights, threads=threads)
+                else:
+                    made = self._make(dtype, rows, importance=weights, threads=threads)
+                yield made
 
     def _make(
         self, dtype: str, rows: npt.NDArray[np.intp], *, importance: Floats | None, threads: int
@@ -232,10 +248,14 @@ class PlannedRows:
 
 
 class Source:
-    """The tensors of a model's files, by the names in them."""
+    """The tensors of a model's files, by the names in them.
 
-    def __init__(self, files: TensorFiles) -> None:
+    `additions`: what adapters add to them.
+    """
+
+    def __init__(self, files: TensorFiles, additions: Mapping[str, Sequence[Addition]] | None = None) -> None:
         self._files = files
+        self._additions = additions or {}
         self.entries = {tensor.name: tensor for tensor in files.tensors}
 
     def rows(self, ref: TensorRef) -> SourceRows:
@@ -257,6 +277,7 @@ class Source:
                 (scales,),
                 biases,
                 self._factors(ref),
+                added=self._additions.get(ref.source, ()),
             )
         if ref.turned:
             planes = [self._plane(ref.source, int(np.prod(entry.shape[:-1])))]
@@ -273,6 +294,7 @@ class Source:
             tuple(planes),
             factors=self._factors(ref),
             paired=entry.paired,
+            added=self._additions.get(ref.source, ()),
         )
 
     def raw(self, name: str) -> Bytes:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from akunu.base.progress import Report
 from akunu.conversion.folder_plan import FolderPlan, plan_folder
+from akunu.conversion.merged import Merged
 from akunu.conversion.part_file import PartFile, digest_of, stamps
 from akunu.conversion.planned import PlannedTensor
 from akunu.conversion.source_rows import PlannedRows, Source
@@ -82,9 +83,11 @@ def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], 
     return np.packbits(flags, axis=1, bitorder="little").view("<u4"), scale, bias
 
 
-def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | None) -> None:
+def write_mlx(
+    model: ModelFiles, path: Path, kind: MlxType, report: Report | None, merged: Merged | None = None
+) -> None:
     """Write the folder `path`."""
-    source = Source(model.files)
+    source = Source(model.files, merged.additions if merged else None)
     plan = plan_folder(model, kind)
     parts = [_parts(source, tensor, kind.bits) for tensor in plan.tensors]
     head = _header([part for group in parts for part in group])
@@ -92,7 +95,7 @@ def write_mlx(model: ModelFiles, path: Path, kind: MlxType, report: Report | Non
     ends = [len(head)]
     for group in parts:
         ends.append(ends[-1] + sum(part.nbytes for part in group))
-    digest = digest_of([head, stamps(model.files.paths)])
+    digest = digest_of([head, stamps(model.files.paths), *([merged.digest] if merged else [])])
     with _folder_of_remains(folder), PartFile(folder / "model.safetensors", digest, ends) as part:
         _remove_finished(folder)
         if part.done == 0:

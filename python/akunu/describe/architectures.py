@@ -27,6 +27,7 @@ from akunu.describe.expert_rules import (
 )
 from akunu.describe.gemma3n import GEMMA3N_ROWS
 from akunu.describe.gemma4 import GEMMA4_ROWS
+from akunu.describe.gpt_rows import GPT_ROWS
 from akunu.describe.hybrid_rows import HYBRID_ROWS
 from akunu.describe.latent_rows import LATENT_ROWS
 from akunu.describe.layer_rules import (
@@ -62,6 +63,7 @@ from akunu.describe.layer_rules import (
     one_kind,
     qkv_bias,
 )
+from akunu.describe.muse import MUSE_ROWS
 from akunu.describe.tensor_rules import (
     Architecture,
     Gate,
@@ -73,9 +75,9 @@ __all__ = ["ARCHITECTURES"]
 _GPT_OSS_ATTENTION = (
     *SHIFTED_NORMS,
     *QKV,
-    *qkv_bias(optional=False),
+    *qkv_bias(optional=True),
     *ATTN_OUTPUT,
-    *(dataclasses.replace(rule, optional=False) for rule in OUTPUT_BIAS),
+    *OUTPUT_BIAS,
     *SINKS,
 )
 _GPT_OSS = Architecture(
@@ -150,7 +152,7 @@ _ROWS = (
         pre_tokenizer="qwen2",
         tensors=GLOBAL,
         layers=mixed_layers(
-            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=False))},
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True))},
             {"feed_forward": (*GATE_UP, *DOWN), "experts": GATED_SHARED},
         ),
         layer_kinds=named_layers,
@@ -344,6 +346,8 @@ ARCHITECTURES: Final[Mapping[str, Architecture]] = MappingProxyType(
             *GEMMA4_ROWS,
             *HYBRID_ROWS,
             *DENSE_ROWS,
+            *GPT_ROWS,
+            *MUSE_ROWS,
         )
     }
 )

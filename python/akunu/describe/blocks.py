@@ -104,6 +104,9 @@ class Attention:
         These norms are of rotated heads.
     norm_values
         Heads of v are normed, too, without a weight.
+    q_gain
+        Heads of q and of k are normed without weights, and those of q are then so many times as large; 0: the
+        tensors say it.
     norm_eps
         Epsilon of these norms; None: the model's.
     kv_owner
@@ -124,6 +127,7 @@ class Attention:
     norms_whole_rows: bool = False
     norms_after_rope: bool = False
     norm_values: bool = False
+    q_gain: float = 0.0
     norm_eps: float | None = None
     kv_owner: int | None = None
     kind: Literal["attention"] = "attention"

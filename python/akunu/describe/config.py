@@ -148,6 +148,8 @@ class ModelConfig:
         Epsilon of norms of what a block adds; None: that of the others.
     layer_norm
         Norms are LayerNorm, else RMS.
+    norm_embedding
+        A token's embedding is normed, without a weight.
     streams
         Residual streams, where there are several; None: there is one.
     layer_inputs
@@ -179,6 +181,7 @@ class ModelConfig:
     logit_scale: float = 1.0
     branch_norm_eps: float | None = None
     layer_norm: bool = False
+    norm_embedding: bool = False
     layer_inputs: LayerInputs | None = None
     streams: Streams | None = None
     positions: int = 0
@@ -219,9 +222,13 @@ class ModelConfig:
         return values.pop()
 
     @property
+    def _attends(self) -> type[Attention | LatentAttention]:
+        return LatentAttention if self.mixers(LatentAttention) else Attention
+
+    @property
     def n_heads(self) -> int:
         """Heads of queries."""
-        return int(self._shared(Attention, "n_heads"))
+        return int(self._shared(self._attends, "n_heads"))
 
     @property
     def n_kv_heads(self) -> int:
@@ -236,12 +243,12 @@ class ModelConfig:
     @property
     def attn_scale(self) -> float:
         """Factor on q·k."""
-        return float(self._shared(Attention, "scale"))
+        return float(self._shared(self._attends, "scale"))
 
     @property
     def attn_softcap(self) -> float:
         """Cap of attention scores; 0 = none."""
-        return float(self._shared(Attention, "softcap"))
+        return float(self._shared(Attention, "softcap")) if self.mixers(Attention) else 0.0
 
     @property
     def bidirectional(self) -> bool:
@@ -326,6 +333,7 @@ def model_config(
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
     layer_input_rows: int = 0,
+    positions: int = 0,
     prediction: PredictionLayer | None = None,
     distances: Distances | None = None,
 ) -> ModelConfig:
@@ -335,8 +343,13 @@ def model_config(
     and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
     `decoder` is the row of a model that samples tokens; `rotated` says whose heads are rotated, where not all
     layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0. The table of layer
-    inputs has `layer_input_rows`.
+    inputs has `layer_input_rows`, and that of learned positions `positions`.
     """
+    if 0 < positions < numbers.integer("context_length"):
+        raise ModelFileError(
+            f"{numbers.name('context_length')}: found {numbers.integer('context_length')}, "
+            f"but the table of positions has {positions} rows"
+        )
     frequencies = [inv_freq.astype(np.float32) for inv_freq, _ in rotary]
     for values in frequencies:
         values.flags.writeable = False
@@ -373,6 +386,7 @@ def model_config(
             norms_whole_rows=norms_whole_rows,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
             norm_values=decoder is not None and decoder.norm_values,
+            q_gain=numbers.real("q_gain") if decoder is not None else 0.0,
             kv_owner=None if owner is None else attention_block(owner),
         )
 
@@ -450,10 +464,13 @@ def model_config(
         embedding_scale=_embedding_scale(decoder, sizes.dim, numbers),
         residual_scale=_scale(decoder, numbers, "residual_scale"),
         logit_scale=_logit_scale(decoder, numbers),
+        branch_norm_eps=_branch_norm_eps(decoder, numbers),
         layer_norm=decoder is not None and decoder.layer_norm,
+        norm_embedding=decoder is not None and decoder.norm_embedding,
         layer_inputs=LayerInputs(inputs, sizes.n_layers, layer_input_rows) if inputs else None,
         streams=Streams(sizes.streams, numbers.integer("active_stream")) if sizes.streams else None,
         rope_sets=tuple(sets),
+        positions=positions,
         blocks=layer_blocks(kinds, makers),
         drafter=None if prediction is None else prediction.head(makers),
     )
@@ -472,6 +489,12 @@ def _deviations(decoder: Architecture | None, numbers: Numbers) -> tuple[float, 
 def _scale(decoder: Architecture | None, numbers: Numbers, field: str) -> float:
     """One of the scales that few models have; 1 for the rest."""
     return numbers.real(field) if decoder is not None and field in decoder.scales else 1.0
+
+
+def _branch_norm_eps(decoder: Architecture | None, numbers: Numbers) -> float | None:
+    if decoder is None or not decoder.branch_norm_eps:
+        return None
+    return numbers.real("branch_norm_eps", default=decoder.branch_norm_eps)
 
 
 def _embedding_scale(decoder: Architecture | None, dim: int, numbers: Numbers) -> float:
@@ -551,7 +574,7 @@ def resolve(
     refs = map_tensors(
         (*stored_rules(arch.tensors, tensors.__contains__, 0), *input_rules),
         tensors,
-        sizes.symbols(vocab_size, input_rows),
+        sizes.symbols(vocab_size, input_rows, rows_of_table(tensors, ["position_embd.weight"])),
         [
             LayerTensors(
                 stored_rules(with_fused_qkv(kind.tensors, tensors, n), tensors.__contains__, n),
@@ -610,6 +633,7 @@ def resolve(
         recurrent=recurrent,
         value_heads_grouped=_value_heads_grouped(arch, meta),
         layer_input_rows=input_rows,
+        positions=refs["positions"].n_rows if "positions" in refs else 0,
         prediction=layer,
     )
     return ModelSpec(config, refs)

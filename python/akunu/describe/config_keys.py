@@ -156,6 +156,8 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "residual_scale": ConfigKey(("residual_scale",), float, 1e-3, 1e3, 1.0, hf=("residual_multiplier",)),
         "logit_scale": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logit_scale",)),
         "logit_divisor": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logits_scaling",)),
+        "q_gain": ConfigKey((), float, 0.0, 1e6, 0.0, hf=("qk_scale_factor",)),
+        "branch_norm_eps": ConfigKey((), float, 1e-13, 0.1, hf=("post_norm_eps",)),
         # Of queries, by position.
         "temperature": ConfigKey(
             ("attention.temperature_scale",), float, 0.0, 1e3, hf=("llama_4_scaling_beta",)

@@ -198,12 +198,13 @@ class DecoderSizes:
     streams: int = 0  # residual streams, where there are several
     laurel_rank: int = 0
 
-    def symbols(self, vocab_size: int, layer_input_rows: int = 0) -> dict[str, int]:
+    def symbols(self, vocab_size: int, layer_input_rows: int = 0, positions: int = 0) -> dict[str, int]:
         """What the symbols of `TensorRule` stand for outside of layers."""
         return {
             "vocab_size": vocab_size,
             "dim": self.dim,
             "layer_input_rows": layer_input_rows,
+            "positions": positions,
             "layer_input_dim": self.layer_input_dim,
             "layer_inputs": self.layer_input_dim * self.n_layers,
             "more_streams": self.streams - 1,
@@ -253,6 +254,8 @@ class DecoderSizes:
             "head_dim": head_dim,
             "q_dim": self.n_heads[layer] * head_dim,
             "kv_dim": self.n_kv_heads[layer] * head_dim,
+            "n_kv_heads": self.n_kv_heads[layer],
+            "group_q_dim": self.n_heads[layer] // max(self.n_kv_heads[layer], 1) * head_dim,
             "ffn_dim": self.ffn_dim[layer],
             "layer_input_dim": self.layer_input_dim,
             "streams": self.streams,

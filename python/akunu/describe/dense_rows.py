@@ -16,7 +16,6 @@ from akunu.describe.layer_rules import (
     DOWN,
     FFN_BIAS,
     FUSED_GATE_UP,
-    FUSED_QKV,
     GATE_UP,
     GLOBAL,
     HF,
@@ -86,12 +85,6 @@ _STARCODER_FFN = tuple(
         vector(f"{BLK}ffn_{part}.bias", f"{HF}mlp.{name}.bias", f"ffn_{part}_bias", rows, optional=True),
     )
 )
-_FUSED_QKV_BIAS = TensorRule(
-    BLK + "attn_qkv.bias",
-    "",
-    (("attn_q_bias", "q_dim"), ("attn_k_bias", "kv_dim"), ("attn_v_bias", "kv_dim")),
-)
-
 DENSE_ROWS: Final = (
     Architecture(
         name="granite",
@@ -267,14 +260,12 @@ DENSE_ROWS: Final = (
         layer_norm=True,
     ),
     Architecture(
-        name="falcon",
-        summary="Falcon 7B: LayerNorm, attention and a feed-forward without a gate side by side",
-        rope_style="half",
-        activation="gelu",
-        tensors=_LAYER_NORM_GLOBAL,
-        layers=one_kind(*_with_bias(ATTN_NORM), *FUSED_QKV, *ATTN_OUTPUT, *_UP, *DOWN),
-        layer_norm=True,
-        parallel=True,
+        name="chatglm",
+        summary="GLM-4 9B of 2024: half of a head rotates, fused gate and up",
+        rope_style="interleaved",
+        activation="silu",
+        tensors=GLOBAL,
+        layers=one_kind(*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *FUSED_GATE_UP, *DOWN),
     ),
 )
 """See `akunu.describe.architectures.ARCHITECTURES`."""

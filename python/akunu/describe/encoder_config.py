@@ -198,6 +198,12 @@ def _static(tensors: Sequence[TensorInfo]) -> ModelSpec:
     table = found.get(name)
     if table is None or len(table.shape) != 2:
         raise ModelFileError("tensor embedding.weight is missing, or is no matrix")
+    for other in ("mapping", "weights"):
+        if other in found:
+            raise UnsupportedError(
+                f"tensor {other}: tokens of this table share rows or have weights (model2vec's quantised "
+                "vocabulary), which is not supported; expected a row for each token"
+            )
     vocab_size, dim = table.shape
     rules = [TensorRule(name, name, (("token_embedding", "rows"),), "cols")]
     refs = map_tensors(rules, {name: table}, {"rows": vocab_size, "cols": dim}, owner=STATIC)

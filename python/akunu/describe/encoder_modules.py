@@ -19,6 +19,7 @@ from akunu.describe.tensor_rules import Pooling
 
 __all__ = [
     "DENSE",
+    "SETTINGS",
     "STATIC",
     "Dense",
     "Modules",
@@ -32,6 +33,11 @@ __all__ = [
 
 STATIC: Final = "static_embedding"
 """What stands for the `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
+SETTINGS: Final = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Names of the file that says how the model reads texts; the first that is there counts."""
 DENSE: Final = "dense."
 """What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
 
@@ -233,7 +239,8 @@ def read_modules(folder: Path, model: Mapping[str, object]) -> Modules:
         elif kind == "StaticEmbedding":
             static, pooling = True, "mean"
         elif kind == "Transformer":
-            settings = _transformer(where / "sentence_bert_config.json")
+            names = (where / name for name in SETTINGS)
+            settings = _transformer(next(filter(os.path.lexists, names), where / SETTINGS[0]))
         elif kind == "LogitScore":
             answers = _answers(where / "config.json")
             files.append(where / "config.json")

@@ -203,6 +203,7 @@ def resolve_hf(
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
         recurrent=recurrent,
         layer_input_rows=refs["layer_input_table"].n_rows if sizes.layer_input_dim else 0,
+        positions=refs["positions"].n_rows if "positions" in refs else 0,
         prediction=layer,
     )
     return ModelSpec(model, refs)
@@ -456,7 +457,11 @@ def _map(
     refs = map_tensors(
         (*named(arch.tensors), *input_rules),
         tensors,
-        sizes.symbols(vocab_size, rows_of_table(tensors, [rule.source for rule in input_rules])),
+        sizes.symbols(
+            vocab_size,
+            rows_of_table(tensors, [rule.source for rule in input_rules]),
+            rows_of_table(tensors, [prefix + r.hf for r in arch.tensors if r.parts[0][0] == "positions"]),
+        ),
         [LayerTensors(by_kind[id(kind)], own) for kind, own in zip(kinds, symbols, strict=True)],
         owner=owner,
         known=known,

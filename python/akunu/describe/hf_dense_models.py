@@ -100,6 +100,21 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 }
             ),
         ),
+        "glm": HfModel(
+            "chatglm",
+            defaults=defaults_of(
+                norm_eps=1.5625e-7,
+                ffn_dim=13696,
+                n_layers=40,
+                n_kv_heads=2,
+                head_dim=128,
+                context_length=131072,
+                rope_share=0.5,
+            ),
+            model_class="GlmForCausalLM",
+            bias_keys=_keys(attn=("attention_bias", True)),
+            rope_style="interleaved",
+        ),
         "glm4": HfModel(
             "glm4",
             defaults=defaults_of(

@@ -92,6 +92,7 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                     "experts_used": "moe_k",
                     "shared_experts": "moe_num_shared_experts",
                     "dense_lead": "moe_layer_start_index",
+                    "expert_step": "moe_layer_interval",
                 }
             ),
             bias_keys=MappingProxyType({"attn": ("use_bias", False)}),

@@ -130,12 +130,36 @@ def _nemotron(config: Config, defaults: Mapping[str, float]) -> Config:
     }
     if "moe" not in types:
         found["n_routed_experts"] = 0
+    found["tie_word_embeddings"] = False  # whatever it says: the class has a head of its own
     if "attention_head_dim" in found:
         found.setdefault("head_dim", found["attention_head_dim"])
     if "mamba_n_groups" in found:
         found["n_groups"] = found["mamba_n_groups"]
     return _with_heads(found, types, found.get("num_key_value_heads", 8))
 
+
+_MAMBA_KEYS: Final = MappingProxyType(
+    {
+        "shared_dim": "shared_intermediate_size",
+        "delta_key_heads": "mamba_n_groups",
+        "delta_value_heads": "mamba_n_heads",
+        "delta_key_dim": "mamba_d_state",
+        "delta_value_dim": "mamba_d_head",
+        "delta_taps": "mamba_d_conv",
+    }
+)
+_NEMOTRON_KEYS: Final = MappingProxyType(
+    {
+        "n_experts": "n_routed_experts",
+        "shared_dim": "moe_shared_expert_intermediate_size",
+        "shared_experts": "n_shared_experts",
+        "delta_key_heads": "n_groups",
+        "delta_value_heads": "mamba_num_heads",
+        "delta_key_dim": "ssm_state_size",
+        "delta_value_dim": "mamba_head_dim",
+        "delta_taps": "conv_kernel",
+    }
+)
 
 _LFM2 = HfModel(
     "lfm2",
@@ -171,8 +195,10 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 delta_key_heads=1, delta_value_heads=128, delta_key_dim=256, delta_taps=4,
             ),
             model_class="GraniteMoeHybridForCausalLM",
+            keys=_MAMBA_KEYS,
             biases="flag",
             spelled=_granite,
+            dense_too=True,
         ),
         "nemotron_h": HfModel(
             "nemotron_h_moe",
@@ -183,7 +209,10 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 delta_key_dim=128, delta_value_dim=64, delta_taps=4,
             ),
             model_class="NemotronHForCausalLM",
-            biases="flag",
+            keys=_NEMOTRON_KEYS,
+            dense_too=True,
+            prefix="backbone.",
+            bias_keys=MappingProxyType({"ffn": ("mlp_bias", False)}),
             renormalise=True,
             spelled=_nemotron,
             left_out=MappingProxyType({"*mtp.*": "multi-token prediction"}),

@@ -20,6 +20,8 @@ _IMAGES: Final = MappingProxyType(
     {"*vision_tower.*": "images", "*vision_model.*": "images", "*multi_modal_projector.*": "images"}
 )
 
+_KEYS: Final = MappingProxyType({"n_experts": "n_routed_experts"})
+
 _DEEPSEEK_V3 = HfModel(
     "deepseek2",
     defaults=defaults_of(
@@ -29,6 +31,7 @@ _DEEPSEEK_V3 = HfModel(
         dense_lead=3,
     ),
     model_class="DeepseekV3ForCausalLM",
+    keys=_KEYS,
     biases="flag",
     rope_style="interleaved",
     renormalise=True,
@@ -45,6 +48,7 @@ LATENT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 expert_groups=1, expert_groups_used=1, dense_lead=0,
             ),
             model_class="DeepseekV2ForCausalLM",
+            keys=_KEYS,
             biases="flag",
             rope_style="interleaved",
             topk_method="greedy",
@@ -60,6 +64,7 @@ LATENT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 expert_groups=1, expert_groups_used=1, dense_lead=1,
             ),
             model_class="Glm4MoeLiteForCausalLM",
+            keys=_KEYS,
             biases="flag",
             rope_style="interleaved",
             renormalise=True,
@@ -74,6 +79,7 @@ LATENT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 expert_groups_used=1, dense_lead=0,
             ),
             model_class="Mistral4ForCausalLM",
+            keys=_KEYS,
             biases="flag",
             rope_style="interleaved",
             renormalise=True,

@@ -18,9 +18,11 @@ from akunu.describe.gemma3n_folders import GEMMA3N_MODELS
 from akunu.describe.gemma4_folders import GEMMA4_MODELS
 from akunu.describe.hf_dense_models import DENSE_MODELS
 from akunu.describe.hf_expert_models import EXPERT_MODELS
+from akunu.describe.hf_gpt_models import GPT_MODELS
 from akunu.describe.hf_hybrid_models import HYBRID_MODELS
 from akunu.describe.hf_latent_models import LATENT_MODELS
 from akunu.describe.hf_row import HfModel, defaults_of
+from akunu.describe.muse import MUSE_MODELS
 from akunu.describe.tensor_rules import Activation
 
 __all__ = ["ACTIVATIONS", "HF_MODELS", "HF_NEUTRAL", "HF_SPECIAL"]
@@ -40,6 +42,7 @@ ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "add_cross_attention": (False,),
+        "alibi": (False,),
         "activation_sparsity_pattern": (0.0,),
         "conv_bias": (False,),  # of LFM2's convolutions
         "mamba_proj_bias": (False,),
@@ -49,6 +52,8 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
         "use_parallel_residual": (False,),
         "is_encoder_decoder": (False,),
         "rope_interleaved": (False,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "scale_attn_weights": (True,),
         "rope_traditional": (False,),
         "use_bidirectional_attention": (False,),
     }
@@ -59,7 +64,7 @@ HF_NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
 HF_SPECIAL: Final = (
     "attn_softcap", "final_softcap", "query_scalar", "local_rope_theta", "expert_scale", "expert_groups",
     "embedding_scale", "residual_scale", "attn_scale", "logit_scale", "logit_divisor", "shared_kv_layers",
-    "layer_input_dim", "streams", "laurel_rank", "deviations",
+    "layer_input_dim", "streams", "laurel_rank", "deviations", "q_gain", "branch_norm_eps",
 )  # fmt: skip
 """Fields of `CONFIG_KEYS` that few classes use. In the configuration of another, Transformers ignores them,
 but who wrote them may have meant something. (Gemma 3's class has a cap of attention, unused.)"""
@@ -182,7 +187,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 n_kv_heads=16, n_experts=60, experts_used=4, expert_dim=1408, shared_dim=5632
             ),
             model_class="Qwen2MoeForCausalLM",
-            biases="qkv",
+            bias_keys=MappingProxyType({"attn": ("qkv_bias", True)}),
             renormalise=False,
         ),
         "qwen3_moe": _QWEN3_MOE,
@@ -267,7 +272,7 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 experts_used=4,
             ),
             model_class="GptOssForCausalLM",
-            biases="flag",
+            bias_keys=MappingProxyType({"attn": ("attention_bias", True)}),
         ),
         "gemma": HfModel(
             "gemma",
@@ -315,6 +320,8 @@ HF_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
         **LATENT_MODELS,
         **HYBRID_MODELS,
         **DENSE_MODELS,
+        **GPT_MODELS,
+        **MUSE_MODELS,
     }
 )
 """The rows, by `model_type`."""

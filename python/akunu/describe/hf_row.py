@@ -71,6 +71,10 @@ class HfModel:
         The inverse: what a configuration says of windows, rotation, heads and feed-forwards of a `ModelSpec`.
     turned_experts
         Where the experts of a layer are one tensor, it may be [experts, columns, rows].
+    dense_too
+        Models without experts are of the class, too.
+    prefix
+        What stands before the decoder's names in a folder of this class.
     keys
         Names of fields in its configuration, where that is not the first one of `CONFIG_KEYS`.
     whole
@@ -97,6 +101,8 @@ class HfModel:
     plain_norms: tuple[str, ...] = ()
     renormalise: bool | None = None
     turned_experts: bool = False
+    dense_too: bool = False
+    prefix: str = "model."
     router: Router | None = None
     topk_method: str = ""
     spelled: Callable[[Mapping[str, object], Mapping[str, float]], Mapping[str, object]] | None = None

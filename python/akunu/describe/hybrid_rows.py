@@ -14,6 +14,7 @@ from akunu.describe.expert_rules import GRANITE_EXPERTS, expert_rules
 from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
     BLK,
+    FFN_BIAS,
     GLOBAL,
     HF,
     NORMS,
@@ -110,6 +111,11 @@ _LFM2_MOE = dataclasses.replace(
 # -- Mamba-2 -------------------------------------------------------------------------------------------------
 
 
+def _column(source: str, name: str) -> TensorRule:
+    """A number of each head, which llama.cpp keeps as a column."""
+    return TensorRule(source, "", ((name, "one"),), count="delta_value_heads")
+
+
 def _mamba2(place: str) -> tuple[TensorRule, ...]:
     """Mamba-2, whose names in a checkpoint begin with `place`."""
     at = HF + place
@@ -120,14 +126,21 @@ def _mamba2(place: str) -> tuple[TensorRule, ...]:
             (("mamba_z", "delta_values"), ("mamba_xbc", "delta_channels"), ("mamba_dt", "delta_value_heads")),
             "dim",
         ),
-        matrix(BLK + "ssm_conv1d.weight", at + "conv1d.weight", "mamba_conv", "delta_channels", "delta_taps"),
+        dataclasses.replace(
+            matrix(
+                BLK + "ssm_conv1d.weight", at + "conv1d.weight", "mamba_conv", "delta_channels", "delta_taps"
+            ),
+            depthwise=True,
+        ),
         vector(
             BLK + "ssm_conv1d.bias", at + "conv1d.bias", "mamba_conv_bias", "delta_channels", optional=True
         ),
         # A folder has A_log, of which this is -exp: its canonical name is `mamba_a_log` then.
-        vector(BLK + "ssm_a", at + "A_log", "mamba_decay", "delta_value_heads"),
+        _column(BLK + "ssm_a", "mamba_decay"),
+        vector("", at + "A_log", "mamba_decay", "delta_value_heads"),
         vector(BLK + "ssm_dt.bias", at + "dt_bias", "mamba_dt_bias", "delta_value_heads"),
-        vector(BLK + "ssm_d", at + "D", "mamba_d", "delta_value_heads"),
+        _column(BLK + "ssm_d", "mamba_d"),
+        vector("", at + "D", "mamba_d", "delta_value_heads"),
         TensorRule(
             BLK + "ssm_norm.weight", "", (("mamba_norm", "delta_group_values"),), count="delta_key_heads"
         ),
@@ -230,6 +243,10 @@ _NEMOTRON = Architecture(
                     matrix(BLK + "ffn_up.weight", HF + "mixer.up_proj.weight", "ffn_up", "ffn_dim", "dim"),
                     matrix(
                         BLK + "ffn_down.weight", HF + "mixer.down_proj.weight", "ffn_down", "dim", "ffn_dim"
+                    ),
+                    *(
+                        dataclasses.replace(rule, hf=rule.hf.replace(".mlp.", ".mixer."))
+                        for rule in FFN_BIAS[1:]
                     ),
                 ),
                 ("feed_forward",),

@@ -228,6 +228,7 @@ def check_shape(tensor: TensorInfo, expected: tuple[int, ...], *, vector: bool |
     as_row = (len(expected) == 2 and (1, *shape) == expected) or (
         len(expected) == 1 and shape in ((1, *expected), (*expected, 1))
     )
+    as_row |= expected == (*shape, 1)
     if shape != expected and not as_row:
         raise ModelFileError(f"tensor {tensor.name}: found shape {shape}, expected {expected}")
     if vector is None:

@@ -293,6 +293,10 @@ class Architecture:
         How a model of it may draft for itself.
     pre_tokenizer
         How its vocabulary cuts a text, for GGUF files of Ollama's, which do not say it.
+    norm_embedding
+        A token's embedding is normed, without a weight.
+    branch_norm_eps
+        Epsilon of norms of what a block adds, where a file does not say it; 0: that of the others.
     norms_whole_rows
         The norms of q and k are over all heads together.
     norm_values
@@ -335,6 +339,8 @@ class Architecture:
     plain_local_rope: bool = False
     rope_switch: bool = False
     value_heads_grouped: bool = True
+    norm_embedding: bool = False
+    branch_norm_eps: float = 0.0
     norms_whole_rows: bool = False
     norm_values: bool = False
     layer_inputs: tuple[TensorRule, ...] = ()

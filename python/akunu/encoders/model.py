@@ -122,6 +122,7 @@ class EmbeddingModel(Tokenizing):
         self._modules = modules
         self._calls = threading.RLock()  # a handler within a call does not wait: the engine refuses it
         self._totals: Counter[str] = Counter()
+        self._warned = False  # that a prompt was given by its name
 
     @property
     def dimensions(self) -> int:
@@ -168,8 +169,9 @@ class EmbeddingModel(Tokenizing):
         prompt_name
             The name of one of `prompts`, which is put before each text.
         prompt
-            A text that is put before each one; "" puts none there. A name of `prompts` stands for its text.
-            Without it and without `prompt_name`, the model's default prompt is used, if it has one.
+            A text that is put before each one; "" puts none there. A name of `prompts` still stands for its
+            text, with a warning. Without it and without `prompt_name`, the model's default prompt is used, if
+            it has one.
         dimensions
             Keep the first so many elements, for models that were trained for it ("Matryoshka"); None: all, or
             as many as the model's files say (`truncate_dim`).
@@ -400,6 +402,7 @@ class EmbeddingModel(Tokenizing):
         scores = made[:, 0] - made[:, 1] if width == 2 else made[:, 0]
         return [float(score) for score in _SCORES["" if raw else self._modules.score](scores)]
 
+    @property
     def stats(self) -> ModelStats:
         """Counts since the model was loaded: `prompts` and `prompt_tokens` of what was run, and `steps`."""
         self._check_open()
@@ -447,7 +450,17 @@ class EmbeddingModel(Tokenizing):
             return self.prompts[default] if default is not None else ""
         if not isinstance(text, str):
             raise InvalidArgumentError(f"prompt: expected a text, got {text!r:.80} ({type(text).__name__})")
-        return self.prompts.get(text, text)
+        if text not in self.prompts:
+            return text
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"prompt: {text!r} is the name of a prompt, and its text is used; write prompt_name={text!r} "
+                "instead, as with Sentence Transformers, where prompt is always a text",
+                UserWarning,
+                stacklevel=3,
+            )
+        return self.prompts[text]
 
     def _bounded(self, text: str, what: str, truncate: bool) -> str:
         """A text that may fit, or that is cut to one that is still too long.

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,18 +19,27 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu.base.errors import ModelFileError, UnsupportedError, errors_of
+from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_object
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import DeltaNet, LatentAttention, Mamba2
 from akunu.describe.config import ModelSpec
 from akunu.describe.file_tensors import model_tensors
 from akunu.describe.hf_models import HF_MODELS
+from akunu.describe.tensor_map import TensorRef
 
 if TYPE_CHECKING:
     from akunu._core import TensorFiles
 
-__all__ = ["AdapterFile", "AdapterPart", "digest_of", "open_adapter"]
+__all__ = [
+    "AdapterFile",
+    "AdapterPart",
+    "Addition",
+    "additions_of",
+    "digest_of",
+    "is_adapter",
+    "open_adapter",
+]
 
 Floats = npt.NDArray[np.float32]
 
@@ -52,6 +61,8 @@ _REFUSED: Final[Mapping[str, tuple[object, ...]]] = {
     "alora_invocation_tokens": ([], None),
     "use_qalora": (False, None),
     "use_bdlora": (False, None),
+    "kasa_config": (None,),
+    "monteclora_config": (None,),
     "arrow_config": (None,),
 }
 """Keys of `adapter_config.json` for what is more than B·A, with the values that ask for nothing."""
@@ -100,6 +111,11 @@ class AdapterFile:
         """The ranks that occur."""
         return tuple(sorted({len(part.a) for part in self.parts.values()}))
 
+    def scaled(self, scale: float) -> AdapterFile:
+        """The adapter with all that it adds multiplied."""
+        parts = {name: replace(part, scale=part.scale * scale) for name, part in self.parts.items()}
+        return replace(self, parts=parts)
+
     def of_model(self, spec: ModelSpec, linears: Mapping[str, tuple[int, int]]) -> dict[str, AdapterPart]:
         """What it adds to the matrices that a model computes with, by their names there.
 
@@ -146,6 +162,65 @@ class AdapterFile:
             return found
 
 
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """What is added to rows of a tensor in a model's files: scale·B·A.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray
+        Numbers of the rows, ascending.
+    a, b : numpy.ndarray
+        float32 [rank, columns] and [rows, rank].
+    """
+
+    rows: npt.NDArray[np.intp]
+    a: Floats
+    b: Floats
+    scale: float
+
+    def add_to(self, values: Floats, rows: npt.NDArray[np.intp]) -> None:
+        """Add to `values` what belongs to these rows of the tensor."""
+        place = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        own = np.flatnonzero(self.rows[place] == rows)
+        if len(own):
+            values[own] += np.float32(self.scale) * (self.b[place[own]] @ self.a)
+
+
+def additions_of(adapter: AdapterFile, spec: ModelSpec) -> dict[str, list[Addition]]:
+    """What a model with the adapter merged has more, by the names of tensors in the model's files.
+
+    Raises
+    ------
+    UnsupportedError, ModelFileError
+        As `AdapterFile.of_model`; or tensors lie in another way, or are shared with embeddings.
+    """
+    matrices = {
+        name: (ref.n_rows, ref.n_cols)
+        for name, ref in spec.tensors.items()
+        if ref.n_cols and name != "token_embedding"
+    }
+    found: dict[str, list[Addition]] = {}
+    for name, part in adapter.of_model(spec, matrices).items():
+        ref = spec.tensors[name]
+        if ref.more or ref.turned or ref.swapped or ref.factor:
+            raise UnsupportedError(
+                f"{adapter.path}: changes {ref.source}, to which nothing can be added in this model's files; "
+                "merge the adapter with PEFT"
+            )
+        found.setdefault(ref.source, []).append(Addition(_rows_of(ref), part.a, part.b, part.scale))
+    return found
+
+
+def _rows_of(ref: TensorRef) -> npt.NDArray[np.intp]:
+    """Which rows of a file's tensor are a canonical tensor's."""
+    at = np.arange(ref.n_rows)
+    if ref.group is not None:
+        group, place = np.divmod(at, ref.group[0])
+        at = group * ref.group[1] + place
+    return ref.first_row + at
+
+
 def digest_of(parts: Mapping[str, AdapterPart]) -> str:
     """A hash of all that an adapter adds."""
     found = blake2b(digest_size=20)
@@ -154,6 +229,20 @@ def digest_of(parts: Mapping[str, AdapterPart]) -> str:
         found.update(part.a.tobytes())
         found.update(part.b.tobytes())
     return found.hexdigest()
+
+
+def is_adapter(path: Path) -> bool:
+    """Whether a file or folder says that it is an adapter; it may still be one that is not read."""
+    if path.is_dir():
+        return (path / "adapter_config.json").is_file()
+    if path.suffix.lower() != ".gguf" or not path.is_file():
+        return False
+    from akunu import _core
+
+    try:
+        return _core.GgufFile(str(path)).metadata.get("general.type") == "adapter"
+    except AkunuError:
+        return False
 
 
 def open_adapter(path: str | os.PathLike[str]) -> AdapterFile:
@@ -349,11 +438,7 @@ def _own_places(spec: ModelSpec, kind: str) -> dict[str, list[_Place]]:
     for canonical, ref in spec.tensors.items():
         if not ref.n_cols or ref.more or ref.turned:
             continue
-        at = np.arange(ref.n_rows)
-        if ref.group is not None:
-            group, place = np.divmod(at, ref.group[0])
-            at = group * ref.group[1] + place
-        rows = ref.first_row + at
+        rows = _rows_of(ref)
         names = {ref.source} | ({_plain(ref.source)} if kind == "PEFT" else set())
         for name in names:
             found.setdefault(name, []).append((canonical, rows, 0))
@@ -417,6 +502,10 @@ def _why_not(name: str, spec: ModelSpec) -> str:
         return f"{name}: adapters of experts are not supported; merge it with PEFT"
     if "embd" in name or "embed" in name:
         return f"{name}: adapters of embeddings are not supported; merge it with PEFT"
+    if name in ("output.weight", "lm_head.weight") and "output" not in spec.tensors:
+        return (
+            f"{name}: is the matrix of embeddings, too, which cannot be merged; untie and merge it with PEFT"
+        )
     return (
         f"{name}: a {spec.config.arch} model with {spec.config.n_layers} layers has no such matrix that an "
         "adapter can change; take the model that the adapter was trained on"

@@ -19,6 +19,7 @@ from akunu.base.json_file import read_object, read_optional, read_text
 from akunu.describe.config_numbers import shown
 from akunu.describe.encoder_modules import (
     DENSE,
+    SETTINGS,
     STATIC,
     is_static,
     makes_vectors,
@@ -63,11 +64,12 @@ MODEL_FILES: Final = (
     "tokenizer.model",
     "sentencepiece.bpe.model",
     "spiece.model",
+    "spm.model",
     "chat_template.jinja",
     "chat_template.json",
     "modules.json",
     "config_sentence_transformers.json",
-    "sentence_bert_config.json",
+    *SETTINGS,
 )
 """The files of a folder besides its weights that are read."""
 

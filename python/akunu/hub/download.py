@@ -19,7 +19,7 @@ from akunu.hub.cache import (
     remove_cached,
     repository_files,
 )
-from akunu.hub.files import TRANSFORMER, choose
+from akunu.hub.files import MODEL_MODULE, choose
 from akunu.hub.projectors import projector_of
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _model_path(first: Path) -> Path:
     """The file to load, or the folder, given the first of the files that `choose` gave."""
     if first.name not in ("config.json", "modules.json"):
         return first
-    return first.parent.parent if first.parent.name == TRANSFORMER else first.parent
+    return first.parent.parent if MODEL_MODULE.fullmatch(first.parent.name) else first.parent
 
 
 def _bar_class(report: Report, before: int, total: int) -> type:

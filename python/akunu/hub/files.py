@@ -11,7 +11,7 @@ from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
 from akunu.tokenizer.older_files import FILES as OLDER_FILES
 
-__all__ = ["TRANSFORMER", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
+__all__ = ["MODEL_MODULE", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 """Which quantization `user/repo` means when the repository has several."""
@@ -19,13 +19,15 @@ PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
 _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
-TRANSFORMER: Final = "0_Transformer"
-"""Where older folders of Sentence Transformers have the model."""
+MODEL_MODULE: Final = re.compile(r"0_(Transformer|StaticEmbedding)(?=$|/)")
+"""Where folders of Sentence Transformers have the model, if it is not at their top."""
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _PIECE = re.compile(
-    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2}))", re.IGNORECASE
+    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2})|\.(?P<end>\d{2,3}|a[a-z]))",
+    re.IGNORECASE,
 )
-"""Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`. GGUF's own parts are models."""
+"""Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`, `x.gguf.001`, `x.gguf.aa`. GGUF's own
+parts are models."""
 _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 """Files of whisper.cpp."""
 _NOT_A_MODEL = re.compile(
@@ -110,6 +112,8 @@ def joining(piece: str) -> str:
     if found is None:
         return ""
     whole = found["whole"]
+    if found["end"]:  # a star alone would stand for what is written, too
+        return f"cat {whole}.{'?' * len(found['end'])} > {whole}"
     return f"cat {piece[: found.start('which')]}* > {whole}"
 
 
@@ -128,13 +132,15 @@ def folder_files(files: Sequence[str]) -> list[str]:
 
     `config.json` is the first, or `modules.json` where a table of vectors has no configuration.
     """
-    inner = f"{TRANSFORMER}/"
-    if "modules.json" in files and f"{inner}config.json" in files:
-        inside = [file.removeprefix(inner) for file in files if file.startswith(inner)]
-        found = [inner + file for file in folder_files(inside)]
+    top = [file for file in files if "/" not in file]
+    inside = next((found[0] for found in map(MODEL_MODULE.match, files) if found), None)
+    if inside and "modules.json" in top and not any(file.endswith(".safetensors") for file in top):
+        within = [file.removeprefix(f"{inside}/") for file in files if file.startswith(f"{inside}/")]
+        found = [
+            f if f == "modules.json" else f"{inside}/{f}" for f in folder_files([*within, "modules.json"])
+        ]
         beside = [file for file in files if file in MODEL_FILES or _MODULE.fullmatch(file)]
         return list(dict.fromkeys([*found[:1], *beside, *found])) if found else []
-    top = [file for file in files if "/" not in file]
     weights = sorted(file for file in top if _WEIGHTS.fullmatch(file))
     if "model.safetensors" in weights:
         weights = ["model.safetensors"]

@@ -79,6 +79,20 @@ class ShortName:
         """Estimate the bytes of memory that the model needs with a context of `tokens`."""
         return self.bytes + self.cache.bytes(min(tokens, self.context)) + _BASE
 
+    def facts(self, memory: int) -> dict[str, str | int | bool]:
+        """Describe the model for a machine with so many bytes of memory, as JSON has it."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "model": self.target,
+            "bytes": self.bytes,
+            "memory_4k": self.memory(4096),
+            "memory_32k": self.memory(32768),
+            "context": self.context,
+            "licence": self.licence,
+            "fits": self.memory(4096) <= memory,
+        }
+
 
 def _rows(kind: Kind, *rows: tuple[str, str, str, float, Cache, int, str]) -> list[ShortName]:
     return [ShortName(row[0], kind, row[1], row[2], int(row[3] * _MB), *row[4:]) for row in rows]

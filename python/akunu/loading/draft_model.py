@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from akunu.describe.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["DraftModel", "joins_head"]
+__all__ = ["DraftModel", "head_beside", "joins_head"]
+
+
+def head_beside(model: Path) -> Path | None:
+    """Return the file with the head that drafts for ``NAME.gguf``: ``mtp-NAME.gguf`` beside it, if any."""
+    beside = model.with_name(f"mtp-{model.name}")
+    return beside if model.suffix == ".gguf" and beside.is_file() else None
 
 
 def joins_head(model: ModelFiles, path: Path) -> bool:
@@ -48,7 +54,7 @@ class DraftModel:
         Raises
         ------
         ModelFileError, UnsupportedError
-            It cannot be opened, or draws no tokens.
+            It cannot be opened, or generates no tokens.
         """
         opened = open_model(path)
         spec = opened.spec(context)

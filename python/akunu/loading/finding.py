@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 __all__ = ["BUILT_IN", "FoundModel", "find_model"]
 
-BUILT_IN: Final = {"ember": "ember.gguf", "ember-speech": "ember-speech.bin"}
+BUILT_IN: Final = {
+    "ember": "ember.gguf",
+    "ember-speech": "ember-speech.bin",
+    "ember-vision": "ember-vision.gguf",
+}
 """Models that are part of the package: name to file in `akunu/models`."""
 
 

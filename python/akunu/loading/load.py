@@ -20,6 +20,7 @@ from akunu.api.signatures import spelled_out
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import Progress, reporter
 from akunu.files.overrides import apply_overrides
+from akunu.loading.draft_model import DraftModel, head_beside, joins_head
 from akunu.loading.finding import FoundModel, find_model
 from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
 from akunu.loading.placement import on_first, present
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from akunu.base.progress import Report
     from akunu.describe.config import ModelSpec
     from akunu.encoders.model import EmbeddingModel
-    from akunu.loading.draft_model import DraftModel
     from akunu.scheduling.page_files import PageFiles
     from akunu.speech.whisper_model import WhisperModel
     from akunu.tokenizer import Tokenizer
@@ -102,11 +102,12 @@ def load(
     ----------
     path
         A GGUF file (of a split model: its first part), a folder with `config.json` and SafeTensors, a Whisper
-        file of whisper.cpp, the name of a built-in model ("ember", "ember-speech"; a file of that name is
-        "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded once into
-        the Hub's cache; its address on the web does as well. There `file` may be a file of the repository or
-        a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder. Or a short
-        name such as "qwen3:4b" (`akunu models available` lists them; with `task="transcribe"` also "small").
+        file of whisper.cpp, the name of a built-in model ("ember", "ember-vision", "ember-speech"; a file of
+        that name is "./ember"), or `user/repo[@revision][:file]` on the Hugging Face Hub, which is downloaded
+        once into the Hub's cache; its address on the web does as well. There `file` may be a file of the
+        repository or a quantization such as `Q4_K_M`; a repository without GGUF files is loaded as a folder.
+        Or a short name such as "qwen3:4b" (`akunu models available` lists them; with `task="transcribe"`
+        also "small").
     token
         For private and gated repositories of the Hub; None: `HF_TOKEN`, or what `hf auth login` has stored.
     progress
@@ -160,10 +161,10 @@ def load(
     # Before the model is loaded: what is wrong with the one that drafts is known at once.
     smaller, drafting, own_head = None, None, asked.draft in (None, OWN_HEAD)
     if asked.draft_model is not None:
-        from akunu.loading.draft_model import DraftModel, joins_head
-
         drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
         own_head = joins_head(found.files, drafting)
+    elif own_head and asked.task is None and (beside := head_beside(found.path)):
+        joins_head(found.files, beside)
     described = _described(found, asked, own_head=own_head)
     if drafting is not None and not own_head:
         smaller = DraftModel.open(drafting, described.context)
@@ -209,8 +210,10 @@ def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Des
     spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=own_head)
     trained = spec.config.context_length
     if context is not None and context > trained:
+        longer = f"; where its card tells so, rope_scaling (yarn:{-(-context // trained)}) makes it longer"
+        remedy = longer if spec.config.rope_sets and asked.rope_scaling is None else ""
         raise InvalidArgumentError(
-            f"context: {context} is more than the {trained} tokens {found.name} was trained for"
+            f"context: {context} is more than the {trained} tokens {found.name} was trained for{remedy}"
         )
     if context is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained, sees=sees, drafts=own_head)

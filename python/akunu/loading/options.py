@@ -28,6 +28,8 @@ _SIZES: Final = {
     "memory": _BYTES,
     "cache_size": _BYTES,
 }
+_OWN: Final = {"context": (0,), "threads": (0, -1)}
+"""Numbers that stand for what suits the model and the machine, as other programs have them."""
 OWN_HEAD: Final = "mtp"
 """The value of `draft` that stands for a head of the model's own."""
 _TASKS: Final = ("embed", "rerank", "transcribe")
@@ -42,10 +44,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         "auto" (a GPU if there is one that has room for the model and kernels for it, else the CPU, with a
         warning that says why) or an id of `akunu.devices()`.
     context
-        Most tokens of prompt and generated text together; None: what the model was trained for, but at most
-        4096. The KV cache has room for one such text at least.
+        Most tokens of prompt and generated text together; None or 0: what the model was trained for, but at
+        most 4096. The KV cache has room for one such text at least.
     threads
-        CPU threads; None: one for each physical core that this process may use.
+        CPU threads; None, 0 or -1: one for each physical core that this process may use.
     kv_dtype
         Type of the KV cache: "f16", "f32", "q8_0" or "q4_0" (8 or 4 bits with a scale for every 32 values).
         Values may have another type than keys: "q8_0,q4_0" names first that of keys. GPUs have neither that
@@ -69,7 +71,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         What writes a few tokens ahead, which the model verifies in one step, where that is faster; the text
         does not depend on it. A smaller model with the same vocabulary, named like `path`; "mtp", the head
         of the model's own for it (multi-token prediction), as Qwen 3.5 and GLM 4.5 have one; None, that head
-        where the files have it; or False, neither. Models that make vectors have no use for it.
+        where the files have it, or a file mtp-NAME.gguf beside NAME.gguf; or False, neither. Models that make
+        vectors have no use for it.
     mmproj
         The file with the tower of a GGUF model that reads images. None: the one beside the model, by its name
         (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads
@@ -130,7 +133,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         kv_dtypes(self.kv_dtype)
         found: dict[str, Any] = {
-            name: None if value is None and name in _OPTIONAL else limit.check(name, value)
+            name: None if _is_left_open(name, value) else limit.check(name, value)
             for name, limit in _SIZES.items()
             for value in [getattr(self, name)]
         }
@@ -177,6 +180,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 _OPTIONAL: Final = tuple(field.name for field in msgspec.structs.fields(LoadOptions) if field.default is None)
 """None stands for what suits the model."""
+
+
+def _is_left_open(name: str, value: object) -> bool:
+    return name in _OPTIONAL and (value is None or (type(value) is int and value in _OWN.get(name, ())))
+
 
 OF_TEXT: Final = LoadOptions.__struct_fields__
 OF_VECTORS: Final = ("device", "context", "threads", "quantize", "task", "rope_scaling", "override_kv")

@@ -9,15 +9,15 @@ from akunu.base.lazy_names import lazy_names
 if TYPE_CHECKING:
     from akunu.scheduling.counts import ModelStats
     from akunu.scheduling.scheduler import Scheduler
-    from akunu.scheduling.sequence import Sequence, Written
+    from akunu.scheduling.sequence import ConstrainedChunk, Sequence
 
-__all__ = ["ModelStats", "Scheduler", "Sequence", "Written"]
+__all__ = ["ConstrainedChunk", "ModelStats", "Scheduler", "Sequence"]
 
 _HOME: Final = {
     "ModelStats": "akunu.scheduling.counts",
     "Scheduler": "akunu.scheduling.scheduler",
     "Sequence": "akunu.scheduling.sequence",
-    "Written": "akunu.scheduling.sequence",
+    "ConstrainedChunk": "akunu.scheduling.sequence",
 }
 
 __getattr__ = lazy_names(__name__, _HOME, globals())

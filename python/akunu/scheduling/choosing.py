@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from akunu.scheduling.drafts import WRITER_MOST, Proposal, StepCosts
+from akunu.scheduling.drafts import PROPOSER_MOST, Proposal, StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
     from akunu._core import Lookup
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.model_proposer import Proposer
 
 __all__ = ["NO_DRAFTS", "Drafts", "choose_drafts"]
 
@@ -34,7 +34,7 @@ def choose_drafts(
     most: int,
     context: int,
     costs: StepCosts,
-    writer: DraftWriter | None,
+    proposer: Proposer | None,
 ) -> dict[Sequence, Drafts]:
     """Drafts that make the step of these sequences faster than one without.
 
@@ -45,46 +45,46 @@ def choose_drafts(
     rows
         Of their step without drafts.
     most
-        Rows of a step that can draw.
+        Rows of a step whose tokens may be sampled.
     context
         Most tokens of a sequence.
     costs
         Of the engine's steps.
-    writer
+    proposer
         Writes where nothing is found that is likelier.
     """
     guessing = [s for s in writing if s.left == 1 and s.speculative]
     drafts = dict[Sequence, Drafts]()
     if costs.may_pay(rows, most):
-        texts = [s.lookup() for s in guessing]
-        found = [s.propose(_neighbours(i, guessing, texts), context) for i, s in enumerate(guessing)]
+        lookups = [s.lookup() for s in guessing]
+        found = [s.propose(_neighbours(i, guessing, lookups), context) for i, s in enumerate(guessing)]
         speed, lengths = costs.worth(rows, found, most)
-        if writer is not None and costs.known:
-            writer.choose(guessing, costs.of(1))
-            seconds = writer.seconds(len(guessing), costs.of(1))
-            mixed = [_or_written(s, p, context, writer) for s, p in zip(guessing, found, strict=True)]
+        if proposer is not None and costs.known:
+            proposer.choose(guessing, costs.of(1))
+            seconds = proposer.seconds(len(guessing), costs.of(1))
+            mixed = [_or_proposed(s, p, context, proposer) for s, p in zip(guessing, found, strict=True)]
             faster, others = costs.worth(rows, mixed, most, seconds)
             if faster > speed:
                 found, lengths = mixed, others
         for s, p, n in zip(guessing, found, lengths, strict=True):
             if n:
                 drafts[s] = Drafts([], n) if p.written else Drafts(s.drafter.proposal[:n])
-    if writer is not None:
+    if proposer is not None:
         for s in guessing:
             if not drafts.get(s, NO_DRAFTS).written:
-                s.writer_trust.hope()
+                s.proposer_trust.hope()
     return drafts
 
 
-def _neighbours(i: int, writing: SequenceOf[Sequence], texts: SequenceOf[Lookup]) -> list[Lookup]:
+def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Lookup]) -> list[Lookup]:
     """Sequences beside one that may repeat each other: its speed tells what they had in common."""
-    near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(texts)))
+    near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(lookups)))
     own = writing[i]
-    return [texts[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
+    return [lookups[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
 
 
-def _or_written(sequence: Sequence, found: Proposal, context: int, writer: DraftWriter) -> Proposal:
+def _or_proposed(sequence: Sequence, found: Proposal, context: int, proposer: Proposer) -> Proposal:
     """What was looked up, or what the smaller model would write if that is likelier."""
-    trust = sequence.writer_trust.value
-    room = min(sequence.room_for_drafts(context), writer.room(sequence), WRITER_MOST)
+    trust = sequence.proposer_trust.value
+    room = min(sequence.room_for_drafts(context), proposer.room(sequence), PROPOSER_MOST)
     return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from akunu._core import PAGE
 
@@ -105,6 +105,10 @@ class ModelStats:
     disk_damaged: int = 0
     disk_vanished: int = 0
 
+    def __call__(self) -> Self:
+        """Return the same counts: `model.stats()` is the older way to write `model.stats`."""
+        return self
+
 
 class Beginnings:
     """How far sequences have begun alike, whether or not the cache still holds it."""
@@ -112,28 +116,28 @@ class Beginnings:
     def __init__(self) -> None:
         self._seen: OrderedDict[int, None] = OrderedDict()
 
-    def known(self, text: Prefix) -> int:
+    def known(self, prefix: Prefix) -> int:
         """Tokens of the longest beginning, in whole pages, that an earlier sequence had too."""
         found = 0
-        for end, key in self._keys(text):
+        for end, key in self._keys(prefix):
             if key not in self._seen:
                 break
             found = end
         return found
 
-    def remember(self, text: Prefix) -> None:
+    def remember(self, prefix: Prefix) -> None:
         """Enter a sequence."""
-        for _, key in self._keys(text):
+        for _, key in self._keys(prefix):
             self._seen[key] = None
             self._seen.move_to_end(key)
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
 
     @staticmethod
-    def _keys(text: Prefix) -> list[tuple[int, int]]:
-        data, key, keys = text.ids.tobytes(), hash(text.owner), []
-        others = b"" if text.contents is None else text.contents.tobytes()
-        for end in range(PAGE, len(text.ids) + 1, PAGE):
+    def _keys(prefix: Prefix) -> list[tuple[int, int]]:
+        data, key, keys = prefix.ids.tobytes(), hash(prefix.owner), []
+        others = b"" if prefix.contents is None else prefix.contents.tobytes()
+        for end in range(PAGE, len(prefix.ids) + 1, PAGE):
             begin = end - PAGE
             key = hash((key, data[4 * begin : 4 * end], others[8 * begin : 8 * end]))
             keys.append((end, key))

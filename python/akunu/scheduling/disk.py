@@ -82,12 +82,12 @@ class DiskTier:
 
     # -- from memory -----------------------------------------------------------------------------------------
 
-    def keep(self, text: Prefix, prompt: int) -> None:
+    def keep(self, prefix: Prefix, prompt: int) -> None:
         """Write the whole pages of a sequence, whose first `prompt` tokens others may begin with, soon."""
-        if len(text.ids) < PAGE:
+        if len(prefix.ids) < PAGE:
             return
         with self._changed:
-            self._pending.append((text, prompt))
+            self._pending.append((prefix, prompt))
             self._kept += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._write_all, name="akunu-pages", daemon=True)
@@ -125,17 +125,17 @@ class DiskTier:
                 if not self._writing:
                     self._thread = None
                     return
-                text, prompt = self._pending.popleft()
+                prefix, prompt = self._pending.popleft()
             try:
-                self._write(text, prompt)
+                self._write(prefix, prompt)
             except Exception as error:  # of the device too: the thread goes on, for later sequences
                 with self._changed:
                     self._pending.clear()
                 self.counts["unwritten"] += 1
                 warnings.warn(f"cache_dir: a page cannot be kept: {error}", RuntimeWarning, stacklevel=1)
 
-    def _write(self, text: Prefix, prompt: int) -> None:
-        keys = self._files.keys(text)
+    def _write(self, prefix: Prefix, prompt: int) -> None:
+        keys = self._files.keys(prefix)
         ends = {len(keys), min((prompt - 1) // PAGE, len(keys))}  # the last token of a prompt always runs
         for i, key in enumerate(keys, 1):
             useful = self._parts.useful(i - 1, ends) | {0}
@@ -143,12 +143,12 @@ class DiskTier:
             if not lacking:
                 continue
             began = time.perf_counter()
-            page = self._read_page(text.first(i * PAGE), lacking)
+            page = self._read_page(prefix.first(i * PAGE), lacking)
             if page is None:  # nor are those that follow it there
                 break
             for part in lacking:
                 if (data := page[part]) is not None:
-                    self._files.write(key, text.ids[: i * PAGE], data, part)
+                    self._files.write(key, prefix.ids[: i * PAGE], data, part)
             self.counts["written"] += 0 in lacking
             if self._busy():
                 self._hurry.wait(REST * (time.perf_counter() - began))

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from akunu._core import Lookup
 
-__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "StepCosts", "WriterTrust"]
+__all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts", "UsualTrust"]
 
 CHAIN_SECONDS: Final = 0.040
 """How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
@@ -28,17 +28,19 @@ KINDS: Final = [least for least, _ in TRUST[1:]]
 """Where a proposal of the next kind begins."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
-WRITER_TRUST: Final = 0.7
+PROPOSER_TRUST: Final = 0.7
 """How likely a token that a smaller model writes holds, until it is known."""
-WRITER_FORGET: Final = 0.95
+PROPOSER_FORGET: Final = 0.95
 """`FORGET` for the drafts of a smaller model, which say more at a time."""
-WRITER_PRIOR: Final = 4
-"""How many verified drafts `WRITER_TRUST` counts for: where none holds, a few are enough to see it."""
-WRITER_HOPE: Final = 0.002
+PROPOSER_PRIOR: Final = 4
+"""How many verified drafts `PROPOSER_TRUST` counts for: where none holds, a few are enough to see it."""
+PROPOSER_HOPE: Final = 0.002
 """How far trust in it comes back with every step in which it was not asked, when its last draft held."""
-WRITER_LEAST_HOPE: Final = WRITER_HOPE / 16
+PROPOSER_LEAST_HOPE: Final = PROPOSER_HOPE / 16
 """How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
-WRITER_MOST: Final = 8
+PROPOSER_NEW: Final = 0.3
+"""Weight of the sequence that ended last in what is assumed of the next one."""
+PROPOSER_MOST: Final = 8
 """Tokens that it drafts."""
 GAIN: Final = 1.1
 """How much faster a step with drafts must be than one without."""
@@ -81,27 +83,54 @@ class Drafter:
         self.lookup.extend(tokens)
 
 
-class WriterTrust:
-    """How likely a token that a smaller model writes for one sequence holds, when those before it do."""
+class ProposerTrust:
+    """How likely a token that a smaller model writes for one sequence holds, when those before it do.
 
-    def __init__(self) -> None:
-        self.value = WRITER_TRUST
-        self._known = float(WRITER_PRIOR)
-        self._hope = WRITER_HOPE
+    Parameters
+    ----------
+    value
+        What is assumed until it is known.
+    """
+
+    def __init__(self, value: float = PROPOSER_TRUST) -> None:
+        self.value = value
+        self._known = float(PROPOSER_PRIOR)
+        self._hope = PROPOSER_HOPE
+
+    @property
+    def tried(self) -> bool:
+        """Whether a draft was verified."""
+        return self._known > PROPOSER_PRIOR
 
     def learn(self, drafted: int, accepted: int) -> None:
         """So many of its tokens were verified, and the first so many of them held."""
         for held in [True] * accepted + [False] * (accepted < drafted):
-            self._known = min(self._known + 1, 1 / (1 - WRITER_FORGET))
+            self._known = min(self._known + 1, 1 / (1 - PROPOSER_FORGET))
             self.value += (held - self.value) / self._known
         if accepted:
-            self._hope = WRITER_HOPE
+            self._hope = PROPOSER_HOPE
         elif drafted:
-            self._hope = max(self._hope / 2, WRITER_LEAST_HOPE)
+            self._hope = max(self._hope / 2, PROPOSER_LEAST_HOPE)
 
     def hope(self) -> None:
         """It was not asked."""
-        self.value += self._hope * max(WRITER_TRUST - self.value, 0.0)
+        self.value += self._hope * max(PROPOSER_TRUST - self.value, 0.0)
+
+
+class UsualTrust:
+    """What is assumed of a new sequence: half of it is how the smaller model did in the ones before."""
+
+    def __init__(self) -> None:
+        self._usual = PROPOSER_TRUST
+
+    def begin(self) -> ProposerTrust:
+        """Return the trust of a new sequence."""
+        return ProposerTrust((PROPOSER_TRUST + self._usual) / 2)
+
+    def learn(self, ended: ProposerTrust) -> None:
+        """A sequence has ended with this."""
+        if ended.tried:
+            self._usual += PROPOSER_NEW * (ended.value - self._usual)
 
 
 class Proposal(NamedTuple):
@@ -122,9 +151,12 @@ class StepCosts:
         self._pause = 0.0
 
     def paused(self, seconds: float) -> None:
-        """Learn from the time between two steps: the host's work, which a chain of tokens has once."""
+        """Learn from the time between two steps: the host's work, which a chain of tokens has once.
+
+        Shorter ones count more, as faster steps do.
+        """
         if seconds <= LONGEST_PAUSE:
-            self._pause += 0.1 * (seconds - self._pause)
+            self._pause += (0.04 if seconds > self._pause else 0.3) * (seconds - self._pause)
 
     def measured(self, rows: int, seconds: float) -> None:
         """Learn from a step, or the average of a chain. Faster ones count more: others' work only slows."""

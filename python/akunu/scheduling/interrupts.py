@@ -27,7 +27,7 @@ WAIT_SECONDS: Final = 0.1
 """How long a signal goes unnoticed in `wait`."""
 
 
-class _Held:
+class _HeldSignals:
     """The handlers that were there, and the signals that came since. Of the main thread alone."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def _in_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
-held: Final = _Held()
+held: Final = _HeldSignals()
 """Handlers wait until the end of `with held:`, or the next `check`."""
 check: Final = held.check
 os.register_at_fork(after_in_child=held.forked)

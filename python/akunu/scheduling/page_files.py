@@ -98,19 +98,19 @@ class PageFiles:
         self._bytes = limit + 1  # of all files, as far as known: they are not counted yet
         self._written = 0  # since they were counted: others may have written as much
 
-    def keys(self, text: Prefix) -> list[str]:
+    def keys(self, prefix: Prefix) -> list[str]:
         """The names of a sequence's whole pages."""
         begin = blake2b(blake2b(self._identity).digest(), digest_size=32, key=self._secret)
-        if text.salt is not None:
-            begin.update(b"salt" + text.salt.encode())
-        if text.adapter is not None:
+        if prefix.salt is not None:
+            begin.update(b"salt" + prefix.salt.encode())
+        if prefix.adapter is not None:
             begin = blake2b(
-                begin.digest() + b"adapter" + text.adapter.encode(), digest_size=32, key=self._secret
+                begin.digest() + b"adapter" + prefix.adapter.encode(), digest_size=32, key=self._secret
             )
         key, keys = begin.digest(), list[str]()
-        for end in range(PAGE, len(text.ids) + 1, PAGE):
-            data = _tokens(text.ids, end)
-            if text.contents is not None and (here := text.contents[end - PAGE : end]).any():
+        for end in range(PAGE, len(prefix.ids) + 1, PAGE):
+            data = _tokens(prefix.ids, end)
+            if prefix.contents is not None and (here := prefix.contents[end - PAGE : end]).any():
                 data += here.astype("<u8").tobytes()
             key = blake2b(key + data, digest_size=20).digest()
             keys.append(key.hex())

@@ -4,7 +4,8 @@ Who goes first is a matter of turns: the order of arrival, in which a higher pri
 which the owners of sequences (their salts) take turns. Where all slots are taken, the owner with most of them
 gives one to an owner that has less than its share.
 
-A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns.
+A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns, of
+which each owner has a share: a short prompt does not wait for another owner's long ones.
 Without prompts a step is a chain of tokens, as long as the longest that its sequences would take alone; it
 ends early when somebody comes. Where sequences repeat themselves or each other, it is one token and drafts of
 those that follow. Beside a sequence that has a constraint it is one token for all: what may come next is
@@ -23,7 +24,8 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as SequenceOf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,32 +33,32 @@ from akunu._core import MAX_CHAIN, PAGE
 from akunu.base.errors import AkunuError
 from akunu.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.scheduling.counts import Beginnings, ModelStats
-from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts
+from akunu.scheduling.drafts import CHAIN_SECONDS, StepCosts, UsualTrust
 from akunu.scheduling.sequence import Ran, Sequence
 from akunu.scheduling.turns import Turns
 
 if TYPE_CHECKING:
     from akunu._core import Chunk, Engine
     from akunu.scheduling.disk import DiskTier
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.model_proposer import Proposer
 
-__all__ = ["Part", "Plan", "Planner", "fitting"]
+__all__ = ["Plan", "Planner", "StepRows", "fitting"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
 MIXED_ROWS: Final = 64
-"""Rows of prompts in a step that others draw tokens in, at least: what a new prompt may cost them. More where
-they fit in `CHAIN_SECONDS`."""
+"""The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
+are taken where they fit in `CHAIN_SECONDS`."""
 
 
-class Part(NamedTuple):
+class StepRows(NamedTuple):
     """A sequence's part of a step: what `Engine.step` takes, and how many drafts are to be written first."""
 
     sequence: Sequence
     written: int
     slot: int
     rows: int
-    draws: bool
+    samples: bool
     limit: int
     drafts: list[int]
 
@@ -64,7 +66,7 @@ class Part(NamedTuple):
 class Plan(NamedTuple):
     """A step."""
 
-    parts: list[Part]
+    parts: list[StepRows]
     steps: int = 1
     decoding: bool = False
     """Each part is a sequence's last token, and maybe drafts."""
@@ -78,6 +80,16 @@ def fitting(done: int, seconds: float, most: int) -> int:
     return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
 
 
+def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
+    """How many rows of a step each owner's prompts may have: a share, and what others leave of theirs."""
+    wanted = Counter[str | None]()
+    for sequence in prompts:
+        wanted[sequence.salt] += sequence.left
+    share = budget // len(wanted) if wanted else 0
+    taken = {owner: min(share, rows) for owner, rows in wanted.items()}
+    return {owner: budget - (sum(taken.values()) - own) for owner, own in taken.items()}
+
+
 class Planner:
     """The sequences of one engine, by turn. Knows no threads: one calls it at a time, between two steps.
 
@@ -87,7 +99,7 @@ class Planner:
         Has their slots and pages.
     disk
         Where pages are found that the engine has not, and those that sequences leave go.
-    writer
+    proposer
         Writes drafts for the engine.
 
     Attributes
@@ -96,12 +108,13 @@ class Planner:
         Sequences without a slot and with one.
     """
 
-    def __init__(self, engine: Engine, disk: DiskTier | None, writer: DraftWriter | None) -> None:
+    def __init__(self, engine: Engine, disk: DiskTier | None, proposer: Proposer | None) -> None:
         self._engine = engine
         self._disk = disk
-        self._writer = writer
+        self._proposer = proposer
         self._turns = Turns()
         self._costs = StepCosts()
+        self._usual = UsualTrust()
         self._ended_at = -math.inf  # the last step
         self._mixed = MIXED_ROWS
         self._beginnings = Beginnings()
@@ -115,11 +128,13 @@ class Planner:
         # At least one token is sampled, and all known ones can be run.
         sequence.follow(min(self._engine.context - sequence.known, sequence.limit - 1))
         self._turns.arrive(sequence)
+        sequence.proposer_trust = self._usual.begin()
         insort(self.waiting, sequence, key=_turn)
 
     def leave(self, sequence: Sequence, keep: int) -> None:
         """A sequence ends; the cache keeps its first `keep` tokens."""
         if sequence.slot is not None:
+            self._usual.learn(sequence.proposer_trust)
             if sequence.length > keep:
                 sequence.length = self._engine.truncate(keep, sequence.slot)
             self._release(sequence)
@@ -143,7 +158,7 @@ class Planner:
 
     def stop_drafting(self) -> None:
         """Plan without the smaller model from now on."""
-        self._writer = None
+        self._proposer = None
 
     def clear(self) -> None:
         """Forget all sequences, the engine being about to end; files keep what is computed."""
@@ -162,11 +177,13 @@ class Planner:
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
-        if prompts and writing:
-            budget = min(budget, all_rows + self._mixed)
+        begin = self._beginning(prompts)
+        if prompts and (writing or begin):
+            several = len({sequence.salt for sequence in (*writing, *prompts)}) > 1
+            budget = min(budget, all_rows + begin + self._beside(all_rows + begin, several))
         elif writing:
             most = self._engine.max_logits
-            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._writer)
+            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
             if decoding and not drafts:
                 chain, wanted = float(max(s.chain for s in writing)), 0.0
                 for s in writing:
@@ -175,10 +192,13 @@ class Planner:
                         chain = min(chain, s.constraint.ahead)
                     wanted = max(wanted, s.limit - len(s.tokens))
                 steps = int(max(1, min(chain, wanted)))
-        parts, reserve = list[Part](), self._engine.reserve
-        for sequence in (*writing, *prompts):
+        parts, reserve = list[StepRows](), self._engine.reserve
+        shares = _shares(prompts, budget - all_rows)
+        for number, sequence in enumerate((*writing, *prompts)):
             left, slot = sequence.left, sequence.slot
             rows = min(left, budget)
+            if number >= len(writing):
+                rows = min(rows, shares[sequence.salt])
             if rows > 0 and self._engine.whole_images:
                 used = sum(part.rows + len(part.drafts) for part in parts)
                 rows = sequence.whole_images(rows, self._engine.max_rows - used)
@@ -190,10 +210,28 @@ class Planner:
                 steps = 1  # no sequence makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
-            draws = rows == left and sequence.limit > 0
-            parts.append(Part(sequence, written, slot, rows, draws, _limit(sequence), guess))
+            samples = rows == left and sequence.limit > 0
+            parts.append(StepRows(sequence, written, slot, rows, samples, _limit(sequence), guess))
             budget -= rows
+            if number >= len(writing):
+                shares[sequence.salt] -= rows
         return Plan(parts, steps, decoding)
+
+    def _beside(self, rows: int, several: bool) -> int:
+        """Rows of long prompts in a step that has so many other rows, of several owners or of one.
+
+        An owner's prompts make the steps of others twice as long at most, where steps of few rows allow that.
+        """
+        if not several:
+            return self._mixed
+        share = self._costs.expected(max(rows, 1), CHAIN_SECONDS) / CHAIN_SECONDS
+        return max(MIXED_ROWS, int(self._mixed * min(share, 1.0)))
+
+    def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
+        """Rows of short prompts that another owner's long ones delay no more than those who write."""
+        if len({sequence.salt for sequence in prompts}) < 2:
+            return 0
+        return sum(sequence.left for sequence in prompts if sequence.left <= self._mixed)
 
     def record(
         self,
@@ -216,7 +254,7 @@ class Planner:
         self._ended_at = ended
         steps, seconds = plan.steps, ended - began
         ran = Ran(steps, fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
-        moved, rows, run, most, drawn = False, 0, 0, 0, 0
+        moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
             rows += part.rows + drafts
@@ -229,7 +267,7 @@ class Planner:
             forced = sequence.take(chunk, ran, drafts, part.written > 0)
             if forced:
                 self._engine.extend(part.slot, forced)
-            drawn += new
+            sampled += new
             if drafts and new:
                 self._totals["drafted_tokens"] += drafts
                 self._totals["accepted_tokens"] += new - 1
@@ -242,7 +280,7 @@ class Planner:
             fits = fitting(run, seconds, self._engine.chunk)
             if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
                 self._mixed = max(MIXED_ROWS, fits)
-        self._totals["generated_tokens"] += drawn
+        self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
 
@@ -261,7 +299,7 @@ class Planner:
             **self._totals,
         )
 
-    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[Part]) -> bool:
+    def _reserve(self, sequence: Sequence, rows: int, steps: int, parts: list[StepRows]) -> bool:
         """Pages for a part, taken from the youngest others if need be; False when it has to wait."""
         while not self._engine.reserve(_slot(sequence), rows, steps):
             planned = [part.sequence for part in parts]
@@ -276,7 +314,7 @@ class Planner:
                 return False
             else:
                 raise AkunuError(
-                    "the cache has no page left for a text that is alone; this is a defect of Akunu"
+                    "the cache has no page left for a sequence that runs alone; this is a defect of Akunu"
                 )
         return True
 
@@ -365,8 +403,8 @@ class Planner:
         """Whether there are pages for all of a sequence, and one more for each that runs."""
         if not self.running:
             return True
-        text = sequence.prefix()
-        shared = max(min(text.common(other.prefix()), other.length) for other in self.running) // PAGE
+        prefix = sequence.prefix()
+        shared = max(min(prefix.common(other.prefix()), other.length) for other in self.running) // PAGE
         own, pledged = sequence.known // PAGE + 1, [other.left // PAGE + 1 for other in self.running]
         return own - shared + sum(pledged) <= self._pages["pages"] - self._pages["held"] and all(
             sum(min(n, w["most_held"]) for n in (own, *pledged)) <= w["pages"] - w["held"]
@@ -393,8 +431,8 @@ class Planner:
         """Give a slot back; the cache keeps what it can."""
         self._beginnings.remember(sequence.prefix(sequence.length))
         self._keep(sequence)
-        if self._writer is not None:
-            self._writer.leave(sequence)
+        if self._proposer is not None:
+            self._proposer.leave(sequence)
         self._engine.close_slot(_slot(sequence))
         sequence.displace()
         self.running.remove(sequence)
@@ -410,6 +448,6 @@ def _slot(sequence: Sequence) -> int:
 
 
 def _limit(sequence: Sequence) -> int:
-    """Tokens that it may still draw, in 32 bits; 0: as many as fit."""
+    """Tokens that it may still generate, in 32 bits; 0: as many as fit."""
     left = sequence.limit - len(sequence.tokens)
     return 0 if left >= 1 << 32 else int(left)

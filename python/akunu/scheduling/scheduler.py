@@ -1,6 +1,6 @@
 """Which thread runs the next step.
 
-There is no thread of its own: of the threads that wait for text, one leads. It has a step planned for all
+There is no thread of its own: of the threads that wait for tokens, one leads. It has a step planned for all
 sequences whose readers keep up (`planning`), runs it, hands out what came of it, and makes way. So a lone
 reader drives the engine itself, and many readers share steps.
 
@@ -23,16 +23,16 @@ from akunu.base.errors import AkunuError, BusyError, InvalidArgumentError
 from akunu.scheduling.disk import ASIDE_SECONDS, BESIDE_SECONDS, DiskTier, PageData
 from akunu.scheduling.interrupts import allowed, check, held, wait
 from akunu.scheduling.page_parts import PageParts
-from akunu.scheduling.planning import Part, Plan, Planner
+from akunu.scheduling.planning import Plan, Planner, StepRows
 from akunu.scheduling.sequence import Adapter, Sequence
 
 if TYPE_CHECKING:
     from akunu._core import AdapterTensors, Chunk, Engine, PagedExperts
     from akunu.scheduling.counts import ModelStats
+    from akunu.scheduling.model_proposer import Proposer
     from akunu.scheduling.page_files import PageFiles
     from akunu.scheduling.prefix import Prefix
-    from akunu.scheduling.sequence import Written
-    from akunu.scheduling.writer import DraftWriter
+    from akunu.scheduling.sequence import ConstrainedChunk
 
 __all__ = ["Scheduler"]
 
@@ -49,22 +49,22 @@ class Scheduler:
         Used by nobody else.
     files
         Where pages are kept that outlive the memory, and the process.
-    writer
+    proposer
         Writes drafts for the engine.
     """
 
     def __init__(
-        self, engine: Engine, files: PageFiles | None = None, writer: DraftWriter | None = None
+        self, engine: Engine, files: PageFiles | None = None, proposer: Proposer | None = None
     ) -> None:
         self._engine = engine
-        self._writer = writer
-        self._drafts = writer is not None  # until it fails
+        self._proposer = proposer
+        self._drafts = proposer is not None  # until it fails
         self._disk = (
             DiskTier(files, PageParts.of(engine), self._read_page, lambda: bool(self._planner.running))
             if files
             else None
         )
-        self._planner = Planner(engine, self._disk, writer)
+        self._planner = Planner(engine, self._disk, proposer)
         experts = engine.paged_experts
         self._experts: PagedExperts | None = experts if experts["bytes"] else None
         self._between: deque[tuple[Prefix, list[int], Future[PageData | None]]] = deque()
@@ -75,7 +75,7 @@ class Scheduler:
         self._readers = 0  # that wait for a step
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
-        self._stepping: list[Part] = []
+        self._stepping: list[StepRows] = []
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
         self._pinned: set[tuple[tuple[str | None, str | None], bytes]] = set()
@@ -95,7 +95,7 @@ class Scheduler:
             self._planner.arrive(sequence)
             self._engine_wanted()
 
-    def next(self, sequence: Sequence) -> Chunk | Written | None:
+    def next(self, sequence: Sequence) -> Chunk | ConstrainedChunk | None:
         """The next tokens of a sequence; None when it has ended or was cancelled. Waits, or leads.
 
         Raises
@@ -176,20 +176,20 @@ class Scheduler:
         with self._lock:
             return self._planner.stats()
 
-    def pin(self, text: Prefix) -> bool:
+    def pin(self, prefix: Prefix) -> bool:
         """Keep the pages of a sequence, whole ones, in the cache until `unpin`; False where it lacks some.
 
         Pinned twice is pinned once.
         """
-        key = text.owner, text.ids.tobytes()
+        key = prefix.owner, prefix.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
-                if not engine.pin(text.ids, **text.arguments):
+                if not engine.pin(prefix.ids, **prefix.arguments):
                     return False
                 self._pinned.add(key)
         return True
 
-    def unpin(self, text: Prefix) -> None:
+    def unpin(self, prefix: Prefix) -> None:
         """Let the cache give these pages away again.
 
         Raises
@@ -197,12 +197,12 @@ class Scheduler:
         InvalidArgumentError
             They are not pinned.
         """
-        key = text.owner, text.ids.tobytes()
+        key = prefix.owner, prefix.ids.tobytes()
         with self.exclusive() as engine:
             if key not in self._pinned:
                 raise InvalidArgumentError("prompt: it is not pinned")
             self._pinned.remove(key)
-            engine.unpin(text.ids, **text.arguments)
+            engine.unpin(prefix.ids, **prefix.arguments)
 
     def add_adapter(self, tensors: Mapping[str, AdapterTensors], digest: str) -> Adapter:
         """Give the engine an adapter, between two steps."""
@@ -284,8 +284,8 @@ class Scheduler:
         self.flush()
         with held, self._lock:
             self._engine.close()
-            if self._writer is not None:
-                self._writer.close()
+            if self._proposer is not None:
+                self._proposer.close()
 
     def flush(self) -> None:
         """Wait until the pages of sequences that have ended are in their files."""
@@ -324,22 +324,22 @@ class Scheduler:
         if self._leading:
             self._engine.stop_after_step()
 
-    def _read_page(self, text: Prefix, parts: list[int]) -> PageData | None:
-        """`Engine.read_page` between two steps, for a thread that reads no text."""
+    def _read_page(self, prefix: Prefix, parts: list[int]) -> PageData | None:
+        """`Engine.read_page` between two steps, for a thread that reads no sequence."""
         with self._lock:
             if not self._leading:
-                return self._engine.read_page(text.ids, parts=parts, **text.arguments)
+                return self._engine.read_page(prefix.ids, parts=parts, **prefix.arguments)
             page: Future[PageData | None] = Future()
-            self._between.append((text, parts, page))
+            self._between.append((prefix, parts, page))
         return page.result()
 
     def _stop_leading(self) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
-                text, parts, page = self._between.popleft()
+                prefix, parts, page = self._between.popleft()
                 try:
-                    page.set_result(self._engine.read_page(text.ids, parts=parts, **text.arguments))
+                    page.set_result(self._engine.read_page(prefix.ids, parts=parts, **prefix.arguments))
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False
@@ -383,7 +383,7 @@ class Scheduler:
         try:
             plan = self._write_ahead(plan)
         except Exception as error:
-            if self._writer is None or error is self._writer.interrupt:
+            if self._proposer is None or error is self._proposer.interrupt:
                 raise
             self._drafts = False  # no sequence depends on the smaller model
             with self._lock:
@@ -393,7 +393,7 @@ class Scheduler:
             )
             plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
         parts = plan.parts
-        formed = [part for part in parts if part.draws and part.sequence.constraint is not None]
+        formed = [part for part in parts if part.samples and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
         masks = (lambda: self._set_masks(formed, failed)) if formed else None
         asked = [part[2:] for part in parts]
@@ -433,14 +433,14 @@ class Scheduler:
     def _write_ahead(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""
         wanted = [(part.sequence, part.written) for part in plan.parts if part.written]
-        if self._writer is None or not (self._drafts and wanted):
+        if self._proposer is None or not (self._drafts and wanted):
             return plan
-        found = dict(zip((s for s, _ in wanted), self._writer.write(wanted), strict=True))
+        found = dict(zip((s for s, _ in wanted), self._proposer.write(wanted), strict=True))
         return plan._replace(
             parts=[part._replace(drafts=found.get(part.sequence, part.drafts)) for part in plan.parts]
         )
 
-    def _set_masks(self, parts: list[Part], failed: dict[Sequence, AkunuError]) -> None:
+    def _set_masks(self, parts: list[StepRows], failed: dict[Sequence, AkunuError]) -> None:
         """While the engine runs the body, tell it what constraints allow next; some may allow nothing."""
         for part in parts:
             try:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import AkunuError
-from akunu.scheduling.drafts import Drafter, Proposal, WriterTrust
+from akunu.scheduling.drafts import Drafter, Proposal, ProposerTrust
 from akunu.scheduling.prefix import Prefix
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from akunu.structured.constraint import Constraint
     from akunu.vision.inputs import Inputs
 
-__all__ = ["Adapter", "Ran", "Sequence", "Written"]
+__all__ = ["Adapter", "ConstrainedChunk", "Ran", "Sequence"]
 
 HEAD_START: Final = 64
 """Sequences that came before, which one with a priority higher by one goes ahead of."""
@@ -68,7 +68,7 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ConstrainedChunk:
     """What a step gave a constrained sequence: as a `Chunk`, with the tokens that were forced."""
 
     ids: list[int]
@@ -116,7 +116,7 @@ class Sequence:
     """What has been generated, an end token included."""
     forced: int = 0
     """How many of these its constraint forced after the last one that was sampled: rows of the next step."""
-    ready: deque[Chunk | Written] = field(default_factory=deque)
+    ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
@@ -145,7 +145,7 @@ class Sequence:
     chain: int = 1
     """Tokens of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`, or as many as others had."""
     drafter: Drafter = field(default_factory=Drafter)
-    writer_trust: WriterTrust = field(default_factory=WriterTrust)
+    proposer_trust: ProposerTrust = field(default_factory=ProposerTrust)
     drafted: int = 0
     accepted: int = 0
     """Tokens that were drafted, and those of them that were sampled."""
@@ -336,7 +336,7 @@ class Sequence:
                 self.chain = min(2 * max(self.chain, steps), fitting)
         else:
             self.prefill_seconds += seconds
-        given: Chunk | Written = chunk
+        given: Chunk | ConstrainedChunk = chunk
         forced: list[int] = []
         self.tokens += ids
         self.known += len(ids)
@@ -344,7 +344,7 @@ class Sequence:
             self.drafted += drafts
             self.accepted += len(ids) - 1
             if written:
-                self.writer_trust.learn(drafts, len(ids) - 1)
+                self.proposer_trust.learn(drafts, len(ids) - 1)
         if not self.first_token_seconds and ids and self.began is not None:
             self.first_token_seconds = ended - self.began
         if self.constraint is not None and ids:
@@ -361,7 +361,7 @@ class Sequence:
             self.ready_at = ended
         return [] if self.ended or self.error else forced
 
-    def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[Written, list[int]]:
+    def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[ConstrainedChunk, list[int]]:
         """What a step gave, and what its constraint forces after that, the end of the sequence included."""
         forced, ended = list[int](), chunk.ended
         before = len(self.tokens) - len(chunk.ids)
@@ -371,4 +371,4 @@ class Sequence:
             forced = self.follow(min(context + 1 - self.known, self.limit - len(self.tokens)))
             ended = constraint.finished
         ids = self.tokens[told:] + [constraint.end_id] * (ended and not chunk.ended)
-        return Written(ids, ended, chunk.logprobs, chunk.top_logprobs), forced
+        return ConstrainedChunk(ids, ended, chunk.logprobs, chunk.top_logprobs), forced

@@ -15,7 +15,7 @@ from akunu.server.models import Entry
 from akunu.server.replies import json_response
 from akunu.server.texts import Server
 
-__all__ = ["ModelName", "engine", "load", "models", "table", "unload"]
+__all__ = ["ModelName", "available", "engine", "load", "models", "table", "unload"]
 
 
 class ModelName(Fields):
@@ -39,6 +39,18 @@ async def unload(request: Request) -> Response:
     entry = server.models.find(fields.model)
     await server.models.unload(entry)
     return json_response(_state(entry))
+
+
+async def available(request: Request) -> Response:
+    """Well-known models that can be fetched (`/api/pull`), and which fit this machine's memory."""
+    from akunu._core import devices
+    from akunu.hub.short_names import SHORT_NAMES
+
+    server: Server = request.app.state.server
+    most = max(device["memory"] for device in await asyncio.to_thread(devices))
+    here = {entry.spec.name for entry in server.models.entries()}
+    rows = [{**row.facts(most), "here": row.name in here} for row in SHORT_NAMES.values()]
+    return json_response({"memory": most, "models": rows})
 
 
 async def models(request: Request) -> Response:
@@ -69,7 +81,7 @@ async def engine(request: Request) -> Response:
 
 def _engine(entry: Entry) -> dict[str, Any]:
     model = entry.loaded
-    stats = model.stats()
+    stats = model.stats
     return {
         "id": entry.spec.name,
         "kind": kind_of(model).name,

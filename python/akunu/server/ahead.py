@@ -16,7 +16,7 @@ from akunu.server.catalog import ModelSpec
 from akunu.server.fitting import fitted
 
 if TYPE_CHECKING:
-    from akunu.server.kinds import Held
+    from akunu.server.kinds import ServedModel
 
 __all__ = ["Ahead", "LoadedModel", "find_model", "load_model"]
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("akunu.server")
 class LoadedModel:
     """A model, and what a server has to know of it."""
 
-    model: Held
+    model: ServedModel
     unfit: Mapping[str, str]
     """Settings for all models that it was loaded without, and why."""
     bytes: int

@@ -16,6 +16,7 @@ from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 from akunu.server.images import content_of, image_part, instead_of
+from akunu.server.sampling_fields import stop_texts
 
 __all__ = ["CountRequest", "MessagesRequest"]
 
@@ -212,7 +213,7 @@ class MessagesRequest(CountRequest, kw_only=True):
         """Arguments of the generation, but for the structure of the answer."""
         options = {
             "max_tokens": self.max_tokens,
-            "stop": self.stop_sequences or None,
+            "stop": stop_texts(self.stop_sequences),
             "temperature": self.temperature,
             "top_k": self.top_k,
             "top_p": self.top_p,

@@ -1,6 +1,7 @@
 """Work beside the event loop, so that what takes long for one request delays no other.
 
-Threads share Python's lock, so there are few of them for each kind of work, and others wait their turn.
+Threads share Python's lock, so there are few of them for each kind of work. Where more is waiting than they
+can do, clients take turns: who asks for a hundred things at once waits for them, and nobody else does.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from typing import Final, ParamSpec, TypeVar
 
 from akunu.server.errors import ApiError
 
-__all__ = ["COMPILE_SECONDS", "LARGE", "Beside"]
+__all__ = ["CLIENT", "COMPILE_SECONDS", "LARGE", "Beside"]
 
 LARGE: Final = 1 << 16
 """Bytes from which on a request, or an answer, is not dealt with in the loop."""
@@ -22,6 +25,10 @@ LARGE: Final = 1 << 16
 COMPILE_SECONDS: Final = 30.0
 """Most time until a constraint is compiled, those before it included."""
 
+CLIENT: Final[ContextVar[str]] = ContextVar("akunu.client", default="")
+"""Whose request it is that work is done for."""
+
+_SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
 _COMPILE_THREADS: Final = 2
 _CHANGES: Final = 2
@@ -30,25 +37,73 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class _Turns:
+    """Threads that take the work of each client in turn.
+
+    Parameters
+    ----------
+    threads
+        How many.
+    name
+        What their names begin with.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`."""
+        result: Future[T] = Future()
+        context = copy_context()
+
+        def job() -> None:
+            if not result.set_running_or_notify_cancel():
+                return
+            try:
+                result.set_result(context.run(work))
+            except BaseException as error:
+                result.set_exception(error)
+
+        with self._lock:
+            self._waiting.setdefault(CLIENT.get(), deque()).append(job)
+        turn = self._pool.submit(self._next)
+        turn.add_done_callback(lambda done: done.cancelled() and result.cancel())  # the server ends
+        return await asyncio.wrap_future(result)
+
+    def _next(self) -> None:
+        with self._lock:
+            client, jobs = self._waiting.popitem(last=False)
+            job = jobs.popleft()
+            if jobs:
+                self._waiting[client] = jobs  # behind the others
+        job()
+
+    def close(self) -> None:
+        """End the threads, once what they do is done."""
+        self._pool.shutdown(cancel_futures=True)
+
+
 class Beside:
     """The threads of a server."""
 
     def __init__(self) -> None:
-        self._large = ThreadPoolExecutor(_LARGE_THREADS, "akunu-large")
-        self._compiling = ThreadPoolExecutor(_COMPILE_THREADS, "akunu-compile")
+        self._small = _Turns(_SMALL_THREADS, "akunu-small")
+        self._large = _Turns(_LARGE_THREADS, "akunu-large")
+        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile")
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
 
     async def sized(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work` on so many bytes; small work is done at once."""
         if size < LARGE:
             return work(*args, **kwargs)
-        return await self._run(self._large, functools.partial(work, *args, **kwargs))
+        return await self._large.run(functools.partial(work, *args, **kwargs))
 
     async def prompt(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work`, which puts a prompt of so many bytes into tokens."""
-        if size < LARGE:
-            return await asyncio.to_thread(work, *args, **kwargs)
-        return await self._run(self._large, functools.partial(work, *args, **kwargs))
+        pool = self._small if size < LARGE else self._large
+        return await pool.run(functools.partial(work, *args, **kwargs))
 
     async def compiled(self, work: Callable[[], T]) -> T:
         """Return the result of `work`, which compiles a constraint. Who waits for too long does not wait on.
@@ -60,7 +115,7 @@ class Beside:
         """
         try:
             async with asyncio.timeout(COMPILE_SECONDS):
-                return await self._run(self._compiling, work)
+                return await self._compiling.run(work)
         except TimeoutError as error:
             raise ApiError(
                 503, f"the constraint was not compiled within {COMPILE_SECONDS:g} s, with others before it",
@@ -69,7 +124,8 @@ class Beside:
 
     async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work`, which loads or unloads a model."""
-        return await self._run(self._changes, functools.partial(work, *args, **kwargs))
+        change = functools.partial(work, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._changes, change)
 
     async def fetch(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `work`, which may fetch a model: for hours, in a thread that no end waits for."""
@@ -85,11 +141,8 @@ class Beside:
         threading.Thread(target=run, name="akunu-fetch", daemon=True).start()
         return await asyncio.wrap_future(result)
 
-    async def _run(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(pool, work)
-
     def close(self) -> None:
         """End the threads, once what they do is done."""
-        self._large.shutdown(cancel_futures=True)
-        self._compiling.shutdown(cancel_futures=True)
+        for pool in (self._small, self._large, self._compiling):
+            pool.close()
         self._changes.shutdown(cancel_futures=True)

@@ -11,6 +11,7 @@ from typing import Final
 
 from starlette.types import Message, Receive
 
+from akunu.base.memory import give_back
 from akunu.server.errors import ApiError
 
 __all__ = ["Bodies", "Body", "too_large"]
@@ -18,6 +19,11 @@ __all__ = ["Bodies", "Body", "too_large"]
 WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
 """In each such time so much of a body has to arrive, or its end."""
+
+_WORTH_GIVING: Final = 16 << 20
+"""Bytes of bodies that are gone, from which on their memory goes back to the system."""
+_GONE_SECONDS: Final = 0.5
+"""Time until nothing refers to a body any more whose request is answered."""
 
 
 class Bodies:
@@ -34,6 +40,7 @@ class Bodies:
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: Counter[str] = Counter()
+        self._gone = 0
 
     @property
     def bytes(self) -> int:
@@ -57,6 +64,13 @@ class Bodies:
         self._held[client] -= size
         if self._held[client] <= 0:
             del self._held[client]
+        before, self._gone = self._gone, self._gone + size
+        if before < _WORTH_GIVING <= self._gone:
+            asyncio.get_running_loop().call_later(_GONE_SECONDS, self._give_back)
+
+    def _give_back(self) -> None:
+        self._gone = 0
+        give_back()
 
 
 class Body:

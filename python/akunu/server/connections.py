@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
@@ -29,6 +29,42 @@ _FULL: Final = (
     b"connection: close\r\ncontent-length: 97\r\n\r\n"
     b'{"error":{"message":"too many connections","type":"server_error","param":null,"code":"too_many"}}'
 )
+
+
+class Idle:
+    """Connections without a request: of all addresses and of each, the longest idle first.
+
+    There may be thousands, and a client can make a new one for each that gives way: none are looked through.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str | None, OrderedDict[Connection, None]] = {}
+
+    def add(self, connection: Connection) -> None:
+        """It has no request any more, or not yet."""
+        for host in (None, connection.host):
+            of_host = self._found.setdefault(host, OrderedDict())
+            of_host[connection] = None
+            of_host.move_to_end(connection)
+
+    def discard(self, connection: Connection) -> None:
+        """It has a request, or ends."""
+        for host in (None, connection.host):
+            of_host = self._found.get(host)
+            if of_host is not None:
+                of_host.pop(connection, None)
+                if not of_host:
+                    del self._found[host]
+
+    def take(self, host: str | None, but: Connection) -> Connection | None:
+        """Take out the first one of an address, or of any, that is open."""
+        while (of_host := self._found.get(host)) and (
+            found := next((each for each in of_host if each is not but), None)
+        ):
+            self.discard(found)
+            if not found.transport.is_closing():
+                return found
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +90,7 @@ class ConnectionLimits:
     trusted: tuple[str, ...] = ()
     counts: Counter[str] = field(default_factory=Counter)
     """Connections by address."""
+    idle: Idle = field(default_factory=Idle)
 
     def trusts(self, host: str) -> bool:
         """Whether an address is a proxy's, which has the connections of many."""
@@ -86,8 +123,8 @@ class Connection(H11Protocol):
         assert isinstance(config, ConnectionConfig)
         super().__init__(config, server_state, app_state, _loop)
         self._limits = config.limits
-        self._host = ""
-        self._idle_since = 0.0
+        self.host = ""
+        """The address that it is from."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._unsent = 0
@@ -99,10 +136,10 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._idle_since = self.loop.time()
-        self._host = self.client[0] if self.client else ""
-        self._limits.counts[self._host] += 1
+        self.host = self.client[0] if self.client else ""
+        self._limits.counts[self.host] += 1
         if self._has_room():
+            self._limits.idle.add(self)
             self._watch_head()
         else:
             _log.warning("connections are refused: there are %d", len(self.connections))
@@ -111,21 +148,25 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._limits.idle.discard(self)
         _stop(self._head_timer)
         self._head_timer = None
         _stop(self._write_timer)
         self._write_timer = None
-        self._limits.counts[self._host] -= 1
-        if not self._limits.counts[self._host]:
-            del self._limits.counts[self._host]
+        self._limits.counts[self.host] -= 1
+        if not self._limits.counts[self.host]:
+            del self._limits.counts[self.host]
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self.busy:
+            self._limits.idle.discard(self)
         self._watch_head()
 
     def on_response_complete(self) -> None:
-        self._idle_since = self.loop.time()
         super().on_response_complete()
+        if not self.busy:
+            self._limits.idle.add(self)
         self._watch_head()
         self._watch_unsent()
 
@@ -144,25 +185,17 @@ class Connection(H11Protocol):
 
     def _has_room(self) -> bool:
         """Whether it may stay; if there are too many, one without a request goes for it."""
-        limits, host = self._limits, self._host
+        limits, host = self._limits, self.host
         if limits.counts[host] > limits.most_of_one and not limits.trusts(host) and not self._replaces(host):
             return False
         return limits.counts.total() <= limits.most or self._replaces(None)
 
     def _replaces(self, host: str | None) -> bool:
         """Take the place of one that has had no request for longest, of an address or of any."""
-        idle = [
-            each
-            for each in self.connections
-            if isinstance(each, Connection)
-            and each is not self
-            and not each.busy
-            and (host is None or each._host == host)
-            and not each.transport.is_closing()
-        ]
-        if not idle:
+        idle = self._limits.idle.take(host, self)
+        if idle is None:
             return False
-        min(idle, key=lambda each: each._idle_since).transport.abort()
+        idle.transport.abort()
         return True
 
     def _watch_head(self) -> None:

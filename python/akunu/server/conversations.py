@@ -13,7 +13,7 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
-from akunu.server.foreign_fields import IGNORE_EOS
+from akunu.server.foreign_fields import IGNORE_EOS, LORA
 from akunu.server.images import settled
 from akunu.server.settings import VOLATILE_LINES, Settings
 from akunu.server.texts import Asked, Server, Text, texts, together
@@ -53,7 +53,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one piece of a text says; the last one of a text has the whole of it."""
+    """What one piece of an output says; the last one of an output has the whole of it."""
 
     text: Text
     deltas: Sequence[Delta]
@@ -63,7 +63,7 @@ class Step:
 
     @property
     def reasoning_tokens(self) -> int:
-        """Tokens of the piece that are reasoning; where it has more than that, those of its text."""
+        """Tokens of the piece that are reasoning; where it has more than reasoning, those of its text."""
         thought = "".join(delta.text for delta in self.deltas if isinstance(delta, Reasoning))
         if self.piece is None or not thought:
             return 0
@@ -123,7 +123,7 @@ def warned(turn: Turn) -> dict[str, Any]:
 def prompt_ids(model: Model, turn: Turn, settings: Settings) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
-    known = {name: value for name, value in turn.options.items() if name != IGNORE_EOS}
+    known = {name: value for name, value in turn.options.items() if name not in (IGNORE_EOS, LORA)}
     options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
     messages = settled(prepared(turn.messages), model, settings, turn.warnings)
     return model.prepare_chat(messages, options).ids
@@ -169,7 +169,7 @@ async def answers(
 
 
 def finish_reason(completion: Completion, called: bool) -> FinishReason:
-    """OpenAI's word for why a text ended; one that was cut off by the server is cut off by a limit."""
+    """OpenAI's word for why an output ended; one that the server cut off counts as cut off by a limit."""
     if completion.finish_reason != "stop":
         return "length"
     return "tool_calls" if called else "stop"

@@ -67,11 +67,11 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
         model: EmbeddingModel = entry.loaded
 
         def work(check: Check) -> tuple[list[Any], int]:
-            before = model.stats().prompt_tokens  # calls come one at a time
+            before = model.stats.prompt_tokens  # calls come one at a time
             try:
                 vectors = model.embed(
                     texts,
-                    prompt=fields.prompt,
+                    prompt=model.prompts.get(fields.prompt or "", fields.prompt),
                     prompt_name=fields.prompt_name,
                     normalize=fields.normalize,
                     dimensions=fields.dimensions,
@@ -82,7 +82,7 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
                 raise error.renamed(lambda name: "input" if name == "texts" else name) from error
             base64_ = fields.encoding_format == "base64"
             data = [_item(i, vector, base64_) for i, vector in enumerate(vectors)]
-            return data, model.stats().prompt_tokens - before
+            return data, model.stats.prompt_tokens - before
 
         vectors, tokens = await call(server, asked, entry, work)
     server.meters.prompt_tokens.labels(asked.model).inc(tokens)

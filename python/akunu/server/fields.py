@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final, TypeVar, get_args
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from akunu.server.beside import Beside
+from akunu.base.errors import ContextLengthError
+from akunu.server.beside import LARGE, Beside
 from akunu.server.errors import ApiError
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "form_fields",
     "query_fields",
     "read_fields",
+    "read_list",
     "refusal",
     "refuse_others",
     "without_nulls",
@@ -30,11 +32,14 @@ _MOST_NULLS: Final = 64
 """Names of unknown fields, by their places, that may be null in one request."""
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
 
+_FEW: Final = 1000
+"""Messages that are read without more ado."""
+
 F = TypeVar("F", bound="Fields")
 
 
-class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Fields of a request, or of an object in one."""
+class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Fields of a request, or of an object in one: without cycles, which the collector would look for."""
 
     accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     """Fields that can only have these values, or be null: what is refused is the rest."""
@@ -48,6 +53,36 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     ApiError
         400 that names the field: unknown, of the wrong type, or with a value that is not supported.
     """
+    body = await _body(request)
+    server = request.app.state.server
+    beside: Beside = server.beside
+    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
+
+    def decoded() -> F:
+        if len(body) >= LARGE:
+            _check_count(server, body)
+        return _decoded(body, kind, ignored)
+
+    return await beside.sized(len(body), decoded)
+
+
+async def read_list(request: Request, kind: type[F]) -> list[F]:
+    """The body of a request that is a list.
+
+    Raises
+    ------
+    ApiError
+        As of `read_fields`.
+    """
+    try:
+        return msgspec.json.decode(await _body(request), type=list[kind])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise refusal(str(error)) from error
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
+
+
+async def _body(request: Request) -> bytes:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         # A page of another origin can send other types without asking the server first (CORS).
@@ -60,13 +95,30 @@ async def read_fields(request: Request, kind: type[F]) -> F:
             415, f"content-encoding: found {encoding!r}, expected a body as it is", param="content-encoding"
         )
     try:
-        body = await request.body()
+        return await request.body()
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
-    server = request.app.state.server
-    beside: Beside = server.beside
-    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
-    return await beside.sized(len(body), _decoded, body, kind, ignored)
+
+
+class _Named(msgspec.Struct):
+    model: str | None = None
+
+
+def _check_count(server: Any, body: bytes) -> None:
+    """Refuse a conversation of more messages than its model's context has tokens before its objects are made.
+
+    Each message has a role, and a token at least.
+    """
+    count = body.count(b'"role"')
+    if count < _FEW:
+        return
+    try:
+        name = msgspec.json.decode(body, type=_Named).model
+        model = server.models.find(name or "").model
+    except (msgspec.DecodeError, ValueError, RecursionError, ApiError):
+        return  # which is said by those who read it
+    if model is not None and count > model.context:
+        raise ContextLengthError(f"the prompt has at least {count} tokens, the context holds {model.context}")
 
 
 def _decoded(body: bytes, kind: type[F], ignored: list[str] | None) -> F:

@@ -63,8 +63,8 @@ _BYTES: Final = {"f16": 2.0, "f32": 4.0, "q8_0": 1.125, "q4_0": 0.5625}
 def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The context of a model where none was asked for.
 
-    A GPU's memory is the cache's from the beginning: there it is no larger than for texts of 4,096 tokens, or
-    for one that fills the context.
+    A GPU's memory is the cache's from the beginning: there it is no larger than for sequences of 4,096
+    tokens, or for one that fills the context.
     """
     from akunu import _core
 

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Final
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
-__all__ = ["IGNORE_EOS", "ForeignFields"]
+__all__ = ["IGNORE_EOS", "LORA", "AdapterScale", "ForeignFields"]
 
 IGNORE_EOS: Final = "ignore_eos"
-"""Name of the option that keeps a text from ending by itself; `texts` makes a bias of it."""
+"""Name of the option that keeps an output from ending by itself; `texts` makes a bias of it."""
+LORA: Final = "lora"
+"""Name of the option with pairs of an adapter's number and its scale; `texts` finds the adapter."""
 
 
 class StructuredOutputs(Fields):
@@ -25,6 +27,13 @@ class StructuredOutputs(Fields):
     choice: list[str] | None = None
     grammar: str | None = None
     json_object: bool | None = None
+
+
+class AdapterScale(Fields):
+    """How much of an adapter is added, as llama-server has it."""
+
+    id: int
+    scale: float = 1.0
 
 
 class ForeignFields(Fields, kw_only=True):
@@ -53,8 +62,7 @@ class ForeignFields(Fields, kw_only=True):
         "return_progress": (False,),
         "return_tokens": (False,),
         "post_sampling_probs": (False,),
-        "lora": ([],),
-        "cache_prompt": (True, False),  # what is cached changes no text
+        "cache_prompt": (True, False),  # what is cached changes no output
         "top_a": (0, 0.0),
         "tfs": (1, 1.0),
         "smoothing_factor": (0, 0.0),
@@ -75,6 +83,7 @@ class ForeignFields(Fields, kw_only=True):
     n_predict: int | None = None
     repeat_last_n: int | None = None
     ignore_eos: bool | None = None
+    lora: list[AdapterScale] | None = None
     do_sample: bool | None = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: dict[str, Any] | str | None = None
@@ -124,7 +133,6 @@ class ForeignFields(Fields, kw_only=True):
     return_progress: Any = None
     return_tokens: Any = None
     post_sampling_probs: Any = None
-    lora: Any = None
     cache_prompt: Any = None
     reasoning_format: Any = None
 
@@ -146,6 +154,7 @@ class ForeignFields(Fields, kw_only=True):
             ("repeat_last_n", "penalty_window", self.repeat_last_n),
             ("do_sample", "temperature", 0.0 if self.do_sample is False else None),
             ("ignore_eos", IGNORE_EOS, self.ignore_eos or None),
+            ("lora", LORA, self.lora or None),
             ("structured_outputs.json", "schema", wanted.json),
             ("structured_outputs.regex", "regex", wanted.regex),
             ("structured_outputs.choice", "choice", wanted.choice),

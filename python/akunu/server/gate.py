@@ -17,11 +17,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
+from akunu.server.beside import CLIENT
 from akunu.server.bodies import Bodies, Body, too_large
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.limits import Guesses, RateLimit
 from akunu.server.metrics import Meters
-from akunu.server.origins import check_host, check_origin
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS
 from akunu.server.texts import Asked
@@ -35,7 +35,9 @@ _OPEN: Final = ("/health", "/ready")
 _UPLOADS: Final = "/v1/audio/"
 _ON_DISK: Final = 8
 """Times the bytes that bodies may have in memory, for those that are kept on disk."""
-_ADMIN: Final = ("/admin/", "/api/pull", "/models/")
+_ADMIN: Final = ("/admin/", "/api/pull", "/models/", "/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+_ADMIN_CHANGES: Final = ("/lora-adapters",)
+"""Paths that anyone may read."""
 _ID: Final = re.compile(r"[\w.:-]{1,64}")
 
 
@@ -84,7 +86,9 @@ class Gate:
         try:
             try:
                 self._check(scope, headers, asked)
-                body = self._body(scope, headers, asked, receive)
+                client = asked.holder.id or _address(scope)
+                CLIENT.set(client)
+                body = self._body(scope, headers, client, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)
                 return
@@ -107,21 +111,20 @@ class Gate:
             if body is not None:
                 body.close()
 
-    def _body(self, scope: Scope, headers: Headers, asked: Asked, receive: Receive) -> Body:
+    def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""
         settings, upload = self._settings, scope["path"].startswith(_UPLOADS)
         most = settings.max_upload if upload else settings.max_body
         if _length(headers) > most:
             raise too_large(most)
-        client = asked.holder.id or _address(scope)
         return Body(self._uploads if upload else self._bodies, client, receive, most, settings.max_seconds)
 
     def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:
         """Find out who asks; raises what keeps them out."""
         settings, path = self._settings, scope["path"]
-        check_host(settings, headers)
+        _check_host(settings, headers)
         open_to_all = path in _OPEN or path == PATHS[0] or path.startswith(PATHS[1])
-        check_origin(settings, headers, visited=open_to_all)
+        _check_origin(settings, headers, visited=open_to_all)
         if open_to_all or scope["method"] == "OPTIONS":
             return
         address = _address(scope)
@@ -135,7 +138,8 @@ class Gate:
         asked.holder = found or ANYONE
         if guards and key is not None:
             self._guesses.note(address, found)
-        if path.startswith(_ADMIN):
+        changes = path in _ADMIN_CHANGES and scope["method"] == "POST"
+        if changes or path.startswith(_ADMIN):
             self._check_admin(admin)
         elif settings.keys and found is None:
             what = "needs an API key" if key is None else "does not know this API key"
@@ -189,3 +193,54 @@ def _address(scope: Scope) -> str:
         with suppress(ValueError):
             return str(ip_network((host.partition("%")[0], 64), strict=False))
     return host
+
+
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+def _check_host(settings: Settings, headers: Headers) -> None:
+    """Refuse a name that is not this server's, so that a page cannot reach it under one of its own.
+
+    Raises
+    ------
+    ApiError
+        403.
+    """
+    if not settings.local and not settings.allow_hosts:
+        return
+    host = headers.get("host", "")
+    name = re.sub(r":\d+$", "", host).lower()
+    if name not in _LOCAL and name not in settings.allow_hosts:
+        raise ApiError(
+            403, f"host: found {host!r}; this server is for this machine only, by the name localhost or "
+            "127.0.0.1; --allow-host names another" if settings.local else
+            f"host: found {host!r}, expected one that --allow-host names", code="wrong_host",
+        )  # fmt: skip
+
+
+def _check_origin(settings: Settings, headers: Headers, *, visited: bool) -> None:
+    """Refuse what a page of another origin asks for: it may send some requests without asking first (CORS).
+
+    Parameters
+    ----------
+    visited
+        The path is for people too, who may follow a link of another site to it.
+
+    Raises
+    ------
+    ApiError
+        403.
+    """
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    allowed = settings.cors_origins
+    if site in ("same-origin", "none") or "*" in allowed or (origin is not None and origin in allowed):
+        return
+    if origin is None:
+        foreign = site == "cross-site" and not (visited and headers.get("sec-fetch-mode") == "navigate")
+    else:
+        foreign = origin.partition("://")[2] != headers.get("host", "")
+    if foreign:
+        who = origin if origin not in (None, "null") else "a page of another site"
+        raise ApiError(
+            403, f"origin: {who} may not use this server; --cors-origin lets it", code="wrong_origin"
+        )

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from akunu.base.memory import Memory
     from akunu.scheduling import ModelStats
 
-__all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Held", "Kind", "kind_of", "thinks"]
+__all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Kind", "ServedModel", "kind_of", "thinks"]
 
 
-class Held(Protocol):
+class ServedModel(Protocol):
     """What the server needs of a model of any kind."""
 
     @property
@@ -25,12 +25,13 @@ class Held(Protocol):
 
     @property
     def context(self) -> int:
-        """Most tokens of a text."""
+        """Most tokens of a sequence."""
 
     @property
     def memory(self) -> Memory:
         """Bytes that it uses."""
 
+    @property
     def stats(self) -> ModelStats:
         """What it has done; its `steps` grow while it gets on."""
 
@@ -103,7 +104,7 @@ SPEECH: Final = Kind(
 KINDS: Final = (TEXT, EMBEDDING, RERANKER, SPEECH)
 
 
-def kind_of(model: Held) -> Kind:
+def kind_of(model: ServedModel) -> Kind:
     """The kind of a loaded model."""
     return next(kind for kind in KINDS if kind.has(model))
 

@@ -120,7 +120,7 @@ def too_long(seconds: float) -> ApiError:
 
 @contextmanager
 def queue_place(entry: Entry, texts: int, settings: Settings, holder: Holder) -> Iterator[None]:
-    """A place for the texts of one request among those that run or wait for a model.
+    """A place for the sequences of one request among those that run or wait for a model.
 
     Where there are several keys, each may have as many places as it leaves for others: one alone half of all.
 

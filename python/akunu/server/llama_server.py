@@ -24,7 +24,16 @@ from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.texts import Asked, Server, texts
 
-__all__ = ["InfillRequest", "ModelQuery", "NativeRequest", "completion", "infill", "props", "slots"]
+__all__ = [
+    "InfillRequest",
+    "ModelQuery",
+    "NativeRequest",
+    "completion",
+    "entry_of",
+    "infill",
+    "props",
+    "slots",
+]
 
 
 class NativeRequest(SamplingFields, kw_only=True):
@@ -81,7 +90,7 @@ class ModelQuery(Fields):
     fail_on_no_slot: int | None = None
 
 
-def _entry(server: Server, name: str | None) -> Entry:
+def entry_of(server: Server, name: str | None) -> Entry:
     """A model by its name, or the first that writes text, or may."""
     if name:
         return server.models.find(name)
@@ -93,7 +102,7 @@ def _entry(server: Server, name: str | None) -> Entry:
 
 
 async def completion(request: Request) -> Response:
-    """A text that goes on from a prompt."""
+    """An output that continues a prompt."""
     fields = await read_fields(request, NativeRequest)
     return await _written(request, fields, "/completion")
 
@@ -108,8 +117,8 @@ async def _written(request: Request, fields: NativeRequest, path: str) -> Respon
     server: Server = request.app.state.server
     asked = Asked.of(request)
     asked.stream = bool(fields.stream)
-    entry = _entry(server, fields.model)
-    events = _events(server, asked, entry.spec.name, fields)
+    entry = entry_of(server, fields.model)
+    events = _events(server, asked, fields.model or entry.spec.name, fields)
     if fields.stream:
         return EventStream(
             (event(each) async for each in events),
@@ -168,9 +177,9 @@ def _end(completion: Completion) -> dict[str, Any]:
 
 
 async def props(request: Request) -> Response:
-    """What a model is: its context, its template, how many texts it writes at a time."""
+    """What a model is: its context, its template, how many sequences it runs at a time."""
     server: Server = request.app.state.server
-    entry = _entry(server, query_fields(request, ModelQuery).model)
+    entry = entry_of(server, query_fields(request, ModelQuery).model)
     found: dict[str, Any] = {
         "model_alias": entry.spec.name,
         "model_path": entry.spec.path,
@@ -183,7 +192,7 @@ async def props(request: Request) -> Response:
         found |= {
             "modalities": {"vision": model.reads_images, "audio": False},
             "default_generation_settings": {"n_ctx": model.context, "params": _sampling(model)},
-            "total_slots": model.stats().parallel,
+            "total_slots": model.stats.parallel,
         }
         try:
             found["chat_template"] = model.chat_template.sources.get("default", "")
@@ -197,9 +206,9 @@ def _sampling(model: Model) -> dict[str, Any]:
 
 
 async def slots(request: Request) -> Response:
-    """What each of the places for texts does; no text is shown."""
+    """What each slot does; no text is shown."""
     server: Server = request.app.state.server
-    entry = _entry(server, query_fields(request, ModelQuery).model)
+    entry = entry_of(server, query_fields(request, ModelQuery).model)
     if entry.model is None or kind_of(entry.model) is not TEXT:
         return json_response([])
     model, running = (
@@ -214,6 +223,6 @@ async def slots(request: Request) -> Response:
                 "is_processing": slot < len(running),
                 **(running[slot] if slot < len(running) else {}),
             }
-            for slot in range(max(model.stats().parallel, len(running)))
+            for slot in range(max(model.stats.parallel, len(running)))
         ]
     )

@@ -50,7 +50,7 @@ class _Engines(Collector):
 
     def collect(self) -> Iterator[Metric]:
         entries = self._models.entries()
-        found = [(e, e.model.stats()) for e in entries if e.model is not None]
+        found = [(e, e.model.stats) for e in entries if e.model is not None]
         totals = [(e, e.totals()) for e in entries if e.model is not None or e.earlier]
         for kind, name, text in _ENGINE:
             family = kind(f"akunu_engine_{name}", text, labels=["model"])
@@ -117,7 +117,7 @@ async def metrics(request: Request) -> Response:
 
 
 class TextMeter:
-    """Measures one text; `asked_at` is when its request came."""
+    """Measures one generation; `asked_at` is when its request came."""
 
     def __init__(self, meters: Meters, model: str, asked_at: float) -> None:
         self._meters = meters
@@ -143,7 +143,7 @@ class TextMeter:
         self._last = now
 
     def end(self, completion: Completion, reason: str) -> None:
-        """The text is over, in whatever way."""
+        """The generation is over, in whatever way."""
         stats, model = completion.stats, self._model
         if stats.prefill_seconds > 0:  # else it was refused, or nobody waited until its turn
             self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)

@@ -9,9 +9,9 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.server.adapter_names import adapter_id
 from akunu.server.fields import Fields, query_fields
-from akunu.server.kinds import TEXT, kind_of, thinks
-from akunu.server.models import Entry
+from akunu.server.kinds import TEXT, thinks
 from akunu.server.replies import json_response, page
 from akunu.server.texts import Server
 
@@ -43,7 +43,10 @@ async def list_models(request: Request) -> Response:
     """The models, loaded or not."""
     server: Server = request.app.state.server
     query = query_fields(request, ModelsQuery)
-    data = [_card(server, entry, entry.spec.name) for entry in server.models.entries()]
+    data = []
+    for entry in server.models.entries():
+        names = [entry.spec.name, *(adapter_id(server.models, entry, each) for each in entry.adapters)]
+        data += [_card(server, name) for name in names]
     found = page(data, query.limit, query.after_id, "after_id")
     return json_response({"object": "list", **found})
 
@@ -52,10 +55,11 @@ async def one_model(request: Request) -> Response:
     """One, by name or alias."""
     server: Server = request.app.state.server
     name = request.path_params["name"]
-    return json_response(_card(server, server.models.find(name), name))
+    return json_response(_card(server, name))
 
 
-def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
+def _card(server: Server, name: str) -> dict[str, Any]:
+    entry, adapter = server.models.named(name)
     card: dict[str, Any] = {
         "id": name,
         "object": "model",
@@ -66,10 +70,13 @@ def _card(server: Server, entry: Entry, name: str) -> dict[str, Any]:
         "owned_by": "akunu",
         "loaded": entry.model is not None,
     }
+    if adapter is not None:
+        card |= {"display_name": name, "root": entry.adapters[adapter], "parent": entry.spec.name}
+    if entry.kind is not None:
+        card["kind"] = entry.kind.name
     if entry.model is not None:
-        kind = kind_of(entry.model)
-        card |= {"context": entry.model.context, "kind": kind.name}
-        if kind is TEXT:
+        card["context"] = entry.model.context
+        if entry.kind is TEXT:
             sampling = entry.loaded.sampling
             card["thinking"] = thinks(entry.loaded)
             card["images"] = entry.loaded.reads_images

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
+import gc
 import logging
 import math
 import time
@@ -21,7 +22,7 @@ from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared
-from akunu.server.kinds import TEXT, Held, Kind, kind_of
+from akunu.server.kinds import TEXT, Kind, ServedModel, kind_of
 
 __all__ = ["Entry", "Registry", "shutting_down"]
 
@@ -33,7 +34,7 @@ _LONGEST: Final = 1e9
 
 
 class Watched(Protocol):
-    """A text, as those see it who watch the engine."""
+    """A generation, as the view of the engine shows it."""
 
     def state(self) -> dict[str, Any]:
         """Where it stands."""
@@ -44,7 +45,7 @@ class Entry:
     """A model that may be asked for, loaded or not."""
 
     spec: ModelSpec
-    model: Held | None = None
+    model: ServedModel | None = None
     users: int = 0
     """Requests that use it; it is not unloaded under them."""
     queue: Counter[str] = field(default_factory=Counter)
@@ -59,6 +60,8 @@ class Entry:
     bytes: int = 0
     keep_seconds: float | None = None
     """For how long it stays after its last request, by a client's wish; None: as the settings say."""
+    kind: Kind | None = None
+    """What it was when it was last loaded; None: it has not been yet."""
     was_loaded: bool = False
     """Since the server began; if it was unloaded, a request loads it again."""
     forms_prepared: bool = False
@@ -72,6 +75,8 @@ class Entry:
     """What was counted (`ModelStats`) until the model was unloaded."""
     generated: int = 0
     measured_at: float = 0.0
+    adapter: tuple[str, float] | None = None
+    """The adapter of requests that name none, and its scale."""
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while it is loaded or unloaded."""
     loading: asyncio.Task[None] | None = None
@@ -82,13 +87,18 @@ class Entry:
     """Held by the call that runs, of those that come one at a time."""
 
     @property
+    def adapters(self) -> Mapping[str, str]:
+        """The paths of its adapters, by name."""
+        return self.spec.adapters or {}
+
+    @property
     def queued(self) -> int:
         """Texts that run or wait."""
         return self.queue.total()
 
     @contextmanager
     def wanted(self) -> Iterator[None]:
-        """A reader waits for more of a text."""
+        """A reader waits for more of an output."""
         if not self.wanting:
             self.progress_at = time.monotonic()
         self.wanting += 1
@@ -102,21 +112,21 @@ class Entry:
         """Seconds for which readers have waited and the engine has not made a step."""
         if self.model is None or not self.wanting:
             return 0.0
-        now, steps = time.monotonic(), self.model.stats().steps
+        now, steps = time.monotonic(), self.model.stats.steps
         if steps != self.steps:
             self.steps, self.progress_at = steps, now
         return now - self.progress_at
 
     def totals(self) -> Counter[str]:
         """Counts since the server began, whether or not the model was unloaded meanwhile."""
-        now = {} if self.model is None else asdict(self.model.stats())
+        now = {} if self.model is None else asdict(self.model.stats)
         return self.earlier + Counter(now)
 
     def measure(self) -> None:
         """Look how far the engine got; called about once a second."""
         self.stalled_for()
         now = time.monotonic()
-        generated = self.model.stats().generated_tokens if self.model is not None else 0
+        generated = self.model.stats.generated_tokens if self.model is not None else 0
         self.tokens_per_second = max(0, generated - self.generated) / (now - self.measured_at)
         self.generated, self.measured_at = generated, now
 
@@ -190,8 +200,28 @@ class Registry:
         ApiError
             404: there is none.
         """
+        return self.named(name)[0]
+
+    def named(self, name: str) -> tuple[Entry, str | None]:
+        """The model of a name or alias, and the adapter that the name says: ADAPTER, or MODEL:ADAPTER.
+
+        Raises
+        ------
+        ApiError
+            404: there is none.
+        """
         if entry := self._entries.get(name):
-            return entry
+            return entry, None
+        base, _, adapter = name.rpartition(":")
+        for entry in self._entries.values():
+            if base and adapter in entry.adapters and base in (entry.spec.name, *entry.spec.aliases):
+                return entry, adapter
+        for entry in self._entries.values():
+            if name in entry.adapters:
+                return entry, name
+        return self._by_alias(name), None
+
+    def _by_alias(self, name: str) -> Entry:
         for entry in self._entries.values():
             if any(fnmatch.fnmatchcase(name, alias) for alias in entry.spec.aliases):
                 return entry
@@ -299,6 +329,7 @@ class Registry:
                 raise shutting_down()
             entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
             entry.was_loaded, entry.forms_prepared = True, False
+            entry.kind = kind_of(loaded.model)
             entry.used_at = time.monotonic()
             seconds, memory = time.monotonic() - began, entry.loaded.memory
             _log.info("loaded %s in %.1f s: %s", entry.spec.name, seconds, memory)
@@ -374,6 +405,7 @@ class Registry:
             entry.earlier = entry.totals()
             model, entry.model = entry.model, None
             await self._beside.change(model.close)
+            gc.unfreeze()  # what `run.serve` keeps from the collector may be garbage now
             _log.info("unloaded %s", entry.spec.name)
             return True
 
@@ -386,7 +418,7 @@ class Registry:
                     await self.unload(entry)
 
     def cancel(self) -> None:
-        """End all texts that run; those who asked get what there is. Other calls are refused."""
+        """End all generations that run; their requests get what there is. Other calls are refused."""
         self.ending = True
         for entry in self._entries.values():
             if entry.model is not None:

@@ -1,4 +1,4 @@
-"""Ollama's way to have texts written: `/api/chat` and `/api/generate`."""
+"""Ollama's way to generate: `/api/chat` and `/api/generate`."""
 
 from __future__ import annotations
 
@@ -54,12 +54,18 @@ def on_error(error: ApiError) -> bytes:
 
 def model_entry(server: Server, name: str) -> Entry:
     """The model of a name; Ollama's clients add ":latest" to one without a tag."""
+    return server.models.find(_known(server, name))
+
+
+def _known(server: Server, name: str) -> str:
+    """The name as the server knows it."""
     try:
-        return server.models.find(name)
+        server.models.find(name)
     except ApiError:
         if not name.endswith(":latest"):
             raise
-        return server.models.find(name.removesuffix(":latest"))
+        return name.removesuffix(":latest")
+    return name
 
 
 def keep(server: Server, entry: Entry, given: str | float | None) -> float | None:
@@ -85,12 +91,12 @@ async def chat(request: Request) -> Response:
         return await _only_loaded(server, entry, fields, kept, message)
     asked = Asked.of(request)
     turn = await server.beside.sized(asked.bytes, fields.turn)
-    parts = _answer(server, asked, entry.spec.name, turn)
+    parts = _answer(server, asked, _known(server, fields.model), turn)
     return await _response(request, fields, parts, _chat_fields)
 
 
 async def generate(request: Request) -> Response:
-    """A text that follows a prompt; without one, the model is loaded or unloaded."""
+    """An output that continues a prompt; without a prompt, the model is loaded or unloaded."""
     fields = await read_fields(request, GenerateRequest)
     server: Server = request.app.state.server
     entry = model_entry(server, fields.model)
@@ -104,9 +110,9 @@ async def generate(request: Request) -> Response:
                 400, "images: a prompt without the chat template has no place for them (raw, suffix)",
                 param="images", code="unsupported_value",
             )  # fmt: skip
-        parts = _continued(server, asked, entry.spec.name, fields)
+        parts = _continued(server, asked, _known(server, fields.model), fields)
     else:
-        parts = _answer(server, asked, entry.spec.name, turn)
+        parts = _answer(server, asked, _known(server, fields.model), turn)
     return await _response(request, fields, parts, _generate_fields)
 
 
@@ -242,7 +248,7 @@ def _parts(deltas: Sequence[Delta]) -> tuple[str, str, list[dict[str, Any]]]:
 
 
 def _end(asked: Asked, completion: Completion, reason: str | None) -> dict[str, Any]:
-    """Why a text ended, and its times in nanoseconds."""
+    """Why an output ended, and its times in nanoseconds."""
     stats = completion.stats
     total = time.monotonic() - asked.at
     loading = max(0.0, total - stats.prefill_seconds - stats.decode_seconds)

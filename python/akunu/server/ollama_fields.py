@@ -16,6 +16,7 @@ from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 from akunu.server.images import content_of, image_part
 from akunu.server.openai_fields import ChatTool, function_fields
+from akunu.server.sampling_fields import stop_texts
 
 __all__ = [
     "DURATION_WORDS",
@@ -106,17 +107,18 @@ class Options(Fields):
         """Return the options as arguments of a generation."""
         same = (
             "temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty",
-            "frequency_penalty", "stop",
+            "frequency_penalty",
         )  # fmt: skip
         found = {name: getattr(self, name) for name in same}
+        found["stop"] = stop_texts(self.stop)
         found["seed"] = None if self.seed is None else max(self.seed, -1)
         found["max_tokens"] = None if self.num_predict is None else max(self.num_predict, -1)
         found["penalty_window"] = self.repeat_last_n
-        return {name: value for name, value in found.items() if value not in (None, [], "")}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class Asking(Fields, kw_only=True):
-    """What both ways to have a text written share."""
+    """What both ways to generate share."""
 
     model: str
     stream: bool | None = None

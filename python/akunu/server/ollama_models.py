@@ -208,9 +208,9 @@ async def _vectors(
                 return [], 0
 
             def work(check: Check) -> tuple[list[list[float]], int]:
-                before = model.stats().prompt_tokens  # calls come one at a time
+                before = model.stats.prompt_tokens  # calls come one at a time
                 found = model.embed(given, dimensions=dimensions, truncate=truncate, progress=check)
-                return found.tolist(), model.stats().prompt_tokens - before
+                return found.tolist(), model.stats.prompt_tokens - before
 
             return await call(server, asked, entry, work)
 
@@ -242,20 +242,29 @@ async def _pulled(server: Server, name: str) -> AsyncGenerator[bytes, None]:
         yield line({"status": "success"})
         return
     yield line({"status": "pulling manifest"})
-    done: list[tuple[int, int]] = []
+    done = (0, 0)
     path = name.removesuffix(":latest")
-    work = asyncio.ensure_future(
-        server.beside.fetch(FoundModel, path, progress=lambda n, total, *_: done.append((n, total)))
-    )
+    left = False
+
+    def progress(count: int, total: int, *_: object) -> None:
+        nonlocal done
+        done = count, total
+        if left:  # what is there stays, and the next time goes on with it
+            raise InterruptedError(f"{path}: nobody waits for it any more")
+
+    work = asyncio.ensure_future(server.beside.fetch(FoundModel, path, progress=progress))
+    work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may ask
     try:
         while not work.done():
             await asyncio.wait({work}, timeout=0.5)
-            if done:
-                count, total = done[-1]
+            if done[1]:
+                count, total = done
                 status = f"pulling {path}"
                 yield line({"status": status, "digest": path, "total": total, "completed": count})
         await work
     except (AkunuError, OSError) as error:
         raise ApiError(404, f"pull model manifest: {error}", param="model", code="model_not_found") from error
+    finally:
+        left = True
     server.models.add(from_name(f"{name}={path}" if "/" not in name else path))
     yield line({"status": "success"})

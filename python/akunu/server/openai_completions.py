@@ -1,4 +1,4 @@
-"""OpenAI's completions of a text: `/v1/completions`."""
+"""OpenAI's completions of a prompt: `/v1/completions`."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def _steps(
 
 
 def _ids(model: Model, prompt: str | list[int], fields: CompletionRequest) -> list[int]:
-    """The tokens that a text goes on from."""
+    """The tokens of a prompt that is continued."""
     if not isinstance(prompt, str):
         return prompt
     if fields.suffix:
@@ -226,14 +226,14 @@ async def _events(
 
 
 class _Logprobs:
-    """Log-probabilities of a text, as columns."""
+    """Log-probabilities of an output, as columns."""
 
     def __init__(self) -> None:
         self._offset = 0
         self.clear()
 
     def clear(self) -> None:
-        """Forget the tokens, but not how long the text is."""
+        """Forget the tokens, but not how long the output is."""
         self._tokens: list[str] = []
         self._values: list[float | None] = []
         self._top: list[dict[str, float] | None] = []

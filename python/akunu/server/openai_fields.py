@@ -190,9 +190,16 @@ class ResponseFormat(Fields):
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
+    schema: dict[str, Any] | None = None
+    """Beside the type `json_object`, as llama.cpp's server has it."""
 
     def options(self) -> dict[str, Any]:
         """Return the format as arguments of a generation."""
+        if self.schema is not None and self.type != "json_object":
+            raise ApiError(
+                400, "response_format.schema: belongs to the type json_object; json_schema has its own",
+                param="response_format.schema", code="invalid_value",
+            )  # fmt: skip
         if (self.type == "json_schema") != (self.json_schema is not None):
             raise ApiError(
                 400, "response_format.json_schema: expected with the type json_schema, and only there",
@@ -200,4 +207,6 @@ class ResponseFormat(Fields):
             )  # fmt: skip
         if self.json_schema is not None:
             return {"schema": self.json_schema.schema}
+        if self.schema is not None:
+            return {"schema": self.schema}
         return {"json": True} if self.type == "json_object" else {}

@@ -88,7 +88,7 @@ def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
 
 
 class _Answer:
-    """One response in the making."""
+    """One response while it is generated."""
 
     def __init__(self, server: Server, asked: Asked, fields: ResponsesRequest) -> None:
         self._server = server
@@ -101,7 +101,7 @@ class _Answer:
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}
-        self._told: list[dict[str, Any]] = []  # those of them of the latest text
+        self._told: list[dict[str, Any]] = []  # those of them of the latest output
         self._number = -1
         # Clients that ask for a summary read nothing else: what is thought is its own summary.
         self._summarised = bool(fields.reasoning and fields.reasoning.summary not in (None, "none"))

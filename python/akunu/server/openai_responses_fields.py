@@ -69,7 +69,7 @@ class TextFormat(Fields):
 
 
 class TextConfig(Fields):
-    """How the text of an answer is."""
+    """The format of an answer's text."""
 
     accepted: ClassVar = {"verbosity": ("low", "medium", "high")}
 

@@ -27,7 +27,7 @@ def prompt_ids(model: Model, text: str, *, parse_special: bool = True, add_speci
     parse_special
         Read what spells a control token as that token.
     add_special
-        Begin with what the model expects before a text (BOS), unless the text begins with it.
+        Begin with what the model expects before a prompt (BOS), unless the text begins with it.
 
     Raises
     ------

@@ -50,7 +50,7 @@ def page(items: Sequence[dict[str, Any]], limit: int | None, after: str | None, 
 def openai_usage(
     completions: Sequence[Completion], texts_per_prompt: int = 1, reasoning_tokens: int | None = None
 ) -> dict[str, Any]:
-    """The tokens of texts in the order of their prompts; a prompt that several share counts once."""
+    """The tokens of outputs in the order of their prompts; a prompt that several share counts once."""
     stats = [completion.stats for completion in completions]
     first = stats[::texts_per_prompt]
     prompt, generated = sum(s.prompt_tokens for s in first), sum(s.generated_tokens for s in stats)

@@ -89,7 +89,7 @@ async def _answer(request: Request, fields: RerankRequest) -> Any:
         model: EmbeddingModel = entry.loaded
 
         def work(check: Check) -> tuple[list[float], int]:
-            before = model.stats().prompt_tokens  # calls come one at a time
+            before = model.stats.prompt_tokens  # calls come one at a time
             scores = model.rerank(
                 fields.query,
                 texts,
@@ -97,7 +97,7 @@ async def _answer(request: Request, fields: RerankRequest) -> Any:
                 truncate=bool(fields.truncate),
                 progress=check,
             )
-            return scores, model.stats().prompt_tokens - before
+            return scores, model.stats.prompt_tokens - before
 
         scores, tokens = await call(server, asked, entry, work)
     server.meters.prompt_tokens.labels(asked.model).inc(tokens)

@@ -8,7 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server import llama_server, ollama, ollama_models
-from akunu.server.admin import ModelName, engine, load, models, table, unload
+from akunu.server.adapters import (
+    AdapterName,
+    AdapterPath,
+    AdaptersQuery,
+    adapters,
+    load_adapter,
+    set_adapters,
+    unload_adapter,
+)
+from akunu.server.admin import ModelName, available, engine, load, models, table, unload
 from akunu.server.anthropic_fields import CountRequest, MessagesRequest
 from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.embeddings import EmbeddingRequest, embeddings
@@ -61,9 +70,15 @@ async def _openapi(request: Request) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/v1/chat/completions", chat_completions, "OpenAI's chat", ChatRequest),
+    *(
+        Endpoint("POST", path, chat_completions, "OpenAI's chat", ChatRequest)
+        for path in ("/v1/chat/completions", "/chat/completions")
+    ),
     Endpoint("POST", "/v1/completions", completions, "OpenAI's completions", CompletionRequest),
-    Endpoint("POST", "/v1/responses", responses, "OpenAI's responses", ResponsesRequest),
+    *(
+        Endpoint("POST", path, responses, "OpenAI's responses", ResponsesRequest)
+        for path in ("/v1/responses", "/responses")
+    ),
     Endpoint(
         "POST", "/v1/responses/input_tokens", input_tokens, "Tokens of a request's prompt", ResponsesRequest
     ),
@@ -99,9 +114,18 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/models", list_models, "The models, as llama-server's router", query=ModelsQuery),
     Endpoint("POST", "/models/load", load, "Load a model, as llama-server's router", ModelName),
     Endpoint("POST", "/models/unload", unload, "Unload a model, as llama-server's router", ModelName),
-    Endpoint("POST", "/completion", llama_server.completion, "llama-server's completions", NativeRequest),
+    *(
+        Endpoint("POST", path, llama_server.completion, "llama-server's completions", NativeRequest)
+        for path in ("/completion", "/completions")
+    ),
     Endpoint("POST", "/infill", llama_server.infill, "What stands between two texts", InfillRequest),
     Endpoint("GET", "/props", llama_server.props, "A model, as llama-server describes it", query=ModelQuery),
+    Endpoint("GET", "/lora-adapters", adapters, "The adapters of a model", query=AdaptersQuery),
+    Endpoint("POST", "/lora-adapters", set_adapters, "The adapter of requests that name none"),
+    Endpoint("POST", "/v1/load_lora_adapter", load_adapter, "Load an adapter, as vLLM does", AdapterPath),
+    Endpoint(
+        "POST", "/v1/unload_lora_adapter", unload_adapter, "Unload an adapter, as vLLM does", AdapterName
+    ),
     Endpoint("GET", "/slots", llama_server.slots, "The places for texts of a model", query=ModelQuery),
     Endpoint("POST", "/api/chat", ollama.chat, "Ollama's chat", OllamaChatRequest),
     Endpoint("POST", "/api/generate", ollama.generate, "Ollama's completions", GenerateRequest),
@@ -121,6 +145,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/ready", ready, "Whether requests can be served"),
     Endpoint("GET", "/metrics", metrics, "For Prometheus"),
     Endpoint("GET", "/admin/models", models, "The models, and what they use"),
+    Endpoint("GET", "/admin/available", available, "Well-known models that can be fetched"),
     Endpoint("POST", "/admin/load", load, "Load a model", ModelName),
     Endpoint("POST", "/admin/unload", unload, "Unload a model", ModelName),
     Endpoint("GET", "/admin/engine", engine, "What the engines do now"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -27,10 +28,10 @@ __all__ = ["most_connections", "raise_descriptors", "serve", "uvicorn_config"]
 _log = logging.getLogger("akunu.server")
 
 _LAST_SECONDS: Final = 5
-"""For the answers of texts that were ended, to be sent."""
+"""For the answers of generations that were ended, to be sent."""
 
 _CANCEL_SECONDS: Final = 0.02
-"""Between one round of texts that are ended and the next."""
+"""Between one round of generations that are ended and the next."""
 
 _FORCED_SECONDS: Final = 1
 """Seconds that requests have to end after a second signal."""
@@ -46,7 +47,7 @@ _BACKLOG: Final = 128
 
 
 class _Uvicorn(uvicorn.Server):
-    """Told to end, it takes no more connections, lets requests end, and after a while ends their texts."""
+    """Takes no more connections when told to end, lets requests end, and after a while cancels them."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette) -> None:
         super().__init__(config)
@@ -184,6 +185,8 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *mo
         except ApiError as error:
             raise AkunuError(error.message) from error
         on_ready()
+        gc.collect()
+        gc.freeze()  # what is there stays, and need not be looked through again while everybody waits
         asyncio.get_running_loop().set_exception_handler(spare.handle)
         await _Uvicorn(config, app).serve(sockets=[sock, *more])
 
@@ -198,5 +201,6 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *mo
     finally:
         for each in loggers:
             each.removeFilter(sparingly)
+        gc.unfreeze()
         spare.close()
         signal.signal(signal.SIGTERM, before)

@@ -35,7 +35,8 @@ class SamplingFields(ForeignFields, kw_only=True):
     dry_allowed_length: int | None = None
     dry_penalty_last_n: int | None = None
     dry_sequence_breakers: list[str] | str | None = None
-    logit_bias: dict[int, float] | None = None
+    logit_bias: dict[int, float] | list[tuple[int, float]] | None = None
+    """A mapping, or pairs, as llama.cpp's server takes them."""
     seed: int | None = None
     stop_token_ids: list[int] | None = None
     adapter: str | None = None
@@ -58,11 +59,13 @@ class SamplingFields(ForeignFields, kw_only=True):
                     400, f"dry_sequence_breakers: found {breakers!r}, expected a list of texts",
                     param="dry_sequence_breakers", code="invalid_value",
                 ) from None  # fmt: skip
+        if isinstance(bias := found.get("logit_bias"), list):
+            found["logit_bias"] = dict(bias)
         if found.get("seed") == -1:  # a seed of its own, as without one
             del found["seed"]
         return found
 
 
 def stop_texts(given: str | list[str] | None) -> str | list[str] | None:
-    """The texts that end an output; programs with a field for them send it empty."""
+    """The strings that end an output; programs with a field for them send it empty."""
     return [text for text in given if text] or None if isinstance(given, list) else given or None

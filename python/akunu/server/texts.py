@@ -1,4 +1,4 @@
-"""The texts of one request: started, measured, merged, and ended when nobody wants them."""
+"""The generations of one request: started, measured, merged, and ended when nobody wants them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from akunu.api.model import Model
 from akunu.api.results import Completion, Piece, Stats
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
+from akunu.server.adapter_names import with_adapter
 from akunu.server.auth import ANYONE, Holder
 from akunu.server.beside import Beside
 from akunu.server.foreign_fields import IGNORE_EOS
@@ -31,7 +32,7 @@ from akunu.structured.structure import ARGUMENTS
 __all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
 
 MAX_TEXTS: Final = 16
-"""Most texts for one request."""
+"""Most generations for one request."""
 
 _CONSTRAINED: Final = (*ARGUMENTS, "tools")
 """Options that constrain an output, which takes time to compile."""
@@ -79,7 +80,7 @@ class Asked:
 
 
 class Text:
-    """One text in the making: its pieces, as they come, within `async with`. Then `completion` is the whole.
+    """One generation that runs: its pieces as they come, within `async with`. Then `completion` is all of it.
 
     Raises
     ------
@@ -199,6 +200,7 @@ async def texts(
     own, given = asked.holder.salt, options.get("cache_salt")
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
+    options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
         asked.model = entry.spec.name
         with queue_place(entry, len(starts), server.settings, asked.holder):
@@ -215,13 +217,13 @@ async def texts(
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, with no token that ends a text."""
+    """The arguments, with no token that ends an output."""
     ends = dict.fromkeys(model.tokenizer.end_of_generation_ids, -math.inf)
     return {**options, "logit_bias": {**(options.get("logit_bias") or {}), **ends}}
 
 
 def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
-    """The arguments of text number `i`: each has the next seed, and 0 follows the highest."""
+    """The arguments of generation number `i`: each has the next seed, and 0 follows the highest."""
     seed = options.get("seed")
     return options if seed is None or i == 0 else {**options, "seed": (seed + i) % (1 << 64)}
 
@@ -235,9 +237,9 @@ def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
 
 
 async def together(found: Sequence[Text]) -> AsyncGenerator[tuple[int, Piece | None], None]:
-    """The pieces of all texts, each with the number of its text, as they come; None is the end of one.
+    """The pieces of all generations as they come, each with its generation's number; None is the end of one.
 
-    Each text is at most a piece ahead.
+    Each generation is at most a piece ahead.
     """
     if len(found) == 1:
         async with found[0] as text:

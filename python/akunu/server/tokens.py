@@ -8,13 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.conversations import prepared
+from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
 from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT
+from akunu.server.llama_server import entry_of
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
 from akunu.server.texts import Asked, Server
-from akunu.tokenizer import check_fits
+from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = [
     "DetokenizeRequest",
@@ -29,25 +31,39 @@ __all__ = [
 WITH_TOKENS: Final = (TEXT, EMBEDDING, RERANKER)
 
 
-class TokenizeRequest(Fields):
-    """A text; `add_special` adds what the model expects around it, such as BOS."""
+class TokenizeRequest(Fields, kw_only=True):
+    """A text, which llama-server's clients call `content`.
 
-    model: str
-    text: str
-    add_special: bool = True
+    `add_special` adds what the model expects around it, such as BOS. Those clients expect none by default.
+    """
+
+    model: str | None = None
+    text: str | None = None
+    content: str | None = None
+    add_special: bool | None = None
+    parse_special: bool = False
+    with_pieces: bool = False
+
+    def given(self) -> tuple[str, bool]:
+        """The text, and whether special tokens are added."""
+        if (self.text is None) == (self.content is None):
+            raise ApiError(400, "text: it is missing, or given twice", param="text", code="missing_field")
+        if self.text is not None:
+            return self.text, self.add_special is not False
+        return self.content or "", self.add_special is True
 
 
-class DetokenizeRequest(Fields):
+class DetokenizeRequest(Fields, kw_only=True):
     """Token ids."""
 
-    model: str
+    model: str | None = None
     tokens: list[int]
 
 
-class TemplateRequest(Fields):
+class TemplateRequest(Fields, kw_only=True):
     """A conversation."""
 
-    model: str
+    model: str | None = None
     messages: list[ChatMessage]
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
@@ -57,14 +73,16 @@ async def tokenize(request: Request) -> Response:
     """The token ids of a text; what looks like a control token in it is text."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TokenizeRequest)
+    text, add_special = fields.given()
     size = Asked.of(request).bytes
-    async with server.models.use(fields.model, *WITH_TOKENS) as entry:
+    async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
 
         def work() -> Response:
-            check_fits(model.tokenizer, [fields.text], model.context, "text")
-            ids = model.tokenize(fields.text, add_special=fields.add_special)
-            return json_response({"tokens": ids, "count": len(ids), "max_model_len": model.context})
+            check_fits(model.tokenizer, [text], model.context, "text")
+            ids = model.tokenize(text, add_special=add_special, parse_special=fields.parse_special)
+            tokens = _pieces(model.tokenizer, ids) if fields.with_pieces else ids
+            return json_response({"tokens": tokens, "count": len(ids), "max_model_len": model.context})
 
         return await server.beside.prompt(size, work)
 
@@ -73,12 +91,28 @@ async def detokenize(request: Request) -> Response:
     """The text of token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, DetokenizeRequest)
-    async with server.models.use(fields.model, *WITH_TOKENS) as entry:
+    async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
         size = Asked.of(request).bytes
-        return await server.beside.prompt(
-            size, lambda: json_response({"text": model.detokenize(fields.tokens)})
-        )
+
+        def work() -> Response:
+            text = model.detokenize(fields.tokens)
+            return json_response({"text": text, "content": text})
+
+        return await server.beside.prompt(size, work)
+
+
+def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[dict[str, Any]]:
+    """Each token with its text, or its bytes where they are no text of their own."""
+    found = []
+    for token in ids:
+        data = tokenizer.id_to_piece(token)
+        try:
+            piece: str | list[int] = data.decode()
+        except UnicodeDecodeError:
+            piece = list(data)
+        found.append({"id": token, "piece": piece})
+    return found
 
 
 async def apply_template(request: Request) -> Response:
@@ -88,7 +122,7 @@ async def apply_template(request: Request) -> Response:
     size = Asked.of(request).bytes
     messages = await server.beside.sized(size, lambda: prepared(plain_messages(fields.messages)[0]))
     tools, _ = chat_tools(fields.tools)
-    async with server.models.use(fields.model, TEXT) as entry:
+    async with server.models.use(entry_of(server, fields.model).spec.name, TEXT) as entry:
         model = entry.loaded
         template = model.chat_template
 

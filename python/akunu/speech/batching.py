@@ -24,10 +24,10 @@ __all__ = [
     "Batcher",
     "Begin",
     "CancelledWork",
-    "Draw",
     "Encode",
     "Rank",
     "Request",
+    "Sample",
     "Step",
     "Task",
     "Work",
@@ -39,7 +39,7 @@ T = TypeVar("T")
 MOST_RANKED: Final = 20
 """Tokens, of a model that ranks them."""
 ENCODED_AT_ONCE: Final = 4
-"""Windows: more would let the texts that are being written wait for long."""
+"""Windows; with more, those that are being decoded would wait for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class Sample:
     """At most `most` more tokens of each sequence, without the end, and their log p; as `Rank`."""
 
     sequences: Sequence[Any]
@@ -100,7 +100,7 @@ class Attend:
     tokens: Sequence[int]
 
 
-Request = Encode | Begin | Step | Rank | Draw | Attend
+Request = Encode | Begin | Step | Rank | Sample | Attend
 Work = Generator[Request, Any, T]
 
 
@@ -316,7 +316,7 @@ def _rank(model: Any, asked: Sequence[Rank]) -> list[Any]:
     return list(zip(*(_parts(rows, lengths) for rows in found), strict=True))
 
 
-def _draw(model: Any, asked: Sequence[Draw]) -> list[Any]:
+def _sample(model: Any, asked: Sequence[Sample]) -> list[Any]:
     first = asked[0]
     found = iter(
         model.decode(
@@ -346,7 +346,7 @@ def _all(_: Any) -> object:
     return None
 
 
-def _same_rules(request: Rank | Draw) -> object:
+def _same_rules(request: Rank | Sample) -> object:
     """What has to be the same for requests to be one call."""
     if isinstance(request, Rank):
         return id(request.rules), request.count, request.begun
@@ -358,12 +358,12 @@ _ANSWERS: Final[dict[type, tuple[_Answer, int | None, Callable[[Any], object]]]]
     Begin: (_begin, None, _all),
     Step: (_step, None, _all),
     Rank: (_rank, None, _same_rules),
-    Draw: (_draw, None, _same_rules),
+    Sample: (_sample, None, _same_rules),
     Attend: (_attend, None, _all),
 }
 """How each kind of request is answered, how many at once, and which of them together."""
 
 
 def applies(model: SpeechModel, rules: TokenRules, count: int = 1) -> bool:
-    """Whether a model applies these rules itself (`Rank` and `Draw`), and ranks so many tokens."""
+    """Whether a model applies these rules itself (`Rank` and `Sample`), and ranks so many tokens."""
     return hasattr(model, "rank") and rules.table is not None and count <= MOST_RANKED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 
 from akunu.base.errors import AudioError
@@ -48,7 +48,7 @@ class ChannelsTranscriber:
         for one in self._channels:
             one.cancel()
 
-    def __iter__(self) -> Iterator[Segment]:
+    def __iter__(self) -> Generator[Segment, None, None]:
         with ExitStack() as stack:
             each = [
                 stack.enter_context(closing(self._labelled(one, channel)))
@@ -62,7 +62,7 @@ class ChannelsTranscriber:
 
     def _labelled(self, one: Transcriber, channel: int) -> Generator[Segment, None, None]:
         """A channel's segments; the others go on where its recording is damaged."""
-        with closing(iter(one)) as segments:  # type: ignore[type-var]
+        with closing(iter(one)) as segments:
             try:
                 for segment in segments:
                     yield dataclasses.replace(segment, channel=channel)

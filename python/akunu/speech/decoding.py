@@ -107,11 +107,11 @@ def decode_window(
     most = min(room, options.max_new_tokens or model.config.text_context // 2)
     rules = token_rules(tokenizer, options)
     start = prompt.index(tokenizer.special.start)
-    # Beams begin with the host's choice; other texts the model draws itself, if it can.
-    drawn = applies(model, rules) and not any(_searches(options, t) for t in options.temperatures)
-    sequence, logits = yield Begin(states, prompt, sorted({start} if drawn else {start, len(prompt) - 1}))
+    # Beams begin with the host's choice; other candidates the model decodes itself, if it can.
+    decodes = applies(model, rules) and not any(_searches(options, t) for t in options.temperatures)
+    sequence, logits = yield Begin(states, prompt, sorted({start} if decodes else {start, len(prompt) - 1}))
     no_speech = float(np.exp(log_softmax(logits[0])[tokenizer.special.no_speech]))
-    last = None if drawn else logits[-1]
+    last = None if decodes else logits[-1]
     results: list[WindowText] = []
     try:
         for temperature in options.temperatures:

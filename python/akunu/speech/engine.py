@@ -18,7 +18,7 @@ from akunu.speech.tensors import Layout, aligned_heads, sound_stack, synthetic_t
 if TYPE_CHECKING:
     from akunu import _core
 
-__all__ = ["SpeechEngine", "Text", "Window", "load_engine", "synthetic_engine"]
+__all__ = ["DecodedSequence", "SpeechEngine", "Window", "load_engine", "synthetic_engine"]
 
 
 class _Opened(Protocol):
@@ -58,8 +58,8 @@ class Window:
     __del__ = release
 
 
-class Text:
-    """A text in the making; `slot` is its number in the core."""
+class DecodedSequence:
+    """A sequence that is being decoded; `slot` is its number in the core."""
 
     def __init__(self, slot: int, prompt: int, rules: tuple[RuleTable, int] | None = None) -> None:
         self.slot = slot
@@ -70,7 +70,7 @@ class Text:
 class SpeechEngine:
     """An encoder and a decoder on one device; `akunu.speech.model.SpeechModel` says what the methods do.
 
-    Besides, it draws whole texts, and ranks tokens, without giving logits to the host.
+    It also decodes whole sequences, and ranks tokens, without giving logits to the host.
     """
 
     def __init__(self, core: _core.Speech, config: WhisperConfig) -> None:
@@ -129,16 +129,18 @@ class SpeechEngine:
 
     def begin(
         self, states: Sequence[Window], tokens: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
-    ) -> tuple[list[Text], Logits]:
+    ) -> tuple[list[DecodedSequence], Logits]:
         """Texts that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
-        texts: list[Text] = []
-        # A last token whose logits nobody wants runs with what is drawn after it.
+        texts: list[DecodedSequence] = []
+        # A last token whose logits nobody wants runs with what is sampled after it.
         late = [
             ids[-1:] if wanted[-1] < len(ids) - 1 else [] for ids, wanted in zip(tokens, rows, strict=True)
         ]
         try:
             for window, ids, rest in zip(states, tokens, late, strict=True):
-                texts.append(Text(self._core.begin(window.sound, ids[: len(ids) - len(rest)]), len(ids)))
+                texts.append(
+                    DecodedSequence(self._core.begin(window.sound, ids[: len(ids) - len(rest)]), len(ids))
+                )
             asked = [(text.slot, list(wanted)) for text, wanted in zip(texts, rows, strict=True)]
             logits = self._core.logits(asked)
             for text, rest in zip(texts, late, strict=True):
@@ -150,16 +152,16 @@ class SpeechEngine:
                 self.free(text)
             raise
 
-    def fork(self, sequence: Text) -> Text:
-        """A second text with the same tokens."""
-        return Text(self._core.fork(sequence.slot), sequence.prompt, sequence.rules)
+    def fork(self, sequence: DecodedSequence) -> DecodedSequence:
+        """A second sequence with the same tokens."""
+        return DecodedSequence(self._core.fork(sequence.slot), sequence.prompt, sequence.rules)
 
-    def free(self, sequence: Text) -> None:
-        """The text is not used again."""
+    def free(self, sequence: DecodedSequence) -> None:
+        """Free a sequence that is not used again."""
         self._core.close_slot(sequence.slot)
 
-    def step(self, sequences: Sequence[Text], tokens: Sequence[int]) -> Logits:
-        """Add one token to each text; the logits [texts, vocab] after it."""
+    def step(self, sequences: Sequence[DecodedSequence], tokens: Sequence[int]) -> Logits:
+        """Add one token to each sequence; returns the logits [sequences, vocab] after it."""
         return self._core.logits(
             [(text.slot, [self._add(text, token)]) for text, token in _pairs(sequences, tokens)]
         )
@@ -171,7 +173,7 @@ class SpeechEngine:
 
     def decode(
         self,
-        sequences: Sequence[Text],
+        sequences: Sequence[DecodedSequence],
         rules: TokenRules,
         *,
         temperature: float,
@@ -179,12 +181,12 @@ class SpeechEngine:
         seeds: Sequence[int],
         begun: int = 0,
     ) -> list[tuple[list[int], float]]:
-        """Draw the rest of each text, `most` tokens at most; the texts hold them then.
+        """Sample the rest of each sequence, `most` tokens at most, and append it.
 
         Parameters
         ----------
         rules
-            What may be drawn.
+            What may be sampled.
         temperature
             0: the most probable tokens.
         seeds : sequence of int
@@ -204,12 +206,12 @@ class SpeechEngine:
         """
         table = self._rule(sequences, rules, begun)
         texts = [(text.slot, seed & 0xFFFFFFFF) for text, seed in _pairs(sequences, seeds)]
-        drawn = self._core.draw(texts, temperature, most, table.end)
-        return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in drawn]
+        sampled = self._core.draw(texts, temperature, most, table.end)
+        return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in sampled]
 
     def rank(
         self,
-        sequences: Sequence[Text],
+        sequences: Sequence[DecodedSequence],
         tokens: Sequence[int] | None,
         rules: TokenRules,
         count: int,
@@ -243,11 +245,11 @@ class SpeechEngine:
         """Free the memory."""
         self._core.close()
 
-    def _add(self, text: Text, token: int) -> int:
+    def _add(self, text: DecodedSequence, token: int) -> int:
         """Where the token is."""
         return self._core.extend(text.slot, [token])
 
-    def _rule(self, texts: Sequence[Text], rules: TokenRules, begun: int) -> RuleTable:
+    def _rule(self, texts: Sequence[DecodedSequence], rules: TokenRules, begun: int) -> RuleTable:
         table = rules.table
         if table is None:
             raise UnsupportedError(
@@ -274,7 +276,7 @@ class SpeechEngine:
             self._core.close_sound(self._dropped.pop())
 
 
-def _pairs(texts: Sequence[Text], values: Sequence[int]) -> list[tuple[Text, int]]:
+def _pairs(texts: Sequence[DecodedSequence], values: Sequence[int]) -> list[tuple[DecodedSequence, int]]:
     return list(zip(texts, values, strict=True))
 
 

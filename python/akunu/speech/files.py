@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from akunu.base.errors import ModelFileError, TokenizerError, UnsupportedError
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import parse_object, read_optional
 from akunu.speech.config import WhisperConfig
@@ -91,11 +91,6 @@ class SpeechFiles:
         if self.layout == "ggml":
             file: WhisperFile = self.files  # type: ignore[assignment]
             return WhisperTokenizer.from_file(file, self.generation)
-        if not (self.path / "tokenizer.json").exists():
-            raise TokenizerError(
-                f"{self.path} has no tokenizer.json; copy that of the model it was made of, such as "
-                "openai/whisper-tiny's (openai/whisper-tiny.en's for English-only ones)"
-            )
         return WhisperTokenizer.from_folder(self.path, self.config.vocab_size)
 
 

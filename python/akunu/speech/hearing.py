@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Final, Generic, TypeVar
 
 from akunu.audio import silero_detector
@@ -84,7 +84,7 @@ class Hearing(ABC, Generic[Item, Heard]):
         for task in list(self._tasks):
             task.cancelled = True
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Generator[Item, None, None]:
         try:
             yield from self._found()
         except CancelledWork:

@@ -8,43 +8,56 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from akunu.audio.activity import VadOptions
-from akunu.base.arguments import FLOAT32_MAX, as_path
+from akunu.base.arguments import FLOAT32_MAX, Limit, as_path
 from akunu.base.errors import InvalidArgumentError
 from akunu.speech.constraints import CONSTRAINTS
 from akunu.structured.structure import Structure, structure_of
 
 __all__ = ["TranscriptionArguments", "TranscriptionOptions", "transcription_options"]
 
-_AT_LEAST: Final = {
-    "beam_size": 1,
-    "best_of": 1,
-    "patience": 0.0,
-    "repetition_penalty": 0.0,
-    "no_repeat_ngram_size": 0,
-    "prompt_reset_on_temperature": 0.0,
-    "max_initial_timestamp": 0.0,
-    "max_new_tokens": 1,
-    "hallucination_silence_threshold": 0.0,
-    "language_detection_segments": 1,
-    "seed": 0,
-    "batch_size": 1,
-}
-
 _LONGEST: Final = 1e9
 """Seconds; no recording lasts as long."""
-_FINITE: Final = ("patience", "length_penalty", "repetition_penalty", "max_initial_timestamp")
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "int": (numbers.Integral,),
-    "float": (numbers.Real,),
-    "str": (str,),
-    "bool": (bool,),
-    "None": (type(None),),
+_ANY: Final = Limit(float, -math.inf, math.inf)
+_COUNT: Final = Limit(int, 1, math.inf)
+
+_NUMBERS: Final[Mapping[str, Limit]] = {
+    "beam_size": _COUNT,
+    "best_of": _COUNT,
+    "patience": Limit(float, 0.0, FLOAT32_MAX, open_low=True),
+    "length_penalty": Limit(float, -FLOAT32_MAX, FLOAT32_MAX),
+    "repetition_penalty": Limit(float, 0.0, FLOAT32_MAX, open_low=True),
+    "no_repeat_ngram_size": Limit(int, 0, math.inf),
+    "prompt_reset_on_temperature": Limit(float, 0.0, math.inf),
+    "max_initial_timestamp": Limit(float, 0.0, FLOAT32_MAX),
+    "language_detection_threshold": _ANY,
+    "language_detection_segments": _COUNT,
+    "seed": Limit(int, 0, math.inf),
 }
-_SPELLED: Final = {"int": "a whole number", "float": "a number", "str": "text", "bool": "True or False"}
+_NUMBERS_OR_NONE: Final[Mapping[str, Limit]] = {
+    "compression_ratio_threshold": _ANY,
+    "log_prob_threshold": _ANY,
+    "no_speech_threshold": _ANY,
+    "max_new_tokens": _COUNT,
+    "hallucination_silence_threshold": Limit(float, 0.0, math.inf),
+    "batch_size": _COUNT,
+}
+_TEMPERATURE: Final = Limit(float, 0.0, FLOAT32_MAX)
+_ID: Final = Limit(int, -math.inf, math.inf)
+_KINDS: Final[Mapping[str, tuple[Any, str]]] = {
+    **dict.fromkeys(
+        (
+            "condition_on_previous_text", "suppress_blank", "without_timestamps", "word_timestamps",
+            "multilingual", "vad_filter", "channels",
+        ),
+        (bool, "True or False"),
+    ),
+    **dict.fromkeys(("task", "prepend_punctuations", "append_punctuations"), (str, "text")),
+    **dict.fromkeys(("language", "prefix", "hotwords", "grammar", "regex"), (str | None, "text or None")),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,55 +199,44 @@ class TranscriptionOptions:
     structure: Structure | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._check_types()
-        for name, least in _AT_LEAST.items():
+        for name, limit in {**_NUMBERS, **_NUMBERS_OR_NONE}.items():
             value = getattr(self, name)
-            if value is not None and not value >= least:
-                number = _SPELLED[type(least).__name__]
-                raise InvalidArgumentError(f"{name}: found {value!r}, expected {number} of at least {least}")
-        for name in _FINITE:
-            if not math.isfinite(getattr(self, name)):
-                raise InvalidArgumentError(f"{name}: found {getattr(self, name)}, expected a finite number")
+            if value is not None or name in _NUMBERS:
+                self._set(name, limit.check(name, value))
+        for name, (kind, expected) in _KINDS.items():
+            if not isinstance(getattr(self, name), kind):
+                found = f"found {getattr(self, name)!r:.80}, expected {expected}"
+                raise InvalidArgumentError(f"{name}: {found}")
         one = isinstance(self.temperature, numbers.Real)
-        given = _sequence([self.temperature] if one else self.temperature, float)
-        if not given or not all(0 <= t <= FLOAT32_MAX for t in given):
+        given = _sequence("temperature", [self.temperature] if one else self.temperature, _TEMPERATURE)
+        if not given:
             raise InvalidArgumentError(
-                f"temperature: found {self.temperature!r}, expected numbers of at least 0 (and at most "
-                f"{FLOAT32_MAX:.2g})"
+                f"temperature: found {self.temperature!r:.80}, expected numbers of at least 0"
             )
-        object.__setattr__(self, "temperatures", given)
-        suppressed = _sequence(self.suppress_tokens, int)
+        self._set("temperatures", given)
+        suppressed = _sequence("suppress_tokens", self.suppress_tokens, _ID)
         if suppressed is None:
             raise InvalidArgumentError(
-                f"suppress_tokens: found {self.suppress_tokens!r}, expected a list of token ids, or []"
+                f"suppress_tokens: found {self.suppress_tokens!r:.80}, expected a list of token ids, or []"
             )
-        object.__setattr__(self, "suppress_tokens", suppressed)
+        self._set("suppress_tokens", suppressed)
         if self.vad is not None:
             as_path("vad", self.vad)
         prompt = self.initial_prompt
         if not (prompt is None or isinstance(prompt, str)):
-            ids = _sequence(prompt, int)
+            ids = _sequence("initial_prompt", prompt, _ID)
             if ids is None:
                 raise InvalidArgumentError(
-                    f"initial_prompt: found {prompt!r}, expected text or a list of token ids"
+                    f"initial_prompt: found {prompt!r:.80}, expected text or a list of token ids"
                 )
-            object.__setattr__(self, "initial_prompt", ids)
-        if self.repetition_penalty > FLOAT32_MAX:
-            raise InvalidArgumentError(
-                f"repetition_penalty: found {self.repetition_penalty}, expected at most {FLOAT32_MAX:.2g}"
-            )
-        for name in ("patience", "repetition_penalty"):
-            if getattr(self, name) == 0:
-                raise InvalidArgumentError(f"{name}: found 0, expected a number above it")
+            self._set("initial_prompt", ids)
         if self.hallucination_silence_threshold is not None and not self.word_timestamps:
             raise InvalidArgumentError("hallucination_silence_threshold: needs word_timestamps=True")
-        object.__setattr__(self, "activity", _activity(self.vad_parameters))
-        object.__setattr__(self, "clips", _clips(self.clip_timestamps))
-        object.__setattr__(
-            self, "structure", structure_of({name: getattr(self, name) for name in CONSTRAINTS})
-        )
+        self._set("activity", _activity(self.vad_parameters))
+        self._set("clips", _clips(self.clip_timestamps))
+        self._set("structure", structure_of({name: getattr(self, name) for name in CONSTRAINTS}))
         if self.structure is not None:
-            object.__setattr__(self, "without_timestamps", True)
+            self._set("without_timestamps", True)
             for name in ("prefix", "no_repeat_ngram_size"):
                 if getattr(self, name):
                     raise InvalidArgumentError(
@@ -246,40 +248,19 @@ class TranscriptionOptions:
                 "is needed; it may be later than that of the recording"
             )
 
-    def _check_types(self) -> None:
-        """The fields of simple types; the others have checks of their own."""
-        for one in fields(self):
-            names = str(one.type).split(" | ")
-            if not one.init or not _TYPES.keys() >= set(names):
-                continue
-            value = getattr(self, one.name)
-            if not any(_is(value, _TYPES[name]) for name in names):
-                expected = " or ".join(_SPELLED.get(name, name) for name in names)
-                least = f" of at least {_AT_LEAST[one.name]}" if one.name in _AT_LEAST else ""
-                raise InvalidArgumentError(f"{one.name}: found {value!r}, expected {expected}{least}")
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
 
 
-def _is(value: Any, types: tuple[type, ...]) -> bool:
-    """Whether a value is of these types; True is no number, nor is NaN, nor what is too large for a float."""
-    if not isinstance(value, types) or isinstance(value, bool):
-        return isinstance(value, types) and bool in types
-    if numbers.Real not in types or not isinstance(value, numbers.Real):
-        return True
-    try:
-        return not math.isnan(float(value))
-    except OverflowError:
-        return False
-
-
-def _sequence(given: object, kind: type) -> tuple[Any, ...] | None:
-    """Its numbers, each as one of this kind; None where it is something else."""
+def _sequence(name: str, given: object, limit: Limit) -> tuple[Any, ...] | None:
+    """Check the numbers of a sequence; None where it is something else."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | bytearray | memoryview):
         return None
     try:
         values = tuple(given)
     except TypeError:  # an array of no dimension
         return None
-    return tuple(map(kind, values)) if all(_is(value, _TYPES[kind.__name__]) for value in values) else None
+    return tuple(limit.check(name, value) for value in values)
 
 
 def transcription_options(

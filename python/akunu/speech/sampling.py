@@ -1,4 +1,4 @@
-"""Texts of a window, each token the most probable one or drawn at random; several run side by side."""
+"""Candidates of a window: each token is the most probable one, or sampled; several run side by side."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from akunu.speech.batching import Draw, Step, Work, applies
+from akunu.speech.batching import Sample, Step, Work, applies
 from akunu.speech.model import Logits, SpeechModel
 from akunu.speech.rules import TokenRules, best_tokens, log_softmax
 
 __all__ = ["Candidate", "sample"]
 
 DRAWN_AT_ONCE: Final = 16
-"""Tokens, where the model draws them itself."""
+"""Tokens, where the model samples them itself."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def sample(
     Parameters
     ----------
     logits : ndarray, optional
-        float32 [vocab] after the sequence; not read where the model draws itself (`applies`).
+        float32 [vocab] after the sequence; not read where the model samples itself (`applies`).
     temperature : float
         0: the most probable token.
     begun : sequence of int
@@ -101,7 +101,7 @@ def _drawn(
         for start in range(0, most, DRAWN_AT_ONCE):
             live = list(sequences)
             length = min(DRAWN_AT_ONCE, most - start)
-            found = yield Draw(
+            found = yield Sample(
                 list(sequences.values()), rules, temperature, length, [seeds[i] for i in live], begun
             )
             for i, (ids, log_p) in zip(live, found, strict=True):

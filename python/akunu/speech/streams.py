@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, TypeVar
 
-from akunu.api.async_items import AsyncItems
+from akunu.api.item_streams import AsyncItems, ItemStream
 from akunu.speech.segments import Segment
 from akunu.speech.transcript import Transcription
 
-__all__ = ["AsyncSegmentStream", "ItemStream", "SegmentStream", "transcribed"]
+__all__ = ["AsyncSegmentStream", "SegmentStream", "SpeechStream", "transcribed"]
 
 Item = TypeVar("Item")
 Item_co = TypeVar("Item_co", covariant=True)
@@ -20,34 +19,21 @@ Item_co = TypeVar("Item_co", covariant=True)
 class _Source(Protocol[Item_co]):
     """What makes the items: `akunu.speech.transcription.Transcriber` or `akunu.speech.live.Listener`."""
 
-    def __iter__(self) -> Iterator[Item_co]: ...
+    def __iter__(self) -> Generator[Item_co, None, None]: ...
     def cancel(self) -> None: ...
 
 
-class ItemStream(Iterator[Item], Generic[Item]):
-    """Items that a model makes one after the other; `cancel` and `close` end it from any thread."""
+class SpeechStream(ItemStream[Item]):
+    """What a source makes of a recording; `cancel` and `close` end it from any thread."""
 
     def __init__(self, source: _Source[Item]) -> None:
+        super().__init__(iter(source))
         self._source = source
-        self._steps = iter(source)
-        self._mutex = threading.RLock()
-        self._busy = False
         self._on_cancel: Callable[[], None] | None = None
 
     def on_cancel(self, function: Callable[[], None]) -> None:
         """Call `function` too when it is cancelled or closed."""
         self._on_cancel = function
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Item:
-        with self._mutex:
-            self._busy = True
-            try:
-                return next(self._steps)
-            finally:
-                self._busy = False
 
     def cancel(self) -> None:
         """End it, from any thread: what runs stops within a step, and no more comes."""
@@ -56,29 +42,8 @@ class ItemStream(Iterator[Item], Generic[Item]):
             self._on_cancel()
         self._finish()
 
-    def _finish(self) -> None:
-        """Free what it holds, unless its reader does."""
-        if self._mutex.acquire(blocking=False):
-            try:
-                if not self._busy:  # busy here: a signal's handler, in the thread that reads
-                    self._steps.close()  # type: ignore[attr-defined]
-            finally:
-                self._mutex.release()
 
-    def close(self) -> None:
-        """End it now; the model holds nothing of it any more."""
-        self.cancel()
-        with self._mutex:
-            self._finish()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class SegmentStream(ItemStream[Segment]):
+class SegmentStream(SpeechStream[Segment]):
     """The segments of a recording, as they are found.
 
     It begins when the first one is read, and ends by itself, by `cancel` or `close`, or when it is dropped.

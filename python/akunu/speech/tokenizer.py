@@ -112,10 +112,16 @@ class WhisperTokenizer:
 
     @classmethod
     def from_folder(cls, folder: Path, vocab_size: int) -> WhisperTokenizer:
-        """Make the tokenizer of a folder with `tokenizer.json`; `vocab_size`: rows of the embedding."""
+        """Make the tokenizer of a folder with `tokenizer.json`, or with the files that were before it.
+
+        `vocab_size` are the rows of the embedding.
+        """
         tokenizer = tokenizer_from_folder(folder, vocab_size)
         if tokenizer is None:
-            raise TokenizerError(f"{folder}: has no tokenizer.json")
+            raise TokenizerError(
+                f"{folder} has no tokenizer.json; copy that of the model it was made of, such as "
+                "openai/whisper-tiny's (openai/whisper-tiny.en's for English-only ones)"
+            )
         ids = {tokenizer.token_text(i): i for i in tokenizer.added_ids}
         special = SpecialTokens.by_name(ids)
         if special.timestamp_begin + TIMESTAMPS > vocab_size:

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, Unpack, overload
 
-from akunu.api.async_items import AsyncItems
 from akunu.api.base_model import BaseModel
+from akunu.api.item_streams import AsyncItems
 from akunu.api.signatures import spelled_out
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
@@ -30,7 +30,7 @@ from akunu.speech.languages import LANGUAGES
 from akunu.speech.live import AT_ONCE, Listener, LiveText
 from akunu.speech.model import SpeechModel
 from akunu.speech.options import TranscriptionArguments, TranscriptionOptions, transcription_options
-from akunu.speech.streams import AsyncSegmentStream, ItemStream, SegmentStream, transcribed
+from akunu.speech.streams import AsyncSegmentStream, SegmentStream, SpeechStream, transcribed
 from akunu.speech.tokenizer import WhisperTokenizer
 from akunu.speech.transcript import Transcription
 from akunu.speech.transcription import Transcriber
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "WhisperModel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-S = TypeVar("S", bound=ItemStream[Any])
+S = TypeVar("S", bound=SpeechStream[Any])
 
 TranscriptionProgress = Callable[[float, float | None], None]
 """Called as `progress(seconds_done, seconds)`; `seconds` is None where the length is not known."""
@@ -100,7 +100,7 @@ class WhisperModel(BaseModel):
         self._engine: Engine = engine
         self._tokenizer: WhisperTokenizer = tokenizer
         self._batcher = Batcher(engine, windows)
-        self._streams: weakref.WeakSet[ItemStream[Any]] = weakref.WeakSet()
+        self._streams: weakref.WeakSet[SpeechStream[Any]] = weakref.WeakSet()
 
     @property
     def config(self) -> WhisperConfig:
@@ -276,7 +276,7 @@ class WhisperModel(BaseModel):
         sampling_rate: int | None = None,
         step: float = 1.0,
         **options: Unpack[TranscriptionArguments],
-    ) -> ItemStream[LiveText]:
+    ) -> SpeechStream[LiveText]:
         """Write down what is said while it is said.
 
         What two hearings in a row agree on is committed, and no later sound changes it; a second of silence
@@ -297,7 +297,7 @@ class WhisperModel(BaseModel):
 
         Returns
         -------
-        ItemStream
+        SpeechStream
             An iterator of `akunu.speech.live.LiveText`.
 
         Examples
@@ -333,7 +333,7 @@ class WhisperModel(BaseModel):
 
     def _listening(
         self, audio: AudioSource, sampling_rate: int | None, step: float, options: TranscriptionArguments
-    ) -> ItemStream[LiveText]:
+    ) -> SpeechStream[LiveText]:
         self._check_open()
         for name in ("batch_size", "channels", "clip_timestamps", "prefix", "word_timestamps", *CONSTRAINTS):
             if name in options:
@@ -342,7 +342,7 @@ class WhisperModel(BaseModel):
             raise InvalidArgumentError(f"step: found {step!r}, expected 0.1 to {AT_ONCE:g} seconds")
         blocks = audio_blocks(audio, sampling_rate=sampling_rate)
         listener = Listener(self._batcher, self._tokenizer, blocks, self._options(options), step)
-        return self._opened(ItemStream(listener))
+        return self._opened(SpeechStream(listener))
 
     def _options(self, given: TranscriptionArguments) -> TranscriptionOptions:
         """What the caller chose, and for the rest what the model was trained for."""
@@ -438,6 +438,7 @@ class WhisperModel(BaseModel):
 
     # -- looking inside --------------------------------------------------------------------------------------
 
+    @property
     def stats(self) -> ModelStats:
         """Counts: `running` windows, and `steps` since the model was loaded."""
         self._check_open()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-from akunu.base.errors import AkunuError, InvalidArgumentError
+from akunu.base.errors import InvalidArgumentError
 from akunu.base.kept import Kept
 from akunu.structured.constraint import Constraint, GrammarConstraint, TaggedText, Watch, plain_reason
 from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
@@ -137,7 +137,7 @@ class Compiler:
         except RecursionError as error:
             raise InvalidArgumentError(f"{structure.kind}: it is nested too deeply") from error
         matcher = self._matcher(structure.kind, grammar)
-        return lambda: GrammarConstraint(self._view, matcher)
+        return lambda: GrammarConstraint(self._view, structure.kind, matcher)
 
     def _matcher(self, kind: str, grammar: str) -> LLMatcher:
         least, by_character, most = _LEXER_FUEL
@@ -150,10 +150,9 @@ class Compiler:
         matcher = LLMatcher(self._grammar_tokens, grammar, log_level=0, limits=limits)
         if matcher.is_error():
             raise InvalidArgumentError(f"{kind}: {plain_reason(matcher.get_error())}")
-        try:  # a rule without an end, or one beyond the parser's limits, is found with the first mask
-            GrammarConstraint(self._view, matcher).mask()
-        except AkunuError as error:
-            raise InvalidArgumentError(f"{kind}: {error}") from error
+        probe = GrammarConstraint(self._view, kind, matcher)
+        probe.mask()  # here a rule is found that has no end, or exceeds the parser's limits,
+        probe.forced()  # and here text without a choice that is longer than can be followed
         return matcher
 
     def _tagged(self, tag: StructuralTag) -> Start:

@@ -66,6 +66,8 @@ def plain_reason(error: str) -> str:
     """Return what llguidance says of a grammar, without what only its authors read."""
     if "panic" in error:
         return "it is larger than what can be compiled (65,000 symbols)"
+    if "too many expressions" in error or "Too many items" in error:
+        return "it is larger than what can be followed; repeat less, or state a smaller number of repetitions"
     return error.partition("\n<")[0].partition("<state>")[0].strip()
 
 
@@ -76,6 +78,8 @@ class GrammarConstraint:
     ----------
     view
         The vocabulary.
+    name
+        The argument that has the grammar; errors begin with it.
     start
         A matcher in its initial state, which is not changed.
     """
@@ -83,7 +87,8 @@ class GrammarConstraint:
     exact = True
     ahead = 1
 
-    def __init__(self, view: VocabularyView, start: LLMatcher) -> None:
+    def __init__(self, view: VocabularyView, name: str, start: LLMatcher) -> None:
+        self._name = name
         self._matcher = start.deep_copy()
         self._mask = view.mask_without((), ends=True)
         self.end_id = view.end_id
@@ -119,7 +124,7 @@ class GrammarConstraint:
                 reason = "no token may come next"
             elif "doesn't satisfy the grammar" in reason:  # sampled where all that it allows were forbidden
                 reason = "none of the tokens that may come next can be sampled; logit_bias may forbid them"
-            raise InvalidArgumentError(f"the output cannot go on as its constraint asks: {reason}")
+            raise InvalidArgumentError(f"{self._name}: the output cannot go on as it asks: {reason}")
 
 
 class Watch:
@@ -148,7 +153,7 @@ class Watch:
         ]
 
     def check(self, token: int) -> None:
-        """A token was drawn. Where all others are forbidden, it may be one that ends the text."""
+        """A token was sampled. Where all others are forbidden, it may be one that ends the text."""
         if not self._ends and token in self._view.end_ids:
             raise AkunuError("the text ended before what is required of it had begun")
 
@@ -249,7 +254,7 @@ class TaggedText:
             if mark is None:
                 continue
             if self._watch is self._triggers:
-                self._grammar = GrammarConstraint(self._view, self._matchers[mark])
+                self._grammar = GrammarConstraint(self._view, "structural_tag", self._matchers[mark])
             else:
                 self._go_on()
 
@@ -260,5 +265,7 @@ class TaggedText:
         """Look for the next trigger, or hold all of the rest to its grammar."""
         self._watch, self._tail = self._triggers, b""
         self._grammar = (
-            GrammarConstraint(self._view, self._matchers[None]) if self._triggers is None else None
+            GrammarConstraint(self._view, "structural_tag", self._matchers[None])
+            if self._triggers is None
+            else None
         )

@@ -1,9 +1,11 @@
-"""Schemas with numbers that a double does not hold, or that llguidance has no range for.
+"""Schemas with numbers that a double does not hold or llguidance has no range for, or patterns that exclude.
 
 llguidance keeps bounds and constants as doubles and makes ranges of up to 18 digits. So a schema with
 larger ones is written in Lark from its root down to these numbers, and the rest is left to llguidance. Where
 a keyword on the way has no place in such a grammar (`allOf` of several, `patternProperties`), the bounds are
-drawn in to what llguidance can do: all texts are valid then, but not all valid texts can be written.
+narrowed to what llguidance can do: all texts are valid then, but not all valid texts can be written.
+
+A string whose pattern excludes something (``^(?!...)``) is a regular expression of its JSON, without escapes.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any, Final
 from akunu.base.errors import InvalidArgumentError
 from akunu.structured.names import can_be
 from akunu.structured.number_ranges import ANY_NUMBER, integer_range, number_at_least, number_at_most
+from akunu.structured.patterns import has_alternatives
 
 __all__ = ["ExactNumbers", "within_doubles"]
 
@@ -81,8 +84,10 @@ _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset({"items", "prefixItems", "minItems", "maxItems"}),
     "integer": frozenset(_BOUNDS),
     "number": frozenset(_BOUNDS),
+    "string": frozenset({"pattern", "minLength", "maxLength"}),
 }
 _DEFINITION: Final = re.compile(r"#/(\$defs|definitions)/([^/]*)(?:/.*)?")
+_CLEAN: Final = r'[^"\\\x00-\x1f\x7f]'
 _STRING: Final = r'"(?:[^"\\\x00-\x1f\x7f]|\\["\\\/bfnrt])*"'
 
 
@@ -218,6 +223,8 @@ class ExactNumbers:
         self._only(words, _WORDS[kinds] | {"type"})
         if kinds == "object":
             return self._object(schema)
+        if kinds == "string":
+            return self._string(schema)
         return self._array(schema) if kinds == "array" else self._number(schema, kinds)
 
     def _only(self, words: Iterable[str], known: Iterable[str]) -> None:
@@ -253,6 +260,15 @@ class ExactNumbers:
                 raise InvalidArgumentError(f"{self._name}: Unsatisfiable: no integer from {low} to {high}")
             written = f"/{integer_range(least, most)}/"
         return self._add(written, written, "N")
+
+    def _string(self, schema: Mapping[str, Any]) -> str:
+        low, high = schema.get("minLength", 0), schema.get("maxLength", "")
+        said: Mapping[str, list[str]] = schema["pattern"]
+        parts = [f'/"{_CLEAN}{{{low},{high}}}"/']
+        parts += [f"/{_quoted(each)}/" for each in said["every"]]
+        parts += [f"~/{_quoted(each)}/" for each in said["none"]]
+        written = " & ".join(parts)
+        return self._add(written, written, "S")
 
     def _array(self, schema: Mapping[str, Any]) -> str:
         comma = _literal(self._style["item_separator"])
@@ -354,7 +370,7 @@ class ExactNumbers:
 
 
 def within_doubles(schema: Any, name: str) -> Any:
-    """The schema with its bounds drawn in to what llguidance has ranges for, and without larger constants."""
+    """The schema with its bounds narrowed to what llguidance has ranges for, and without larger constants."""
     if isinstance(schema, list):
         return [within_doubles(part, name) for part in schema]
     if not isinstance(schema, Mapping):
@@ -367,6 +383,10 @@ def within_doubles(schema: Any, name: str) -> Any:
             found[key] = {each: within_doubles(named, name) for each, named in part.items()}
         elif key in _BOUNDS and _is_large_bound(part):
             found[key] = _drawn_in(key, part, name)
+        elif key == "pattern" and isinstance(part, Mapping):
+            raise InvalidArgumentError(
+                f"{name}: a pattern that excludes, (?!...), is supported beside minLength and maxLength only"
+            )
         else:
             found[key] = within_doubles(part, name)
     if "enum" in found and isinstance(found["enum"], list):
@@ -407,7 +427,7 @@ def _schemas(value: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _has_large_number(schema: Mapping[str, Any]) -> bool:
-    if any(_is_large_bound(schema.get(key)) for key in _BOUNDS):
+    if any(_is_large_bound(schema.get(key)) for key in _BOUNDS) or isinstance(schema.get("pattern"), Mapping):
         return True
     values = [schema["const"]] if "const" in schema else []
     enum = schema.get("enum")
@@ -460,6 +480,16 @@ def _decimal(value: Any) -> Decimal:
     if not found.is_finite() or found.adjusted() > _MAX_DIGITS:
         raise _NoPlace
     return found
+
+
+def _quoted(pattern: str) -> str:
+    """A pattern, which is looked for in a string, as one of all of its JSON."""
+    inside = pattern.removeprefix("^").removesuffix("$")
+    begins, ends = pattern.startswith("^"), pattern.endswith("$")
+    if "$" in inside or "^" in inside.replace("[^", "") or (ends and has_alternatives(inside)):
+        raise _NoPlace
+    written = f"{'' if begins else f'{_CLEAN}*'}(?:{inside}){'' if ends else f'{_CLEAN}*'}"
+    return '"' + written.replace("/", r"\/") + '"'
 
 
 def _of_type(schema: Mapping[str, Any], kind: str) -> dict[str, Any]:

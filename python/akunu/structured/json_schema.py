@@ -10,7 +10,7 @@ from typing import Any, Final
 from akunu.base.errors import InvalidArgumentError
 from akunu.structured.exact_numbers import ExactNumbers, within_doubles
 from akunu.structured.names import can_be, some_name
-from akunu.structured.patterns import llguidance_patterns
+from akunu.structured.patterns import Patterns, llguidance_patterns
 
 __all__ = ["JSON_STYLE", "schema_expression"]
 
@@ -96,11 +96,18 @@ def _understood(value: Any, name: str) -> Any:
             schema[key] = {each: _understood(named, name) for each, named in part.items()}
         else:
             schema[key] = _understood(part, name)
-    patterns = _patterns(schema.pop("pattern"), name) if isinstance(schema.get("pattern"), str) else []
+    patterns: list[str] = []
+    excluded: tuple[str, ...] = ()
+    if isinstance(schema.get("pattern"), str):
+        found = _patterns(schema.pop("pattern"), name)
+        patterns, excluded = [*found.every], found.none
     kind = schema.get("format")
     if isinstance(kind, str) and kind not in _KNOWN_FORMATS:
         del schema["format"]
         patterns += [_FORMATS[kind]] if kind in _FORMATS else []
+    if excluded:
+        schema["pattern"] = {"every": patterns, "none": [*excluded]}
+        patterns = []
     if patterns:
         schema["pattern"] = patterns.pop(0)
     if patterns:
@@ -110,7 +117,7 @@ def _understood(value: Any, name: str) -> Any:
     return schema
 
 
-def _patterns(pattern: str, name: str) -> list[str]:
+def _patterns(pattern: str, name: str) -> Patterns:
     try:
         return llguidance_patterns(pattern)
     except ValueError as error:
@@ -148,8 +155,8 @@ def _name_properties(schema: dict[str, Any], name: str) -> None:
     given: Mapping[str, Any] = schema["patternProperties"]
     patterns: dict[str, Any] = {}
     for pattern, part in given.items():
-        translated = _patterns(pattern, name)
-        patterns[translated[0] if len(translated) == 1 else pattern] = part
+        found = _patterns(pattern, name)
+        patterns[pattern if len(found.every) > 1 or found.none else found.every[0]] = part
     properties = dict(schema.get("properties") or {})
     required = schema.get("required") or ()
     names = list(dict.fromkeys([*properties, *required])) if isinstance(required, list | tuple) else []

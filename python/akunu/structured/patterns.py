@@ -11,9 +11,10 @@ llguidance takes it for one that has both (derivre 0.3.8, `quote_all_ctrl`), and
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["llguidance_patterns"]
+__all__ = ["Patterns", "has_alternatives", "llguidance_patterns"]
 
 _DIGITS: Final = ((0x30, 0x39),)
 _WORDS: Final = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -43,34 +44,47 @@ _PROPERTY: Final = re.compile(r"\\[pP](?:\{[^}]*\}|\w)")
 _GROUP: Final = re.compile(r"\(\?(?:P?<([A-Za-z_]\w*)>|:|[a-zA-Z-]+[:)])")
 
 
-def llguidance_patterns(pattern: str) -> list[str]:
-    """Expressions for llguidance; a text that all of them are found in has the pattern.
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """A pattern as expressions for llguidance: a text that has it has all of `every`, and none of `none`.
 
-    There is more than one for a pattern that begins with ``^(?=...)``: each look-ahead is its own. What is
-    not understood is left as it is, so that llguidance refuses it by name.
+    `none` are what a pattern that begins with ``^(?!...)`` excludes, at the beginning of a text.
+    """
+
+    every: tuple[str, ...]
+    none: tuple[str, ...] = ()
+
+
+def llguidance_patterns(pattern: str) -> Patterns:
+    """Translate a pattern.
+
+    Each look-ahead at its beginning is an expression of its own. What is not understood is left as it is, so
+    that llguidance refuses it by name.
 
     Raises
     ------
     ValueError
         The pattern ends within an escape.
     """
-    ahead, rest = _ahead(pattern)
-    return [_Translation(each).text() for each in (*ahead, rest)]
+    ahead, excluded, rest = _ahead(pattern)
+    every, none = (tuple(_Translation(each).text() for each in parts) for parts in ((*ahead, rest), excluded))
+    return Patterns(every, none)
 
 
-def _ahead(pattern: str) -> tuple[list[str], str]:
-    """The look-aheads at the beginning, as patterns, and the pattern without them."""
-    found: list[str] = []
+def _ahead(pattern: str) -> tuple[list[str], list[str], str]:
+    """The look-aheads at the beginning, those that exclude, and the pattern without them."""
+    found: dict[str, list[str]] = {"(?=": [], "(?!": []}
     rest = pattern.removeprefix("^")
-    while rest != pattern and rest.startswith("(?=") and len(found) < MAX_LOOK_AHEADS:
+    while rest != pattern and rest[:3] in found and sum(map(len, found.values())) < MAX_LOOK_AHEADS:
         end = _closing(rest)
         if end is None:
-            return [], pattern
-        found.append(f"^(?:{rest[3:end]})")
+            return [], [], pattern
+        inside = rest[3:end]
+        found[rest[:3]].append(f"^(?:{inside})" if rest.startswith("(?=") else f"^{inside.removeprefix('^')}")
         rest = rest[end + 1 :]
-    if not found or _has_alternatives(rest):
-        return [], pattern
-    return found, f"^{rest}"
+    if not any(found.values()) or has_alternatives(rest):
+        return [], [], pattern
+    return found["(?="], found["(?!"], f"^{rest}"
 
 
 def _closing(pattern: str) -> int | None:
@@ -83,7 +97,8 @@ def _closing(pattern: str) -> int | None:
     return None
 
 
-def _has_alternatives(pattern: str) -> bool:
+def has_alternatives(pattern: str) -> bool:
+    """Whether a pattern is a choice of several, outside of its groups."""
     depth = 0
     for _, char in _structure(pattern):
         depth += (char == "(") - (char == ")")
@@ -145,7 +160,7 @@ class _Translation:
         """An escape outside a class."""
         found = self._class_escape()
         if isinstance(found, int):
-            return _character(found)
+            return _range(found, found)
         if isinstance(found, str):
             return found
         return _written(found, negated=False)
@@ -265,12 +280,16 @@ def _without_surrogates(ranges: Ranges) -> Ranges:
 
 
 def _range(low: int, high: int) -> str:
-    ends = [_character(code, in_class=True) for code in (low, high)]
+    bare = high < 128 and all(map(_is_bare_control, range(low, high + 1)))
+    ends = [chr(code) if bare else _character(code) for code in (low, high)]
     return ends[0] if low == high else "-".join(ends)
 
 
-def _character(code: int, *, in_class: bool = False) -> str:
+def _is_bare_control(code: int) -> bool:
+    """Whether JSON can write it as ``\\u...`` only; it stays bare, by which `json_schema` knows of it."""
+    return code == 0x7F or (code < 32 and code not in (8, 9, 10, 12, 13))
+
+
+def _character(code: int) -> str:
     char = chr(code)
-    if char.isascii() and (char.isalnum() or (not in_class and char in " -_")):
-        return char
-    return f"\\x{{{code:X}}}"
+    return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"

@@ -21,7 +21,7 @@ CONTROL_MARK: Final = b"\xff"
 """Before a control token's name: no text has this byte, so no text spells a control token."""
 
 TokenMask = npt.NDArray[np.uint32]
-"""[ceil(vocab / 32)]: token t may be drawn if bit t % 32 of word t // 32 is set."""
+"""[ceil(vocab / 32)]: token t may be sampled if bit t % 32 of word t // 32 is set."""
 
 
 class VocabularyView:
@@ -32,7 +32,7 @@ class VocabularyView:
     tokenizer
         Of the model.
     vocab_size
-        Logits of the model, which may be more than there are tokens: the rest is never drawn.
+        Logits of the model, which may be more than there are tokens: the rest is never sampled.
     """
 
     def __init__(self, tokenizer: Tokenizer, vocab_size: int) -> None:

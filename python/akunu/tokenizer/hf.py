@@ -43,7 +43,7 @@ _DECODERS: Final = frozenset(
     {"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip", "WordPiece"}
 )
 
-_OTHER_FILES: Final = ("spm.model", "tekken.json", "tiktoken.model")
+_OTHER_FILES: Final = ("tekken.json", "tiktoken.model")
 """What tokenizers are elsewhere."""
 
 _WHITE_SPACE: Final = (

@@ -23,7 +23,7 @@ __all__ = ["FILES", "older_tokenizer"]
 LIMIT: Final = 64 << 20
 """Bytes of a file; the largest published ones have a tenth."""
 
-SENTENCEPIECE: Final = ("tokenizer.model", "sentencepiece.bpe.model", "spiece.model")
+SENTENCEPIECE: Final = ("tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "spm.model")
 FILES: Final = (*SENTENCEPIECE, "vocab.json", "vocab.txt")
 """Files that make a tokenizer, `vocab.json` beside `merges.txt`."""
 
@@ -31,11 +31,12 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
 _UNIGRAM, _BPE = 1, 2
 _QWEN: Final = ("qwen2", "qwen3", "qwen2_moe", "qwen3_moe")
 _BYTES_BPE: Final[Mapping[str, tuple[str, ...]]] = {
-    "gpt-2": ("GPT2Tokenizer", "RobertaTokenizer", "gpt2", "roberta"),
+    "gpt-2": ("GPT2Tokenizer", "RobertaTokenizer", "WhisperTokenizer", "gpt2", "roberta", "whisper"),
     "qwen2": ("Qwen2Tokenizer", *_QWEN),
 }
 """Pre-tokenizers by Transformers' classes and, where no class is named, by `model_type`."""
 _FAIRSEQ: Final = ("XLMRobertaTokenizer", "xlm-roberta")
+_DEBERTA: Final = ("DebertaV2Tokenizer", "deberta-v2")
 
 
 def older_tokenizer(folder: Path) -> dict[str, Any] | None:
@@ -56,7 +57,7 @@ def older_tokenizer(folder: Path) -> dict[str, Any] | None:
     kind = str(kind).removesuffix("Fast")
     for name in SENTENCEPIECE:
         if name in names:
-            return _sentencepiece(folder / name, kind)
+            return _sentencepiece(folder / name, kind, special)
     if {"vocab.json", "merges.txt"} <= names:
         return _bytes_bpe(folder, kind, special)
     if "vocab.txt" in names:
@@ -275,7 +276,7 @@ def _read_pieces(path: Path) -> _Pieces:
     return found
 
 
-def _sentencepiece(path: Path, kind: str) -> dict[str, Any]:
+def _sentencepiece(path: Path, kind: str, special: Mapping[str, Any]) -> dict[str, Any]:
     said = _read_pieces(path)
     pieces = said.pieces
     fairseq = kind in _FAIRSEQ or path.name == "sentencepiece.bpe.model"
@@ -327,11 +328,18 @@ def _sentencepiece(path: Path, kind: str) -> dict[str, Any]:
         begin = pieces[said.bos_id][0] if 0 <= said.bos_id < len(pieces) else ""
         result["post_processor"] = _around(begin, "", [begin] if begin else [], ids, kinds=False)
         return result
+    deberta = kind in _DEBERTA or path.name == "spm.model"
     normalizers: list[dict[str, Any]] = []
+    if deberta and special.get("do_lower_case") is True:
+        normalizers.append({"type": "Lowercase"})
+    if deberta:
+        normalizers.append({"type": "Strip", "strip_left": True, "strip_right": True})
     if said.charsmap:
         text = base64.b64encode(said.charsmap).decode()
         normalizers.append({"type": "Precompiled", "precompiled_charsmap": text})
-    if said.extra_whitespaces:
+    if deberta:
+        normalizers.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+    elif said.extra_whitespaces:
         normalizers.append({"type": "Strip", "strip_left": False, "strip_right": True})
         normalizers.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": SPACE})
     metaspace = {
@@ -341,13 +349,15 @@ def _sentencepiece(path: Path, kind: str) -> dict[str, Any]:
         "split": True,
     }
     end = "</s>" if fairseq else pieces[said.eos_id][0] if 0 <= said.eos_id < len(pieces) else ""
+    punctuation = {"type": "Punctuation", "behavior": "Isolated"}
+    splits = [punctuation] if deberta and special.get("split_by_punct") is True else []
     return result | {
         "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
-        "pre_tokenizer": metaspace,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, metaspace]},
         "decoder": metaspace,
-        "post_processor": _around(
-            "<s>" if fairseq else "", end, [end, end] if fairseq else [end], ids, kinds=False
-        ),
+        "post_processor": _around("[CLS]", "[SEP]", ["[SEP]"], ids, kinds=True)
+        if deberta
+        else _around("<s>" if fairseq else "", end, [end, end] if fairseq else [end], ids, kinds=False),
         "model": {
             "type": "Unigram",
             "unk_id": unknown,

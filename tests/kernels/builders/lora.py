@@ -8,7 +8,7 @@ import numpy as np
 
 from ..problem import Problem
 from .attention import rows_of
-from .common import EXACT_NMSE, Traits, normal
+from .common import EXACT_NMSE, FORMAT, Traits, normal
 
 __all__ = ["lora"]
 
@@ -29,8 +29,12 @@ def lora(
     k: int,
     stride: int = 0,
     gather: Sequence[int] = (),
+    half: bool = False,
 ) -> None:
-    """Adapters of these ranks; `rows` has each row's adapter, or -1. One of rank 0 adds nothing."""
+    """Adapters of these ranks; `rows` has each row's adapter, or -1. One of rank 0 adds nothing.
+
+    `half`: rows are F16 where the device multiplies such.
+    """
     most = max(ranks)
     slot = HEAD + _padded(most * k * 2) + _padded(most * n * 2)
     arena = np.zeros((len(ranks), slot), np.uint8)
@@ -50,13 +54,24 @@ def lora(
     taken = list(gather) if gather else list(range(len(rows)))
     stride = stride or n
     x, y = normal(rng, len(taken), k), normal(rng, len(taken), stride)
+    fmt = dev.matmul_input("q8_0") if half else "f32"
+    fmt = "f16" if fmt == "f16" else "f32"
+    if fmt == "f16":
+        x = x.astype(np.float16)
     adapters = p.input("adapters", arena.view(np.uint32))
     t = p.output("t", len(taken), most)
     which = rows_of(p, "rows", list(range(len(rows))), [0] * len(rows))
     chosen = p.input("choices", choices)
     gathered = p.input("logit_rows", np.array(taken, np.uint32)) if gather else None
     params = dict(
-        rows=len(taken), n=n, k=k, max_rank=most, slot_words=slot // 4, y_stride=stride, gather=bool(gather)
+        rows=len(taken),
+        n=n,
+        k=k,
+        max_rank=most,
+        slot_words=slot // 4,
+        y_stride=stride,
+        gather=bool(gather),
+        format=FORMAT[fmt],
     )
     p.run("lora_a", p.input("x", x), adapters, t, which, chosen, gathered, **params)
     p.run("lora_b", t, adapters, p.inout("y", y), which, chosen, gathered, **params)

@@ -52,6 +52,13 @@ __all__ = ["command"]
     "--token-embedding-type", metavar="TYPE", help="Type of token_embd.weight. [default: as the mix has it]"
 )
 @click.option(
+    "--merge",
+    type=PathName(exists=True),
+    multiple=True,
+    metavar="ADAPTER",
+    help="Make an adapter (LoRA) part of the weights: a GGUF file, or a folder of PEFT. Repeatable.",
+)
+@click.option(
     "--check",
     type=PathName(exists=True, dir_okay=False),
     metavar="TEXT",
@@ -67,6 +74,7 @@ def command(
     tensor_types: tuple[str, ...],
     output_tensor_type: str | None,
     token_embedding_type: str | None,
+    merge: tuple[Path, ...],
     check: Path | None,
     overwrite: bool,
     threads: int | None,
@@ -92,6 +100,7 @@ def command(
       akunu convert model-f16.gguf model-q5_k_m.gguf --type q5_k_m
       akunu convert my-folder my.gguf --type q4_k_m --output-tensor-type q8_0 --tensor-type "ffn_down=q6_k"
       akunu convert Qwen/Qwen3-0.6B qwen3-mlx --type mlx-4bit
+      akunu convert Qwen/Qwen3-0.6B pirate.gguf --type q8_0 --merge pirate-lora
       akunu convert model-f16.gguf my-folder --type mlx-f16
     """
     from akunu import convert
@@ -118,6 +127,7 @@ def command(
         tensor_types=tensor_types or None,
         output_tensor_type=output_tensor_type,
         token_embedding_type=token_embedding_type,
+        merge=merge or None,
         threads=threads,
         overwrite=overwrite,
     )

@@ -99,7 +99,7 @@ def command(
     ):
         vectors = loaded.embed(
             [lines[i] for i in filled],
-            prompt=prompt,
+            prompt=loaded.prompts.get(prompt or "", prompt),
             normalize=normalize,
             dimensions=dimensions,
             truncate=truncate,

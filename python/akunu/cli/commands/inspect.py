@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from akunu.base.errors import AkunuError
+from akunu.base.errors import AkunuError, UnsupportedError
 from akunu.base.memory import Memory, bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import count_text, print_table, visible
@@ -61,7 +61,7 @@ def command(
     as_json: bool,
     **values: Any,
 ) -> None:
-    """Show the metadata, tensors, sizes by type and configuration of MODEL.
+    """Show the metadata, tensors, sizes by type and configuration of MODEL, or what an adapter adds.
 
     With --plan also the dispatch table, the flat list of commands that the engine replays for each token,
     or for texts to encode, with the bytes that each must move and the operations it must do. MODEL may then
@@ -79,10 +79,16 @@ def command(
     if chip is not None:
         refuse_unused(("device", "threads"), "a device that is here: --chip plans for one that need not be")
         values["device"] = f"plan:{chip}"
+    from akunu.files.adapters import is_adapter
     from akunu.files.model_files import open_model
     from akunu.loading.finding import find_model
     from akunu.speech.recognition import is_speech
 
+    if is_adapter(Path(model).expanduser()):
+        if plan:
+            raise UnsupportedError("--plan: an adapter has no dispatch table of its own")
+        _print_adapter(Path(model), as_json, show_all)
+        return
     random = plan and is_random(model)
     name = model if random else str(find_or_explain(model) if plan else find_model(model))
     file: ModelFiles | SpeechFiles | None = None
@@ -97,8 +103,10 @@ def command(
         planned = _plan(name, TableOptions(phase, rows, texts, position), chip, values)
     tower = {} if file is None else _tower(file, Path(name))
     config, problem = ({}, "") if file is None else _config(file, sees=bool(tower))
+    context = _context(file) if config else {}
     if as_json:
         report = {} if file is None else _file_report(file, config, problem)
+        report |= {"context": context} if context else {}
         report |= {"tower": tower} if tower else {}
         report |= {} if planned is None else _plan_report(planned)
         click.echo(json.dumps(_finite(report), allow_nan=False))
@@ -109,6 +117,8 @@ def command(
             click.echo()
             lines = [[key, _short(value, show_all)] for key, value in config.items()]
             print_table(["configuration", "value"], lines)
+            if context:
+                click.echo(f"\nlayers   {context['layers']}\ncontext  {_context_text(context)}")
             if tower:
                 click.echo()
                 print_table(["tower, by which it reads images", "value"], [[*item] for item in tower.items()])
@@ -119,6 +129,42 @@ def command(
         _print_plan(planned)
 
 
+def _print_adapter(path: Path, as_json: bool, show_all: bool) -> None:
+    """What an adapter adds to which matrices."""
+    from akunu.files.adapters import open_adapter
+
+    adapter = open_adapter(path)
+    parts = [
+        {
+            "tensor": name,
+            "rows": len(part.b),
+            "columns": part.a.shape[1],
+            "rank": len(part.a),
+            "scale": part.scale,
+        }
+        for name, part in adapter.parts.items()
+    ]
+    report = {"path": str(adapter.path), "format": adapter.kind, "arch": adapter.arch, "ranks": adapter.ranks}
+    if as_json:
+        click.echo(json.dumps(report | {"adapter": parts}))
+        return
+    n_params = sum(part["rank"] * (part["rows"] + part["columns"]) for part in parts)
+    click.echo(f"file        {visible(str(adapter.path))}")
+    click.echo(f"format      adapter (LoRA), {adapter.kind}")
+    if adapter.arch:
+        click.echo(f"for         {visible(adapter.arch)}")
+    click.echo(f"parameters  {count_text(n_params)}, {bytes_text(2 * n_params)} beside the model\n")
+    groups: dict[tuple[Any, ...], int] = defaultdict(int)
+    for part in parts:
+        name = part["tensor"] if show_all else _LAYER.sub(r"\1.*.", part["tensor"])
+        groups[name, part["rows"], part["columns"], part["rank"], part["scale"]] += 1
+    rows = [
+        [name, f"{height} x {width}", str(rank), f"{scale:g}", str(count)]
+        for (name, height, width, rank, scale), count in groups.items()
+    ]
+    print_table(["matrix", "shape", "rank", "scale", "count"], rows, right="  rrr")
+
+
 def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict[str, Any], str]:
     """The configuration, or why there is none."""
     try:
@@ -127,6 +173,27 @@ def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict
         return {}, str(error)
     numbers = config.numbers() if hasattr(config, "numbers") else vars(config)
     return {name: _plain(value) for name, value in numbers.items()}, ""
+
+
+def _context(file: ModelFiles | SpeechFiles | None) -> dict[str, Any]:
+    """What layers compute, and what a text keeps, of a model that writes text."""
+    from akunu.describe.kept import kept_by, layers_text
+
+    if not hasattr(file, "spec"):
+        return {}
+    config = cast("ModelFiles", file).spec(sees=True).config
+    if config.encoder is not None:
+        return {}
+    return {"layers": layers_text(config), **asdict(kept_by(config))}
+
+
+def _context_text(context: Mapping[str, Any]) -> str:
+    fixed = [
+        f"{name} {bytes_text(context[name])}"
+        for name in ("windows", "states", "convolutions")
+        if context[name]
+    ]
+    return "; ".join([f"{bytes_text(context['token'])} a token in F16", *fixed])
 
 
 def _tower(file: ModelFiles | SpeechFiles, path: Path) -> dict[str, str]:

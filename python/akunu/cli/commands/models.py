@@ -88,25 +88,7 @@ def available_command(words: tuple[str, ...], as_json: bool) -> None:
         if all(word.lower() in f"{row.name} {row.kind} {row.repo.split('/')[1]}".lower() for word in words)
     ]
     if as_json:
-        click.echo(
-            json.dumps(
-                [
-                    {
-                        "name": row.name,
-                        "kind": row.kind,
-                        "model": row.target,
-                        "bytes": row.bytes,
-                        "memory_4k": row.memory(4096),
-                        "memory_32k": row.memory(32768),
-                        "context": row.context,
-                        "licence": row.licence,
-                        "fits": row.memory(4096) <= most,
-                    }
-                    for row in chosen
-                ],
-                indent=2,
-            )
-        )
+        click.echo(json.dumps([row.facts(most) for row in chosen], indent=2))
         return
     if not chosen:
         note(f"[no short name has {' '.join(words)}; akunu models search {' '.join(words)} asks the Hub]")

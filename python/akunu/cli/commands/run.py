@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from akunu.base.errors import AkunuError
 from akunu.cli.answers import why_cut_off, write_answer
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, stats_text, stdin_text
@@ -27,7 +28,7 @@ from akunu.cli.options import (
 )
 from akunu.cli.presets import preset_option
 from akunu.cli.template import template_options, use_template
-from akunu.cli.values import DEFAULT_MODEL, FILE
+from akunu.cli.values import DEFAULT_IMAGE_MODEL, DEFAULT_MODEL, FILE
 
 if TYPE_CHECKING:
     from akunu.api.chatting import Messages
@@ -87,7 +88,7 @@ def command(
 
     The question is a message of a chat, in the format that the model was trained on. What is in the FILEs,
     and what comes from standard input, is put before it; "-" says where among the files standard input goes.
-    FILEs may be images, for a model that reads them.
+    FILEs may be images, for a model that reads them; where no model is named, ember-vision does.
     Without QUESTION, or when it is "-", standard input is the question.
 
     --continue goes on with the last conversation, of run or of chat, and with its model.
@@ -100,6 +101,7 @@ def command(
       akunu run -m Qwen/Qwen3-0.6B-GGUF "Which of these is safer?" old.py new.py
       git diff | akunu run -m model.gguf "Write a commit message for this." --temp 0
       akunu run -m model.gguf --no-think --system "Answer with one word." "Is water wet?"
+      akunu run "What does it say?" sign.png
       akunu run -m Qwen/Qwen3-VL-4B-Instruct-GGUF "What is this?" photo.jpg
       akunu run --continue "Say that in one sentence."
       akunu run -m model.gguf < question.txt > answer.txt
@@ -111,8 +113,11 @@ def command(
     if image_tokens is not None:
         arguments["image_tokens"] = image_tokens
     log = History(continued=continued, wanted=history)
-    if log.model is not None and not given(["model"]):
-        values["model"] = log.model
+    if not given(["model"]):
+        if log.model is not None:
+            values["model"] = log.model
+        elif images:
+            values["model"] = DEFAULT_IMAGE_MODEL
     messages = [*_with_system(log.messages, system), {"role": "user", "content": content_of(message, images)}]
     named, room = values["model"], arguments.get("max_tokens", ANSWER_TOKENS)
     if _OTHERS_MODEL_NAME.fullmatch(question or "") and not files and values["model"] == DEFAULT_MODEL:
@@ -180,7 +185,8 @@ def _message(question: str | None, files: Sequence[str]) -> str:
         raise click.UsageError("the question is empty")
     for file in files:
         if file != STDIN and not Path(file).exists():
-            raise click.UsageError(f"no file {file!r}{_perhaps(question, file, files)}")
+            hint = _perhaps(question, file, files)
+            raise click.UsageError(f"no file {file!r}{hint}") if hint else AkunuError(f"no file {file!r}")
     if not files and (question.lower().endswith(".gguf") or _REPOSITORY.fullmatch(question)):
         raise click.UsageError(f"{question!r} is no question{_perhaps(question, '…')}")
     if STDIN not in files and has_stdin():

@@ -313,6 +313,8 @@ def command(**values: Any) -> None:
         def ready() -> None:
             ollama = f" and port {_OLLAMA_PORT}" if more else ""
             note(f"[{names} at {url}{ollama}]")
+            here = f"http://localhost:{port}" if host in ("0.0.0.0", "::") else url
+            note(f"[open {here} in a browser to talk to them]")
             if opened is not None:
                 opened.close()
             sockets.enter_context(announced(_record(url, port, models)))

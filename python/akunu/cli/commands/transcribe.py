@@ -107,7 +107,7 @@ _LIVE = (
 @click.option(
     "--channels",
     is_flag=True,
-    help="Transcribe each channel by itself, as of a call with a speaker on each; texts say which one it is. "
+    help="Transcribe each channel by itself, such as a call with a speaker on each; segments name it. "
     "[default: channels are mixed]",
 )
 @click.option(
@@ -116,7 +116,7 @@ _LIVE = (
     default=5,
     show_default=True,
     metavar="N",
-    help="How many possible texts are followed side by side; 1 is fastest.",
+    help="Beams: how many candidate transcripts are followed side by side; 1 is fastest.",
 )
 @click.option(
     "--batch-size",

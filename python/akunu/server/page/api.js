@@ -18,10 +18,10 @@ export class ApiError extends Error {
 }
 
 async function request(path, options = {}) {
-  const admin = path.startsWith("admin/");
+  const admin = path.startsWith("admin/") || path === "api/pull";
   for (;;) {
     const key = (admin && sessionStorage.getItem(ADMIN_KEY)) || sessionStorage.getItem(KEY);
-    const headers = { ...(options.body && { "Content-Type": "application/json" }), ...(key && { Authorization: `Bearer ${key}` }) };
+    const headers = { ...(typeof options.body === "string" && { "Content-Type": "application/json" }), ...(key && { Authorization: `Bearer ${key}` }) };
     let response;
     try {
       response = await fetch(path, { ...options, headers });
@@ -41,7 +41,10 @@ async function request(path, options = {}) {
     if (response.ok) return response;
     const text = await response.text();
     let said = text, code;
-    try { ({ message: said, code } = JSON.parse(text).error); } catch { /* not the API's form */ }
+    try {
+      const { error } = JSON.parse(text);
+      ({ message: said, code } = typeof error === "string" ? { message: error } : error); // Ollama's form is the text
+    } catch { /* not the API's form */ }
     throw new ApiError(said || `${response.status} ${response.statusText}`, code);
   }
 }
@@ -49,8 +52,10 @@ async function request(path, options = {}) {
 export const getJson = async (path) => (await request(path)).json();
 export const postJson = async (path, body) => (await request(path, { method: "POST", body: JSON.stringify(body) })).json();
 
-/** The data of each event, until the stream ends. */
-async function* events(body) {
+export const postForm = async (path, form) => (await request(path, { method: "POST", body: form })).json();
+
+/** The parts of a stream that `end` ends. */
+async function* parts(body, end) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";
   try {
@@ -58,16 +63,34 @@ async function* events(body) {
       const { done, value } = await reader.read();
       if (done) return;
       buffer += value.replaceAll("\r", "");
-      let end;
-      while ((end = buffer.indexOf("\n\n")) >= 0) {
-        const lines = buffer.slice(0, end).split("\n");
-        buffer = buffer.slice(end + 2);
-        const data = lines.filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
-        if (data.length) yield data.join("\n");
+      let at;
+      while ((at = buffer.indexOf(end)) >= 0) {
+        const part = buffer.slice(0, at);
+        buffer = buffer.slice(at + end.length);
+        yield part;
       }
     }
   } finally {
     reader.cancel().catch(() => {});
+  }
+}
+
+/** The data of each event, until the stream ends. */
+async function* events(body) {
+  for await (const part of parts(body, "\n\n")) {
+    const data = part.split("\n").filter((line) => line.startsWith("data:")).map((line) => line.slice(5).replace(/^ /, ""));
+    if (data.length) yield data.join("\n");
+  }
+}
+
+/** Fetch a model; yields how far it is, `{ total, completed }`. */
+export async function* pull(model, signal) {
+  const response = await request("api/pull", { method: "POST", body: JSON.stringify({ model }), signal });
+  for await (const line of parts(response.body, "\n")) {
+    if (!line) continue;
+    const found = JSON.parse(line);
+    if (found.error) throw new ApiError(found.error);
+    yield found;
   }
 }
 

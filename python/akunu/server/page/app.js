@@ -4,26 +4,34 @@ import { ApiError, complete, getJson, onKeyWanted } from "./api.js";
 import { chats, forgetOldest, fresh, has, onOtherTab, onStorageFull, payload, remove, save, titleOf } from "./chats.js";
 import { showEngine } from "./engine.js";
 import * as files from "./files.js";
+import * as getting from "./getting.js";
 import * as messages from "./messages.js";
 import * as settings from "./settings.js";
+import * as voice from "./voice.js";
 
 const at = (id) => document.getElementById(id);
 const composer = at("composer"), models = at("model"), status = at("status"), sidebar = at("sidebar");
 let chat = chats[0] ?? fresh();
 let answering = null; // { chat, abort }
 let cards = new Map(); // name of a model -> what the server says of it
+let hears = ""; // the name of a speech model
 
 // -- answers -------------------------------------------------------------------------------------------------------
 
-/** Answer the last message; `before` are answers to it that there were. */
+/** Answer the last message, or go on with an answer that broke off; `before` are answers to it that there were. */
 async function answer(of, before = []) {
   const request = payload(of); // before the empty answer is there
-  const message = { role: "assistant", content: "", writing: true };
-  of.messages.push(message);
+  const goesOn = of.messages.at(-1).role === "assistant";
+  const message = goesOn ? of.messages.at(-1) : { role: "assistant", content: "" };
+  message.writing = true;
+  if (before.length) message.versions = before;
+  if (!goesOn) of.messages.push(message);
   const abort = new AbortController();
   answering = { chat: of, abort };
-  draw(() => messages.add(message, of, actions), of);
+  draw(() => (goesOn ? messages.update : messages.add)(message, of, actions), of);
   showAnswering();
+  remember(of);
+  const keep = setInterval(() => save(of), KEEP_MS); // what a reload finds
   const start = performance.now();
   let first = 0, frame = 0;
   const redraw = () => { frame = 0; draw(() => messages.update(message, of, actions), of); };
@@ -49,6 +57,8 @@ async function answer(of, before = []) {
     }
   }
   cancelAnimationFrame(frame);
+  clearInterval(keep);
+  remember(null);
   delete message.writing;
   if (first) {
     message.first = (first - start) / 1000;
@@ -65,6 +75,41 @@ async function answer(of, before = []) {
   list();
   showRoom();
   listModels(); // what was loaded meanwhile says how large its context is
+}
+
+// Which conversation this tab is answering: the tab that is loaded again goes on with it.
+const ANSWERING = "akunu.answering", KEEP_MS = 1000, BROKEN = "stopped";
+function remember(of) {
+  try {
+    if (of) sessionStorage.setItem(ANSWERING, of.id);
+    else sessionStorage.removeItem(ANSWERING);
+  } catch { /* no storage: the answer is lost with the page */ }
+}
+
+/** Go on with what was being written when the page was loaded again. */
+function goOn() {
+  let id = null;
+  try { id = sessionStorage.getItem(ANSWERING); } catch { /* no storage */ }
+  remember(null);
+  const of = chats.find((one) => one.id === id);
+  const last = of?.messages.at(-1);
+  if (!last || (last.role === "assistant" && last.reason !== BROKEN)) return;
+  delete last.reason;
+  go(of);
+  answer(of, last.versions ?? []);
+}
+
+/** Answers that were being written when their page was left end where they are. */
+function endBroken(of) {
+  for (const message of of.messages) {
+    if (!message.writing) continue;
+    delete message.writing;
+    message.reason = BROKEN;
+  }
+  const last = of.messages.at(-1);
+  if (last?.reason !== BROKEN || (last.content && !last.tool_calls)) return;
+  of.messages.pop(); // there is nothing to go on with: half a call, or thoughts alone
+  if (last.versions) of.messages.push({ ...structuredClone(last.versions.at(-1)), versions: last.versions });
 }
 
 /** An answer without those before it. */
@@ -152,6 +197,7 @@ const actions = {
     if (open.every(answered)) answer(chat);
   },
   redraw: (message) => messages.update(message, chat, actions),
+  getModel: () => getting.open(),
 };
 
 function showAnswering() {
@@ -340,6 +386,26 @@ models.addEventListener("change", () => {
 });
 at("search").addEventListener("input", list);
 settings.follow(() => chat, (said) => { status.textContent = said; list(); });
+getting.onHad(async (name) => {
+  chat.model = name;
+  await listModels();
+  if (offers(name)) models.value = name;
+  chat.touched = true;
+  save(chat);
+  status.textContent = `${name} is here.`;
+  composer.focus();
+});
+at("get-model").addEventListener("click", () => getting.open());
+const showVoice = voice.follow(() => hears, (text) => {
+  composer.value = [composer.value.trimEnd(), text].filter(Boolean).join(" ");
+  grow();
+  composer.focus();
+}, (said) => { status.textContent = said; });
+addEventListener("pagehide", () => {
+  if (!answering) return;
+  endBroken(answering.chat); // for other tabs; this one goes on with it when it is loaded again
+  save(answering.chat);
+});
 files.follow((said) => { status.textContent = said; }, () => cards.get(models.value)?.images !== false);
 onOtherTab((one, other) => {
   if (one && answering?.chat !== one) {
@@ -366,6 +432,8 @@ async function listModels() {
     const { data } = await getJson("v1/models");
     const chatting = data.filter(({ kind }) => !kind || kind === "a text model"); // before it is loaded, anything
     cards = new Map(chatting.map((card) => [card.id, card]));
+    hears = data.find(({ kind }) => kind === "a speech model")?.id ?? "";
+    showVoice();
     const wanted = chat.model ?? models.value ?? chats.find((one) => one.model)?.model;
     models.replaceChildren(...chatting.map(({ id }) => new Option(id, id)));
     if (offers(wanted)) models.value = wanted;
@@ -376,7 +444,8 @@ async function listModels() {
   }
 }
 
-for (const one of chats) for (const message of one.messages) delete message.writing; // the page was left while it wrote
+chats.forEach(endBroken);
 theme(THEMES.includes(localStorage.getItem("akunu.theme")) ? localStorage.getItem("akunu.theme") : "system");
 go(chat);
 listModels();
+goOn();

@@ -1,7 +1,8 @@
-// Texts and images that are attached to a message: chosen, dropped or pasted.
+// Texts, PDFs (of which the text counts) and images that are attached to a message: chosen, dropped or pasted.
 
 const chips = document.getElementById("files");
 const MOST = 1 << 20; // characters of one file
+const MOST_OF_PDF = 64 << 20; // its bytes
 const PIXELS = 1.2e6; // of an image, which a model is shown about a million of; conversations are kept in little room
 const SIDE = 2048;
 
@@ -65,13 +66,21 @@ async function attach(files, tell, readsImages) {
         attached.push({ name: file.name, image: await shrunk(file) });
         continue;
       }
+      if (file.type === "application/pdf" || /\.pdf$/i.test(file.name)) {
+        if (file.size > MOST_OF_PDF) throw new Error("is too large");
+        const { pdfText } = await import("./pdf.js");
+        const text = await pdfText(new Uint8Array(await file.arrayBuffer()), MOST);
+        if (text.length > MOST) throw new Error("is too long");
+        attached.push({ name: file.name, text });
+        continue;
+      }
       if (file.size > 4 * MOST) throw new Error("is too large");
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
       if (text.includes("\0")) throw new Error("is no text");
       if (text.length > MOST) throw new Error("is too long");
       attached.push({ name: file.name, text });
     } catch (error) {
-      const why = error instanceof TypeError ? "is neither an image nor a text in UTF-8 (PDFs are not read)" : error.message;
+      const why = error instanceof TypeError ? "is neither an image nor a PDF nor a text in UTF-8" : error.message;
       tell(`${file.name} ${why}.`);
     }
   }

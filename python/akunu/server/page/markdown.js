@@ -1,6 +1,7 @@
 // Markdown as models write it, made into elements: text never becomes markup.
 
 import { coloured } from "./colours.js";
+import { formula, formulaLines } from "./formulas.js";
 
 // A child may be a list of them, of any length.
 const element = (tag, ...children) => {
@@ -12,6 +13,11 @@ const element = (tag, ...children) => {
 // Code first: nothing in it means anything else. Lengths are bounded, so that no text takes long.
 const INLINE = [
   [/`([^`\n]{1,4000})`/g, (found) => element("code", found[1])],
+  [/\$\$([^$\n]{1,4000})\$\$/g, (found) => formula(found[1], found[0], true)],
+  [/\\\[((?:[^\\]|\\[^[\]]){1,4000})\\\]/g, (found) => formula(found[1], found[0], true)],
+  [/\\\(((?:[^\\]|\\[^()]){1,4000})\\\)/g, (found) => formula(found[1], found[0], false)],
+  // Between $: as Pandoc has it, so that prices are none.
+  [/(?<![\\$\w])\$(?=[^\s$])((?:[^$\\\n]|\\[^\n]){1,2000})(?<!\s)\$(?![\d$])/g, (found) => formula(found[1], found[0], false)],
   [/\*\*(?=\S)([^*]{0,4000}[^\s*])\*\*/g, (found) => element("strong", inline(found[1]))],
   [/(?<![\w*])\*(?=[^\s*])([^*\n]{0,4000}[^\s*])\*(?![\w*])/g, (found) => element("em", inline(found[1]))],
   [/(?<!\w)_(?=[^\s_])([^_\n]{0,4000}[^\s_])_(?!\w)/g, (found) => element("em", inline(found[1]))],
@@ -75,7 +81,7 @@ function table(lines) {
 
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
 const FENCE = /^\s*(`{3,}|~{3,})\s*([\w+#.-]*)/;
-const BLOCK = /^(#{1,6}\s|>|\s*(`{3,}|~{3,}))/;
+const BLOCK = /^(#{1,6}\s|>|\s*(`{3,}|~{3,}|\$\$|\\\[))/;
 
 /** A list from line `i` on: [element, the line after it]. */
 function list(lines, i) {
@@ -92,6 +98,12 @@ function list(lines, i) {
       made.append(element("li", inline(found[3])));
       i += 1;
     } else if (!found && /^\s+\S/.test(lines[i]) && made.lastChild) {
+      const drawn = formulaLines(lines, i);
+      if (drawn) {
+        made.lastChild.append(drawn[0]);
+        i = drawn[1];
+        continue;
+      }
       for (const part of [" ", ...inline(lines[i].trim())]) made.lastChild.append(part);
       i += 1;
     } else if (!lines[i].trim() && ITEM.test(lines[i + 1] ?? "") && ITEM.exec(lines[i + 1])[1].length >= indent.length) {
@@ -110,8 +122,11 @@ export function markdown(text) {
   let i = 0;
   while (i < lines.length) {
     const line = lines[i];
-    const fence = FENCE.exec(line);
-    if (fence) {
+    const fence = FENCE.exec(line), drawn = formulaLines(lines, i);
+    if (drawn) {
+      made.push(element("p", drawn[0]));
+      i = drawn[1];
+    } else if (fence) {
       const end = lines.findIndex((other, at) => at > i && other.trim().startsWith(fence[1]) && !other.trim().slice(fence[1].length).trim());
       const last = end < 0 ? lines.length : end;
       made.push(code(fence[2], lines.slice(i + 1, last).join("\n")));

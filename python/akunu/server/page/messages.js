@@ -20,7 +20,7 @@ function button(text, title, act) {
   return made;
 }
 
-const EMBER = "ember is a model of 9 MB: it tells stories, does small sums and knows little. For a real model, start the server with one, such as akunu serve qwen3:4b.";
+const EMBER = "ember is a model of 9 MB: it tells stories, does small sums and knows little. Get a real model here, or start the server with one: akunu serve qwen3:4b.";
 const TRIES = ["What is the capital of France?", "Tell me a story about a lighthouse.", "Sort these words: pear, apple, fig."];
 
 /** All messages of a conversation, in the place of what was there. */
@@ -30,6 +30,7 @@ export function show(chat, actions, model = "") {
   if (!chat.messages.length) {
     const tries = make("div", "tries", ...TRIES.map((text) => button(text, "Send this", () => actions.send(text))));
     const about = model === "ember" ? EMBER : "Models on this machine, at your service.";
+    if (model === "ember") tries.append(button("Get a real model", "Models that fit this machine", actions.getModel));
     log.append(make("div", "welcome", make("h1", "", "What can I do for you?"), make("div", "about", about), tries));
     return;
   }

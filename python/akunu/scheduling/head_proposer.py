@@ -10,14 +10,14 @@ import time
 from collections.abc import Sequence as AnySequence
 from typing import TYPE_CHECKING, Final
 
-from akunu.scheduling.drafts import WRITER_MOST, StepCosts
+from akunu.scheduling.drafts import PROPOSER_MOST, StepCosts
 
 if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.describe.config import ModelConfig
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["HeadWriter", "share_of_head"]
+__all__ = ["HeadProposer", "share_of_head"]
 
 LATEST: Final = 64
 """Latest tokens of a sequence that tell whether it has common ones."""
@@ -32,7 +32,7 @@ def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
     return own / (config.n_layers * layer + output)
 
 
-class HeadWriter:
+class HeadProposer:
     """Writes drafts by the model's own head.
 
     Where the vocabulary is large, most of a draft's time goes into the output matrix. The head may choose
@@ -55,25 +55,25 @@ class HeadWriter:
         self.interrupt: BaseException | None = None
         """What the handler of a signal raised in the latest `write`."""
 
-    def seconds(self, texts: int, step: float) -> float:
+    def seconds(self, sequences: int, step: float) -> float:
         """Return the expected time of a draft for each of so many sequences; `step` is the engine's time."""
-        return self._seconds(texts, step, common=self._common)
+        return self._seconds(sequences, step, common=self._common)
 
-    def _seconds(self, texts: int, step: float, *, common: bool) -> float:
-        return self._costs[common].expected(texts, self._shares[common] * step)
+    def _seconds(self, sequences: int, step: float, *, common: bool) -> float:
+        return self._costs[common].expected(sequences, self._shares[common] * step)
 
-    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+    def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide whether the next drafts are of common tokens, by the latest ones of these sequences."""
         if not self._tokens:
             return
-        said = [token for text in texts for token in text.tokens[-LATEST:]]
+        said = [token for sequence in sequences for token in sequence.tokens[-LATEST:]]
         share = sum(token < self._tokens for token in said) / len(said) if said else 1.0
-        common, whole = (self._seconds(len(texts), step, common=which) for which in (True, False))
+        common, whole = (self._seconds(len(sequences), step, common=which) for which in (True, False))
         self._common = (1 + HELD * share) * (step + whole) > (1 + HELD) * (step + common)
 
     def room(self, sequence: Sequence) -> int:
         """Return the most tokens that it can draft for a sequence."""
-        return WRITER_MOST
+        return PROPOSER_MOST
 
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
         """Write drafts, none for a sequence that was not in the last step."""

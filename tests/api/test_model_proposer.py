@@ -1,4 +1,4 @@
-"""A smaller model that writes ahead: no text depends on it, and it stops where it does not pay."""
+"""Speculative decoding with a draft model: no output depends on it, and it stops where it does not pay."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 import akunu
 from akunu.loading.draft_model import DraftModel
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import WRITER_TRUST, Proposal, WriterTrust
-from akunu.scheduling.writer import Writer
+from akunu.scheduling.drafts import PROPOSER_TRUST, Proposal, ProposerTrust, UsualTrust
+from akunu.scheduling.model_proposer import ModelProposer
 from models import llama2c
 
 from .fakes import FakeEngine, decide_drafts, hashed
@@ -44,7 +44,10 @@ def text(seed: int, n: int = 20, limit: float = 60) -> Sequence:
 def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: float) -> None:
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(agree)
-    plain, drafted = Scheduler(engines(agree)[0]), Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    plain, drafted = (
+        Scheduler(engines(agree)[0]),
+        Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)),
+    )
     for seed in range(5):
         sequence = text(seed)
         assert read(drafted, sequence) == read(plain, text(seed))
@@ -58,7 +61,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slots for three, some texts suspended in the middle, some left: each is what it is alone."""
     decide_drafts(monkeypatch, everything)
     rng, (engine, smaller) = random.Random(1), engines(0.8, parallel=3)
-    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
     plain = Scheduler(engines(0.8)[0])
     running: list[tuple[int, Sequence, list[int]]] = []
     finished = 0
@@ -95,7 +98,7 @@ def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyP
         smaller, "step", lambda parts, steps=1: (rows.append(sum(p[1] for p in parts)), step(parts, steps))[1]
     )
     sequence = text(1, 900)
-    read(Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1)), sequence)
+    read(Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)), sequence)
     assert max(rows) <= 64 and sequence.accepted > 10
 
 
@@ -104,14 +107,14 @@ def test_tokens_that_the_larger_model_does_not_have_are_not_drafted(monkeypatch:
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300)
     smaller = FakeEngine(lambda tokens: VOCAB + 5, vocab=VOCAB + 10, context=300)
     sequence = text(1)
-    read(Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1)), sequence)
+    read(Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)), sequence)
     assert len(sequence.tokens) > 5 and sequence.drafted == 0
 
 
 def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(1.0)
-    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
     plain = Scheduler(engines(1.0)[0])
     sequence = text(1)
     scheduler.submit(sequence)
@@ -135,7 +138,7 @@ def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_signal_raises_beside_it_is_not_its_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(1.0)
-    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.1))
+    scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
     sequence, step = text(1), smaller.step
     monkeypatch.setattr(smaller, "step", lambda *asked: (step(*asked)[0], TimeoutError("from a handler")))
     scheduler.submit(sequence)
@@ -161,7 +164,7 @@ def test_it_writes_where_its_time_pays() -> None:
 
 
 def test_trust_in_it_follows_what_held_and_comes_back() -> None:
-    trust = WriterTrust()
+    trust = ProposerTrust()
     for _ in range(30):
         trust.learn(4, 0)
     assert trust.value < 0.3
@@ -170,30 +173,55 @@ def test_trust_in_it_follows_what_held_and_comes_back() -> None:
     assert trust.value < 0.3  # where nothing holds it is seldom tried
     for _ in range(30_000):
         trust.hope()
-    assert trust.value == pytest.approx(WRITER_TRUST, rel=0.05)
-    trust = WriterTrust()
+    assert trust.value == pytest.approx(PROPOSER_TRUST, rel=0.05)
+    trust = ProposerTrust()
     trust.learn(4, 0)
     low = trust.value
     trust.learn(1, 1)  # the next one held: it comes back fast
     for _ in range(2000):
         trust.hope()
-    assert low < WRITER_TRUST and trust.value == pytest.approx(WRITER_TRUST, rel=0.05)
+    assert low < PROPOSER_TRUST and trust.value == pytest.approx(PROPOSER_TRUST, rel=0.05)
     for _ in range(30):
         trust.learn(4, 4)
     assert trust.value > 0.95
 
 
+def test_a_new_text_is_not_tried_as_if_others_had_not_been() -> None:
+    usual = UsualTrust()
+    assert usual.begin().value == PROPOSER_TRUST
+    for _ in range(10):
+        bad = usual.begin()
+        for _ in range(30):
+            bad.learn(3, 0)
+        usual.learn(bad)
+    assert PROPOSER_TRUST / 2 < usual.begin().value < 0.6 * PROPOSER_TRUST
+    for _ in range(5):  # one that was not tried says nothing
+        usual.learn(usual.begin())
+    assert usual.begin().value < 0.6 * PROPOSER_TRUST
+    for _ in range(10):
+        good = usual.begin()
+        for _ in range(30):
+            good.learn(3, 3)
+        usual.learn(good)
+    assert usual.begin().value > PROPOSER_TRUST
+
+
 def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     engine, smaller = engines(0.0, context=1000)
-    scheduler = Scheduler(engine, writer=Writer(smaller, VOCAB, 0.05))
+    scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.05))
     scheduler._planner._costs = costs(row=0.05)
     scheduler._planner._costs.measured = lambda rows, seconds: None
-    scheduler._writer._costs = costs(first=0.05, row=0.0)
-    scheduler._writer._costs.measured = lambda rows, seconds: None
+    scheduler._proposer._costs = costs(first=0.05, row=0.0)
+    scheduler._proposer._costs.measured = lambda rows, seconds: None
     sequence = text(1, limit=900)
     sequence.settings = {}
     read(scheduler, sequence)
     assert 0 < sequence.drafted < 25
+    for _ in range(8):
+        later = text(1, limit=900)
+        later.settings = {}
+        read(scheduler, later)
+    assert 0 < later.drafted < 0.7 * sequence.drafted
 
 
 # -- real models ---------------------------------------------------------------------------------------------
@@ -201,7 +229,7 @@ def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("writer")
+    folder = tmp_path_factory.mktemp("proposer")
     return {name: llama2c.write(name, folder / f"{name}.gguf") for name in ("F32", "Q8_0")}
 
 
@@ -216,7 +244,7 @@ def test_a_text_is_that_of_the_larger_model(
     decide_drafts(monkeypatch, everything)
     with akunu.load(files["F32"], context=256, parallel=2, draft=files["Q8_0"]) as model:
         assert [c.ids for c in model.generate_batch(prompts, **options)] == expected
-        stats, memory = model.stats(), model.memory
+        stats, memory = model.stats, model.memory
         assert stats.written_accepted_tokens > 0.7 * stats.written_tokens > 40
     assert memory.weights + memory.weights_mapped > plain_bytes(files["F32"])
 

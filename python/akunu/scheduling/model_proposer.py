@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from akunu._core import Engine
     from akunu.scheduling.sequence import Sequence
 
-__all__ = ["DraftWriter", "Writer"]
+__all__ = ["ModelProposer", "Proposer"]
 
 BEHIND_ROWS: Final = 64
 """Rows of sequences that it follows, in one call: what beginning to follow may cost the others."""
 
 
-class DraftWriter(Protocol):
+class Proposer(Protocol):
     """What drafts for an engine: a smaller model, or a head of the model's own."""
 
     @property
     def interrupt(self) -> BaseException | None:
         """What the handler of a signal raised in the latest `write`."""
 
-    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+    def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""
 
-    def seconds(self, texts: int, step: float) -> float:
+    def seconds(self, sequences: int, step: float) -> float:
         """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
 
     def room(self, sequence: Sequence) -> int:
@@ -84,16 +84,16 @@ class Followed:
     """The last of that ends the sequence."""
 
 
-class Part(NamedTuple):
+class DraftRows(NamedTuple):
     """A sequence's part of a step."""
 
-    text: Followed
+    followed: Followed
     rows: int
-    draws: bool
+    samples: bool
     limit: int
 
 
-class Writer:
+class ModelProposer:
     """Drafts of a smaller model.
 
     Parameters
@@ -116,12 +116,12 @@ class Writer:
         self.interrupt: BaseException | None = None
         """What the handler of a signal raised in the latest `write`."""
 
-    def choose(self, texts: AnySequence[Sequence], step: float) -> None:
+    def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """There is one way to write."""
 
-    def seconds(self, texts: int, step: float) -> float:
+    def seconds(self, sequences: int, step: float) -> float:
         """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
-        return self._costs.expected(texts, self._share * step)
+        return self._costs.expected(sequences, self._share * step)
 
     def room(self, sequence: Sequence) -> int:
         """Tokens that it can write for a sequence, at most."""
@@ -130,35 +130,38 @@ class Writer:
     def write(self, wanted: AnySequence[tuple[Sequence, int]]) -> list[list[int]]:
         """Write drafts, none for a sequence that it was too far behind, and has now come nearer to."""
         self.interrupt = None
-        texts = [self._follow(sequence) for sequence, _ in wanted]
+        all_followed = [self._follow(sequence) for sequence, _ in wanted]
         most, budget = max(n for _, n in wanted), max(min(BEHIND_ROWS, self._engine.chunk), len(wanted))
-        parts, going = list[Part](), list[Part]()
-        for (sequence, n), text in zip(wanted, texts, strict=True):
-            if text is None or budget == 0:
+        parts, going = list[DraftRows](), list[DraftRows]()
+        for (sequence, n), followed in zip(wanted, all_followed, strict=True):
+            if followed is None or budget == 0:
                 continue
-            left = sequence.known - text.length
+            left = sequence.known - followed.length
             rows = min(left, budget)
             steps = most if rows == left and sequence.known + most - 1 <= self._engine.context else 1
-            if self._engine.reserve(text.slot, rows, steps):
+            if self._engine.reserve(followed.slot, rows, steps):
                 budget -= rows
-                parts.append(Part(text, rows, rows == left, 1))
+                parts.append(DraftRows(followed, rows, rows == left, 1))
                 if steps > 1 and n > 1:
-                    going.append(Part(text, 1, True, n - 1))
+                    going.append(DraftRows(followed, 1, True, n - 1))
         self._run(parts, 1)
-        # A step may run less than it was asked for, and draw nothing then.
-        going = [part for part in going if part.text.drafted and not part.text.ended]
+        # A step may run less than it was asked for, and samples nothing then.
+        going = [part for part in going if part.followed.drafted and not part.followed.ended]
         began, steps = time.perf_counter(), max((part.limit for part in going), default=0)
         self._run(going, steps)
         if going:
             self._costs.measured(len(going), (time.perf_counter() - began) / steps)
         # Of what it wrote, the ids that the larger model has.
-        return [list(takewhile(self._vocab_size.__gt__, text.drafted)) if text else [] for text in texts]
+        return [
+            list(takewhile(self._vocab_size.__gt__, followed.drafted)) if followed else []
+            for followed in all_followed
+        ]
 
     def leave(self, sequence: Sequence) -> None:
         """Follow a sequence no longer."""
         self._refused.discard(sequence)
-        if (text := self._followed.pop(sequence, None)) is not None:
-            self._engine.close_slot(text.slot)
+        if (followed := self._followed.pop(sequence, None)) is not None:
+            self._engine.close_slot(followed.slot)
 
     def close(self) -> None:
         """Free the engine."""
@@ -167,47 +170,47 @@ class Writer:
     def _follow(self, sequence: Sequence) -> Followed | None:
         """What the engine holds of a sequence, told all of it; None where this model cannot."""
         try:
-            if (text := self._followed.get(sequence)) is None:
+            if (followed := self._followed.get(sequence)) is None:
                 return self._begin(sequence)
-            self._tell(text, sequence)
+            self._tell(followed, sequence)
         except AkunuError:  # a token, or a setting of one, that it does not have
             self.leave(sequence)
             self._refused.add(sequence)
             return None
-        return text
+        return followed
 
     def _begin(self, sequence: Sequence) -> Followed:
         slot = self._engine.open()
         assert slot is not None
-        text = self._followed[sequence] = Followed(slot, 0, sequence.known)
+        followed = self._followed[sequence] = Followed(slot, 0, sequence.known)
         settings = {**sequence.settings, "logprobs": -1}
         prefix = sequence.prefix()
-        text.length = self._engine.begin(prefix.ids, **settings, slot=slot, **prefix.arguments)
-        return text
+        followed.length = self._engine.begin(prefix.ids, **settings, slot=slot, **prefix.arguments)
+        return followed
 
-    def _tell(self, text: Followed, sequence: Sequence) -> None:
+    def _tell(self, followed: Followed, sequence: Sequence) -> None:
         """Take back what the sequence did not take, and add what it has since."""
         prompt, tokens = len(sequence.prompt), sequence.tokens
-        pairs = zip(text.drafted, tokens[text.agreed - prompt :], strict=False)
+        pairs = zip(followed.drafted, tokens[followed.agreed - prompt :], strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        known = text.agreed + len(text.drafted)
-        if same < len(text.drafted):  # one token at least is to be run
-            known = min(text.agreed + same, text.length, sequence.known - 1)
-            text.length = self._engine.truncate(known, text.slot)
+        known = followed.agreed + len(followed.drafted)
+        if same < len(followed.drafted):  # one token at least is to be run
+            known = min(followed.agreed + same, followed.length, sequence.known - 1)
+            followed.length = self._engine.truncate(known, followed.slot)
         if known < sequence.known:
-            self._engine.extend(text.slot, tokens[known - prompt :])
-        text.agreed, text.drafted, text.ended = sequence.known, [], False
+            self._engine.extend(followed.slot, tokens[known - prompt :])
+        followed.agreed, followed.drafted, followed.ended = sequence.known, [], False
 
-    def _run(self, parts: AnySequence[Part], steps: int) -> None:
+    def _run(self, parts: AnySequence[DraftRows], steps: int) -> None:
         if not parts:
             return
         chunks, interrupt = self._engine.step(
-            [(part.text.slot, part.rows, part.draws, part.limit, []) for part in parts], steps
+            [(part.followed.slot, part.rows, part.samples, part.limit, []) for part in parts], steps
         )
         for part, chunk in zip(parts, chunks, strict=True):
-            text = part.text
-            text.length, text.ended = chunk.length, chunk.ended
-            text.drafted += chunk.ids
+            followed = part.followed
+            followed.length, followed.ended = chunk.length, chunk.ended
+            followed.drafted += chunk.ids
         if interrupt is not None:
             self.interrupt = interrupt
             raise interrupt

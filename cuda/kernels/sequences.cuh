@@ -1,4 +1,4 @@
-// The texts of a step: rows of one stand together.
+// The sequences of a step: rows of one stand together.
 #pragma once
 
 #include "block.cuh"
@@ -6,12 +6,12 @@
 
 namespace akunu::cuda {
 
-struct TextRows {
+struct SequenceRows {
     u32 first, rows;
 };
 
 // By a warp, which looks at 32 rows at a time.
-struct Texts {
+struct Sequences {
     const Row* all;
     u32 rows;
     AKUNU_DEVICE u32 begins(u32 from) const {
@@ -23,8 +23,8 @@ struct Texts {
         for (u32 from = 0; from < rows; from += 32) n += ones_in(begins(from));
         return n;
     }
-    // The rows of text i.
-    AKUNU_DEVICE TextRows at(u32 i) const {
+    // The rows of sequence i.
+    AKUNU_DEVICE SequenceRows at(u32 i) const {
         u32 from = 0, bits = begins(0);
         for (u32 n = ones_in(bits); n <= i; n = ones_in(bits)) {
             i -= n;

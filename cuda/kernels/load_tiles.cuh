@@ -1,4 +1,4 @@
-// What three warps of a block do while it multiplies many rows: they bring inputs and weights, the weights as F16, to
+// Three warps of a block, while it multiplies many rows, load inputs and weights, the weights as F16, to
 // the stages of tile_stages.cuh, as far ahead as these go.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace akunu::cuda {
 
-// Of a step's inputs a thread brings a piece of every twelfth row.
-constexpr u32 kRowsAtOnce = kBringers / 8;
+// A thread loads a piece of every twelfth row of a step's inputs.
+constexpr u32 kRowsAtOnce = kLoaders / 8;
 
 // Of gate and up eight columns take turns: which matrix a column is of, and which of its rows.
 AKUNU_DEVICE u32 matrix_of(const ManyRows& work, u32 c) { return work.gated ? c / 8 % 2 : 0; }
@@ -17,7 +17,7 @@ AKUNU_DEVICE u32 row_of(const ManyRows& work, u32 c) { return work.gated ? c / 1
 // A step's weights that come through registers, where they become F16. A thread has groups of 32, two to a column.
 template <typename F>
 struct ConvertedWeights {
-    static constexpr u32 kGroups = (2 * kMostTileCols + kBringers - 1) / kBringers;
+    static constexpr u32 kGroups = (2 * kMostTileCols + kLoaders - 1) / kLoaders;
     struct Raw {
         typename Halves<F>::Raw of[kGroups];
     };
@@ -33,20 +33,20 @@ struct ConvertedWeights {
     AKUNU_DEVICE void fetch_from(u32 n0) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kGroups; ++i) {
-            const u32 c = n0 + smaller((t + i * kBringers) / 2, tiles.n - 1);
+            const u32 c = n0 + smaller((t + i * kLoaders) / 2, tiles.n - 1);
             places[i] = Halves<F>::place(matrices[matrix_of(work, c)], smaller(row_of(work, c), work.n - 1));
         }
     }
     AKUNU_DEVICE void put_from(u32) {}
     AKUNU_DEVICE void fetch(u32 k0, Raw& raw) const {
-        static_assert(kBringers % 2 == 0, "a thread's groups are all even or all odd");
+        static_assert(kLoaders % 2 == 0, "a thread's groups are all even or all odd");
         const u32 group = smaller(k0 / 32 + t % 2, (work.k - 1) / 32);
         AKUNU_UNROLL
         for (u32 i = 0; i < kGroups; ++i) raw.of[i] = Halves<F>::fetch(work.k, places[i], group);
     }
     // To where a stage's weights are. Groups behind the last one meet inputs that are 0.
     AKUNU_DEVICE void put(const Raw& raw, u32 k0, u32 to, u64*) const {
-        constexpr u32 kColsAtOnce = kBringers / 2;
+        constexpr u32 kColsAtOnce = kLoaders / 2;
         static_assert(kColsAtOnce % 8 == 0, "a thread's columns have their pieces in the same places");
         const u32 first = to + t / 2 * kTileRowBytes;
         AKUNU_UNROLL
@@ -106,10 +106,10 @@ AKUNU_DEVICE constexpr bool copied_from_tiles(u32 reader, u32 k) {
     return (reader == kReadF16 || reader == kReadBf16) && in_tiles(reader, k);
 }
 
-// Brings a block's tiles, a step after the other, as far ahead as there are stages. A stage's barrier passes when all
-// that bring have arrived, and what they copy has.
+// Loads a block's tiles, a step after the other, as far ahead as there are stages. A stage's barrier passes when all
+// that load have arrived, and what they copy has.
 template <typename W>
-struct BringingTiles {
+struct TileLoader {
     using Raw = typename W::Raw;
     const ManyRows& work;
     const Tiles& tiles;
@@ -120,7 +120,7 @@ struct BringingTiles {
     W weights;
     u32 u, k0, end, fetch_u, fetch_k0, fetch_end;
     StagePlace to;
-    const u16* inputs;  // of the first row that the thread brings
+    const u16* inputs;  // of the first row that the thread loads
     u32 first, rows;    // those that are there: nobody asks for results of others
 
     AKUNU_DEVICE void enter_tile() {
@@ -203,79 +203,79 @@ struct BringingTiles {
     }
 };
 
-// By the warps that bring.
+// Runs in the loading warps.
 template <typename W>
-AKUNU_DEVICE_CALL void bring_tiles(Block b) {
+AKUNU_DEVICE_CALL void load_tiles(Block b) {
     const ManyRows work(b);
     const Tiles tiles = tiles_of(b, work);
     if (b.first() >= tiles.all) return;
     const Stages stages(tiles.m, tiles.n);
     const Weights matrices[2] = {weights_of(b.command().weights[0], work.k),
                                  weights_of(b.command().weights[1], work.k)};
-    const u32 t = thread_id() - (kBlockThreads - kBringers), first = b.first();
+    const u32 t = thread_id() - (kBlockThreads - kLoaders), first = b.first();
     const bool aligned = work.k % kTileInputs == 0 && reinterpret_cast<u64>(work.x) % 16 == 0;
-    BringingTiles<W> bringing{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, 0, first};
+    TileLoader<W> loader{work, tiles, stages, b, t, aligned, {work, tiles, matrices, t}, first, 0, 0, first};
     typename W::Raw raw[W::kAhead + 1];
-    bringing.enter_fetch();
-    bringing.enter_tile();
+    loader.enter_fetch();
+    loader.enter_tile();
     AKUNU_UNROLL
-    for (u32 i = 0; i < W::kAhead; ++i) bringing.fetch(raw[i]);
-    while (bringing.template steps<0>(raw)) {
+    for (u32 i = 0; i < W::kAhead; ++i) loader.fetch(raw[i]);
+    while (loader.template steps<0>(raw)) {
     }
 }
 template <u32 kReader>
-AKUNU_DEVICE void bring_weights(Block b) {
+AKUNU_DEVICE void load_weight_tiles(Block b) {
     if constexpr (copied_from_tiles(kReader, kStepInputs)) {
-        if (in_tiles(kReader, ManyRows(b).k)) return bring_tiles<CopiedWeights<kReader>>(b);
+        if (in_tiles(kReader, ManyRows(b).k)) return load_tiles<CopiedWeights<kReader>>(b);
     }
     // Inputs of F32 weights are no halves: they are never brought.
-    if constexpr (kReader != kReadF32) bring_tiles<ConvertedWeights<Format<kReader>>>(b);
+    if constexpr (kReader != kReadF32) load_tiles<ConvertedWeights<Format<kReader>>>(b);
 }
 
-AKUNU_DEVICE void bring_command(Block b) {
-    sync_with_bringers();  // its inputs are there
+AKUNU_DEVICE void load_command(Block b) {
+    sync_with_loaders();  // its inputs are there
     switch (b.command().weights[0].reader) {
-#define X(reader)                 \
-    case reader:                  \
-        bring_weights<reader>(b); \
+#define X(reader)                     \
+    case reader:                      \
+        load_weight_tiles<reader>(b); \
         break;
         AKUNU_READERS
 #undef X
     }
-    sync_with_bringers();
+    sync_with_loaders();
 }
 
-// What the warps that bring do beside those that run commands, command by command: one passes the barrier of the grid
-// for the block, all bring tiles, and then one prepares the next command. The last one does something else until there
+// The loading warps run beside those that run commands, command by command: one passes the barrier of the grid for the
+// block, all load tiles, and then one prepares the next command. The last one does something else until there
 // are tiles.
-AKUNU_DEVICE void bring_all() {
-    if (warp_id() > kWalker) {
+AKUNU_DEVICE void run_loaders() {
+    if (warp_id() > kPreparer) {
         fetch_ahead();
         for (;;) {
-            sync_last_bringer();
-            if (look_at(shown().ended)) return;
-            bring_command({look_at(shown().brings)});
+            sync_last_loader();
+            if (look_at(block_state().ended)) return;
+            load_command({look_at(block_state().loads)});
         }
     }
-    if (warp_id() == kWalker) prepare(1);
+    if (warp_id() == kPreparer) prepare(1);
     for (u32 slot = 1;; slot = 1 - slot) {
         sync_next();
-        const Walk& now = shown().walk[slot];
-        const bool failed = look_at(shown().failure) != kNoError, walks = warp_id() == kWalker;
-        if (warp_id() == kKeeper && !failed && (now.begins || now.waits)) grid_barrier().pass();
+        const Walk& now = block_state().walk[slot];
+        const bool failed = look_at(block_state().failure) != kNoError, walks = warp_id() == kPreparer;
+        if (warp_id() == kBarrierWarp && !failed && (now.begins || now.waits)) grid_barrier().pass();
         if (failed || now.begins) sync_next();  // whether the chain has ended
-        const bool ended = look_at(shown().ended) != 0, brings = now.way == kManyRows;
-        if (walks && (ended || brings)) {
-            show(shown().brings, slot);
+        const bool ended = look_at(block_state().ended) != 0, loads = now.way == kManyRows;
+        if (walks && (ended || loads)) {
+            publish(block_state().loads, slot);
             sync_warp();
-            sync_last_bringer();
+            sync_last_loader();
         }
         if (ended) return;
-        if (brings) bring_command({slot});
+        if (loads) load_command({slot});
         if (!walks) continue;
         // The host's memory is not for a thread that others wait for: its next fence would wait for it.
         if (block_id() == 0 && lane_id() == 0) {
-            const Launch& launch = shown().launch;
+            const Launch& launch = block_state().launch;
             store_host(&launch.mailbox->command, now.at.begun);
             // Before the barrier at the step's end.
             if (now.last) launch.barrier->halt[now.at.step % 2] = load_host(&launch.mailbox->halt);

@@ -1,0 +1,129 @@
+"""Streams of what a model makes, text or speech: `ItemStream` for threads, `AsyncItems` for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+__all__ = ["AsyncItems", "ItemStream"]
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+
+
+class ItemStream(Iterator[Item], Generic[Item]):
+    """Items that a model makes one after the other; `cancel` and `close` end it from any thread.
+
+    Parameters
+    ----------
+    steps
+        Makes the items. It runs in the thread that reads.
+    """
+
+    def __init__(self, steps: Generator[Item, None, None]) -> None:
+        self._steps = steps
+        self._mutex = threading.RLock()  # close() from another thread waits for the item that is being made
+        self._busy = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        with self._mutex:
+            self._busy = True
+            try:
+                return next(self._steps)
+            finally:
+                self._busy = False
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """End it, from any thread: what runs stops within a step."""
+
+    def _finish(self) -> None:
+        """Let a cancelled stream free what it holds, unless an item is being made: then its reader does."""
+        if self._mutex.acquire(blocking=False):
+            try:
+                if not self._busy:  # busy here: a signal's handler, in the thread that makes an item
+                    self._wind_up()
+            finally:
+                self._mutex.release()
+
+    def _wind_up(self) -> None:
+        self._steps.close()
+
+    def close(self) -> None:
+        """End it now; the model holds nothing of it any more, and no more items can be read."""
+        self.cancel()
+        with self._mutex:
+            self._finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncItems(AsyncIterator[Item], Generic[Item]):
+    """The items of a stream, for `async for`.
+
+    When the task that reads is cancelled, the work ends, and the model is free before the task goes on.
+    """
+
+    def __init__(self, stream: ItemStream[Item]) -> None:
+        self._items = stream
+        # A pool that streams share could be full of those that wait for the one that has no thread left.
+        self._thread = ThreadPoolExecutor(1, "akunu-stream")
+        self._ended = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            item = await self._run(lambda: next(self._items, None))
+        except BaseException:  # a cancelled task above all
+            await self.aclose()
+            raise
+        if item is None:
+            self._end()
+            raise StopAsyncIteration
+        return item
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._thread.shutdown(wait=False)
+
+    def cancel(self) -> None:
+        """End it: what runs stops within a step, and no more is begun."""
+        self._items.cancel()
+
+    async def aclose(self) -> None:
+        """End it now, and wait until the model is free. No more can be read."""
+        if not self._ended:
+            self._items.cancel()
+            closing = self._run(self._items.close)
+            self._ended = True
+            try:
+                await asyncio.shield(closing)
+            finally:
+                self._end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -1,0 +1,68 @@
+"""Work beside the event loop: clients take turns, and what is too long is refused before it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from akunu.server.beside import CLIENT, LARGE, Beside
+
+
+def test_a_client_with_much_work_delays_nobody_elses(beside: Beside) -> None:
+    """Three hundred prompts of one client wait; that of another is next."""
+    done: list[str] = []
+    go = threading.Event()
+
+    async def ask(client: str, first: bool = False) -> None:
+        CLIENT.set(client)
+        await beside.prompt(0, lambda: go.wait(10) if first else done.append(client))
+
+    async def run() -> None:
+        blocked = [asyncio.create_task(ask("many", first=True)) for _ in range(4)]
+        waiting = [asyncio.create_task(ask("many")) for _ in range(300)]
+        await asyncio.sleep(0)
+        waiting.append(asyncio.create_task(ask("one")))
+        await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(*blocked, *waiting)
+
+    asyncio.run(run())
+    assert len(done) == 301 and done.index("one") < 10
+
+
+def test_work_that_fails_or_is_left_leaves_the_threads_as_they_were(beside: Beside) -> None:
+    async def run() -> None:
+        with pytest.raises(ZeroDivisionError):
+            await beside.prompt(0, lambda: 1 // 0)
+        go = threading.Event()
+        blocked = [asyncio.create_task(beside.prompt(0, go.wait, 10)) for _ in range(4)]
+        await asyncio.sleep(0.01)
+        left = asyncio.create_task(beside.prompt(0, lambda: pytest.fail("nobody waits for it")))
+        await asyncio.sleep(0.01)
+        left.cancel()
+        go.set()
+        await asyncio.gather(*blocked)
+        assert await beside.prompt(0, lambda: 3) == 3
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/apply-template"])
+def test_more_messages_than_the_context_has_tokens_are_not_even_read(served, path: str) -> None:
+    """That they are wrong in other ways is not noticed."""
+    messages = [{"role": "user", "content": 7, "unknown": "x" * 30}] * 3000
+    body = {"model": "ember", "input" if path.endswith("responses") else "messages": messages}
+    assert len(json.dumps(body)) > LARGE
+    answer = served.post(path, **body)
+    assert answer.status_code == 400, answer.text
+    words = answer.json()["error"]["message"]
+    assert "3000" in words and "2048" in words
+
+
+def test_a_large_request_with_few_messages_is_read(served) -> None:
+    messages = [{"role": "user", "content": "x", "unknown": "y" * LARGE}]
+    error = served.post("/v1/chat/completions", model="ember", messages=messages).json()["error"]
+    assert error["param"] == "messages[0].unknown"
