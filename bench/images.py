@@ -78,7 +78,7 @@ def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
         if line.startswith("{"):
             answer: dict[str, Any] = json.loads(line)
             return answer
-    raise SystemExit(f"the peer ended: {process.wait()}")
+    raise SystemExit(f"the peer ended with {process.wait()}; {process.args} says why")
 
 
 def measure(

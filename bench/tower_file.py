@@ -49,7 +49,10 @@ SHAPES: Final = {
             "deepstack_visual_indexes": [],
         },
         2560,
-        {"clip.use_gelu": True, "clip.vision.image_size": 768},
+        {
+            "clip.use_gelu": True, "clip.vision.image_size": 768,
+            "clip.vision.attention.layer_norm_epsilon": 1e-6,
+        },
     ),
 }  # fmt: skip
 

@@ -10,7 +10,6 @@ import gguf.quants
 import numpy as np
 import pytest
 
-import akunu
 from akunu.base.errors import InvalidArgumentError
 from akunu.bench.gguf_file import LAYOUTS, random_blocks, write_gguf
 from akunu.describe.config import resolve
@@ -176,10 +175,3 @@ def test_a_seed_decides_the_weights(tmp_path):
         write_gguf(model, tmp_path / name, seed=seed)
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
     assert a == b != c
-
-
-def test_a_type_that_other_writers_lack_is_written(tmp_path):
-    path = tmp_path / "model.gguf"
-    write_gguf(SyntheticModel("stories15m:q2_0"), path)
-    with akunu.load(path, context=64, progress=False) as model:
-        assert model.generate("a", max_tokens=2, temperature=0).stats.generated_tokens == 2

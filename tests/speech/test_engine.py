@@ -25,7 +25,7 @@ from akunu.speech import engine as speech
 from akunu.speech.batching import Begin
 from akunu.speech.config import WhisperConfig
 from akunu.speech.decoding import decode_window
-from akunu.speech.engine import SpeechEngine, Text
+from akunu.speech.engine import DecodedSequence, SpeechEngine
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules, log_softmax
 
@@ -86,7 +86,9 @@ def pair(
     return reference(request.param), engine(tmp_path_factory.mktemp("speech"), request.param)
 
 
-def begin(model: SpeechEngine, window: Any, tokens: list[int]) -> tuple[Text, npt.NDArray[np.float32]]:
+def begin(
+    model: SpeechEngine, window: Any, tokens: list[int]
+) -> tuple[DecodedSequence, npt.NDArray[np.float32]]:
     texts, logits = model.begin([window], [tokens], [range(len(tokens))])
     return texts[0], logits
 
@@ -258,7 +260,7 @@ RULES = TokenRules(tiny.tokenizer(), TranscriptionOptions())
 
 
 def by_hand(
-    model: SpeechEngine, text: Text, logits: npt.NDArray[np.float32], most: int
+    model: SpeechEngine, text: DecodedSequence, logits: npt.NDArray[np.float32], most: int
 ) -> tuple[list[int], float]:
     """The most probable text by `step` and the rules of the host."""
     end = tiny.tokenizer().special.end

@@ -5,7 +5,7 @@
 
 The fonts keep the characters of ASCII alone. Families that are held back are only for the evaluation. All
 are free to use and change, under the SIL Open Font Licence, the Apache Licence, Bitstream's, LaTeX's, or the
-GPL with the exception for fonts. No font is part of Akunu.
+GPL with the exception for fonts. No font is part of Akunu. Needs the package fonttools, and dpkg-deb.
 """
 
 from __future__ import annotations

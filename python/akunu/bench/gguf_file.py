@@ -6,20 +6,20 @@ standard deviation 1/sqrt(row length), as in a freshly initialised network.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from akunu.base.errors import UnsupportedError
 from akunu.describe.filetypes import block_of
-from akunu.files.gguf_bytes import header, padded, tensor_places
 from akunu.loading.synthetic import SyntheticModel, SyntheticTensor
-from akunu.tokenizer.vocabulary import TokenType
 
 __all__ = ["LAYOUTS", "BlockLayout", "random_blocks", "write_gguf"]
 
@@ -133,22 +133,40 @@ def write_gguf(
     -------
     int
         Size of the file in bytes.
+
     """
-    places = tensor_places((tensor.name, tensor.shape, tensor.dtype) for tensor in model.tensors)
-    head = header(_metadata(model), places)
-    total = sum(place.nbytes for place in places)
+    gguf: Any = importlib.import_module("gguf")  # it has no type hints that mypy --strict accepts
+    known = {name.lower() for name in gguf.GGMLQuantizationType.__members__}
+    unknown = {tensor.dtype for tensor in model.tensors} - known
+    if unknown:
+        raise UnsupportedError(
+            f"the package gguf does not know the type {', '.join(sorted(unknown))} yet; install a newer one"
+        )
+    writer = gguf.GGUFWriter(None, model.shape.arch)
+    _add_metadata(writer, gguf, model)
+    for tensor in model.tensors:
+        kind = gguf.GGMLQuantizationType[tensor.dtype.upper()]
+        writer.add_tensor_info(tensor.name, tensor.shape, np.dtype(np.float32), tensor.nbytes, raw_dtype=kind)
+    # The writer counts the weights that it is handed as whole tensors; here they go to its file in pieces.
+    total = sum(tensor.nbytes for tensor in model.tensors)
     done = 0
-    rng = np.random.Generator(np.random.SFC64(seed))
-    with path.open("wb") as file:
-        file.write(head)
-        for tensor, place in zip(model.tensors, places, strict=True):
+    try:
+        writer.write_header_to_file(path)
+        writer.write_kv_data_to_file()
+        writer.write_ti_data_to_file()
+        file = writer.fout[0]
+        writer.write_padding(file, file.tell())
+        rng = np.random.Generator(np.random.SFC64(seed))
+        for tensor in model.tensors:
             for piece in _pieces(model, tensor, rng):
                 file.write(piece.data)
                 done += piece.nbytes
                 if progress is not None:
                     progress(done, total)
-            file.write(bytes(padded(place.nbytes) - place.nbytes))
-        return file.tell()
+            writer.write_padding(file, tensor.nbytes)
+        return int(file.tell())
+    finally:
+        writer.close()
 
 
 def _pieces(
@@ -166,26 +184,31 @@ def _pieces(
         yield random_blocks(tensor.dtype, min(rows_per_piece, rows - first) * cols, cols, rng)
 
 
-def _metadata(model: SyntheticModel) -> dict[str, object]:
-    pieces, kinds = _vocabulary(model.shape.vocab_size)
-    return {
-        "general.architecture": model.shape.arch,
-        **{key: value for key, value in model.metadata.items() if isinstance(value, str | int | float)},
-        "tokenizer.ggml.model": "llama",
-        "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": pieces,
-        "tokenizer.ggml.scores": [-float(i) for i in range(len(pieces))],
-        "tokenizer.ggml.token_type": kinds,
-        "tokenizer.ggml.unknown_token_id": 0,
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-    }
+def _add_metadata(writer: Any, gguf: Any, model: SyntheticModel) -> None:
+    for key, value in model.metadata.items():
+        if key == "general.architecture":  # the writer has added it
+            continue
+        if isinstance(value, str):
+            writer.add_string(key, value)
+        elif isinstance(value, int):
+            writer.add_uint32(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+    pieces, kinds = _vocabulary(model.shape.vocab_size, gguf)
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(pieces)
+    writer.add_token_scores([-float(i) for i in range(len(pieces))])
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
 
 
-def _vocabulary(size: int) -> tuple[list[str], list[int]]:
+def _vocabulary(size: int, gguf: Any) -> tuple[list[str], list[int]]:
     """A SentencePiece vocabulary that can encode any text byte by byte, and names the remaining ids."""
+    kind = gguf.TokenType
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL, *[TokenType.BYTE] * 256]
+    kinds = [kind.UNKNOWN, kind.CONTROL, kind.CONTROL, *[kind.BYTE] * 256]
     pieces += [f"\u2581w{i}" for i in range(len(pieces), size)]
-    kinds += [TokenType.NORMAL] * (size - len(kinds))
-    return pieces, [int(kind) for kind in kinds]
+    return pieces, [int(k) for k in kinds + [kind.NORMAL] * (size - len(kinds))]

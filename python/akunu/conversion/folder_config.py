@@ -368,7 +368,9 @@ def _windows(config: ModelConfig, row: HfModel) -> dict[str, object]:
         case "all" | "every":
             return {"sliding_window": window or None}
         case "layers" | "period":  # whose class wants a window, even if no layer has one
-            return {"sliding_window": window or row.defaults["window"], "layer_types": types}
+            all_rotate = not window and ARCHITECTURES[row.arch].rotated == "windowed_or_all"
+            usual = None if all_rotate else row.defaults["window"]
+            return {"sliding_window": window or usual, "layer_types": types}
     first = next((n for n, width in enumerate(config.layer_window) if width), config.n_layers)
     return {
         "use_sliding_window": window > 0,

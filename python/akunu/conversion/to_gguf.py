@@ -13,11 +13,12 @@ import numpy.typing as npt
 from akunu.base.progress import Report
 from akunu.conversion.merged import Merged
 from akunu.conversion.part_file import PartFile, digest_of, stamps
-from akunu.conversion.plan import plan_gguf
+from akunu.conversion.plan import Plan, plan_gguf
 from akunu.conversion.planned import PlannedTensor
 from akunu.conversion.source_rows import PlannedRows, Source
 from akunu.conversion.tensor_types import TensorTypes, retyped
-from akunu.files.gguf_bytes import header, padded, tensor_places
+from akunu.describe.filetypes import block_of
+from akunu.files.gguf_bytes import TensorPlace, header, padded
 from akunu.files.importance import ImportanceMatrix
 from akunu.files.model_files import ModelFiles
 
@@ -40,7 +41,7 @@ def write_gguf(
     """Write `path`; the arguments are those of `akunu.convert`, checked."""
     plan = plan_gguf(model, file_type, imatrix)
     plan = replace(plan, tensors=retyped(plan.tensors, choices))
-    places = tensor_places((tensor.name, tensor.shape, tensor.dtype) for tensor in plan.tensors)
+    places = _places(plan)
     head = header(plan.metadata, places)
     ends = [len(head), *(len(head) + place.offset + padded(place.nbytes) for place in places)]
     weights = imatrix.parts() if imatrix else ()
@@ -59,6 +60,20 @@ def write_gguf(
             source.drop(tensor.sources)
             part.file.write(bytes(padded(place.nbytes) - place.nbytes))
             done += padded(place.nbytes) - place.nbytes
+
+
+def _places(plan: Plan) -> list[TensorPlace]:
+    from akunu import _core
+
+    ids = {row["name"]: row["id"] for row in _core.dtypes()}
+    places = []
+    offset = 0
+    for tensor in plan.tensors:
+        elems, nbytes = block_of(tensor.dtype)
+        size = int(np.prod(tensor.shape)) // elems * nbytes
+        places.append(TensorPlace(tensor.name, tensor.shape, ids[tensor.dtype], offset, size))
+        offset += padded(size)
+    return places
 
 
 def _pieces(

@@ -596,7 +596,7 @@ def resolve(
     window = meta.integer("window")
     layer_window = tuple(window if local else 0 for local in sizes.windowed)
     wide = n_layers in arch.wide_scale_layers
-    rotated = arch.rotated_layers(layer_window)
+    rotated = arch.rotated_layers(layer_window, window)
     if arch.rope_switch and meta.suffixed("rope.scaling.finetuned") is False:
         rotated = [False] * n_layers
     config = model_config(

@@ -179,7 +179,7 @@ DENSE_ROWS: Final = (
         tensors=GLOBAL,
         layers=one_kind(*PROJECTIONS, *QK_NORM, _POST_ATTN_NORM, _POST_FFN_NORM),
         window_period=4,
-        rotated="windowed",
+        rotated="windowed_or_all",
     ),
     Architecture(
         name="command-r",

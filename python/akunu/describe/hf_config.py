@@ -239,7 +239,7 @@ def _rotated(
     if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
         return [False] * n_layers
     if arch.rotated != "period":
-        return arch.rotated_layers(layer_window)
+        return arch.rotated_layers(layer_window, numbers.integer("window"))
     flags = config.get("no_rope_layers")  # which, whatever its name, are those that are rotated
     if flags is None:
         period = numbers.integer("unrotated_period")

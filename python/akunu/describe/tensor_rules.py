@@ -55,7 +55,7 @@ MixerKind = Literal[
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
 
-Rotated = Literal["all", "none", "period", "windowed"]
+Rotated = Literal["all", "none", "period", "windowed", "windowed_or_all"]
 """Whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
@@ -276,8 +276,8 @@ class Architecture:
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
-        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), or
-        of the windowed ones, where there are any.
+        Whose heads are rotated: those of all layers, of none, of all but each n-th (`unrotated_period`), of
+        the windowed ones, or of these where a file has a window, even if no layer has it, else of all.
     scales
         The scales that it has, of `SCALES`.
     plain_local_rope
@@ -375,14 +375,14 @@ class Architecture:
         """Whether layers with experts have one that all rows share, of a size of its own."""
         return any(kind.length("shared_up") == "shared_dim" for kind in self.layers.values())
 
-    def rotated_layers(self, layer_window: Sequence[int]) -> list[bool]:
-        """Whose heads are rotated, of layers with these windows."""
+    def rotated_layers(self, layer_window: Sequence[int], window: int) -> list[bool]:
+        """Whose heads are rotated, of layers with these windows; `window`: what the file says of them."""
         if self.rotated == "none":
             return [False] * len(layer_window)
         if self.rotated == "period":
             return [(n + 1) % self.unrotated_period != 0 for n in range(len(layer_window))]
-        if self.rotated == "windowed" and any(layer_window):
-            return [window > 0 for window in layer_window]
+        if self.rotated == "windowed" or (self.rotated == "windowed_or_all" and window > 0):
+            return [own > 0 for own in layer_window]
         return [True] * len(layer_window)
 
     def kinds_of(self, numbers: LayerNumbers, n_layers: int) -> list[LayerKind]:

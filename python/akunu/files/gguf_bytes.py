@@ -6,16 +6,13 @@ Offsets of tensors follow from their sizes, so that a header is complete before 
 from __future__ import annotations
 
 import enum
-import math
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from akunu.describe.filetypes import block_of
-
-__all__ = ["ALIGNMENT", "Stored", "TensorPlace", "header", "padded", "stored_metadata", "tensor_places"]
+__all__ = ["ALIGNMENT", "Stored", "TensorPlace", "header", "padded", "stored_metadata"]
 
 ALIGNMENT: Final = 32
 """Tensors begin at multiples of this, counted from the end of the header: the format's default."""
@@ -67,21 +64,6 @@ class TensorPlace:
 def padded(n: int) -> int:
     """The next multiple of `ALIGNMENT`."""
     return -(-n // ALIGNMENT) * ALIGNMENT
-
-
-def tensor_places(tensors: Iterable[tuple[str, tuple[int, ...], str]]) -> list[TensorPlace]:
-    """Lay out tensors one after another: names, shapes (outermost first) and types of weights."""
-    from akunu import _core
-
-    ids = {row["name"]: row["id"] for row in _core.dtypes()}
-    places = []
-    offset = 0
-    for name, shape, dtype in tensors:
-        elems, nbytes = block_of(dtype)
-        size = math.prod(shape) // elems * nbytes
-        places.append(TensorPlace(name, shape, ids[dtype], offset, size))
-        offset += padded(size)
-    return places
 
 
 def header(metadata: Mapping[str, object], tensors: Sequence[TensorPlace]) -> bytes:

@@ -31,7 +31,7 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.base.whole_file import whole_file
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig
-from akunu.files.gguf_bytes import header, padded, tensor_places
+from akunu.files.gguf_bytes import TensorPlace, header, padded
 
 __all__ = ["WINDOW", "ImportanceMatrix", "from_squares", "is_importance_file", "text_windows"]
 
@@ -182,6 +182,7 @@ _SUMS, _COUNTS = ".in_sum2", ".counts"
 _MOST_BYTES: Final = 1 << 30
 _MOST_ENTRIES: Final = 1 << 16
 _MOST_NAME: Final = 1 << 10
+_F32: Final = 0
 
 
 def is_importance_file(path: Path) -> bool:
@@ -304,6 +305,10 @@ def _gguf_bytes(matrix: ImportanceMatrix) -> Iterable[bytes]:
         tokens = np.float32(matrix.tokens[name])
         arrays.append((name + _SUMS, (matrix.means[name] * tokens).reshape(1, -1)))
         arrays.append((name + _COUNTS, tokens.reshape(1, 1)))
+    places, offset = [], 0
+    for name, array in arrays:
+        places.append(TensorPlace(name, array.shape, _F32, offset, array.nbytes))
+        offset += padded(array.nbytes)
     yield header(
         {
             "general.type": _TYPE,
@@ -311,7 +316,7 @@ def _gguf_bytes(matrix: ImportanceMatrix) -> Iterable[bytes]:
             "imatrix.chunk_count": matrix.windows,
             "imatrix.chunk_size": matrix.window,
         },
-        tensor_places((name, array.shape, "f32") for name, array in arrays),
+        places,
     )
     for _, array in arrays:
         yield array.astype("<f4").tobytes().ljust(padded(array.nbytes), b"\0")
