@@ -298,7 +298,7 @@ def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
     text = open_model(case.folder)
     plain = _core.Engine(text.files, text.spec(sees=True), device=DEVICE, context=128)
     with pytest.raises(UnsupportedError, match="takes tokens alone"):
-        plain.begin(ids, contents=hashes, inputs=[(3, whole, 0, n)])
+        plain.begin(ids, slot=plain.open(), contents=hashes, inputs=[(3, whole, 0, n)])
     plain.close()
 
 
