@@ -24,6 +24,7 @@
 
           dependencies = with pkgs.python3Packages; [
             click
+            gguf
             huggingface-hub
             jinja2
             llguidance

@@ -65,6 +65,7 @@ def test_n_is_a_list_also_of_one_and_in_a_task(model: akunu.Model) -> None:
     messages = [{"role": "user", "content": "Hello"}]
     model.chat_template = akunu.ChatTemplate.named("chatml", model.tokenizer)
     chats = model.chat(messages, n=2, seed=5, max_tokens=6)
+    assert [t.message["content"] for t in chats] == [t.text for t in chats]
     assert [t.ids for t in asyncio.run(model.achat(messages, n=2, seed=5, max_tokens=6))] == [
         t.ids for t in chats
     ]

@@ -37,7 +37,7 @@ def test_conversations_may_have_their_special_tokens(akunu_cli, tmp_path, monkey
 
 def test_wrong_files_are_named(akunu_cli, tmp_path):
     ran = akunu_cli("imatrix", "ember", "none.txt", str(tmp_path / "m.gguf"))
-    assert ran.status == 2
+    assert ran.status == 1
     assert "none.txt" in ran.err
     (tmp_path / "x").write_bytes(b"caf\xe9")
     ran = akunu_cli(

@@ -113,6 +113,8 @@ NAMES = {
     "lfm 2": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
     "seed oss": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "glm": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
+    "minimax": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
+    "olmo 3": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
 }
 
 
@@ -142,6 +144,8 @@ SAID = {
     "lfm 2": 'text="\\n<b>{1}</b>"',
     "seed oss": "<parameter=text>\n\n<b>{1}</b>\n</parameter>\n",
     "glm": "<arg_key>text</arg_key><arg_value>\n<b>{1}</b></arg_value>",
+    "minimax": '<parameter name="text">\n<b>{1}</b></parameter>\n',
+    "olmo 3": 'text="\\n<b>{1}</b>"',
 }
 
 

@@ -135,7 +135,7 @@ class Chatting(Tokenizing):
     def _answers(self, messages: Messages, n: int, options: ChatOptions) -> list[Stream]:
         """`n` answers to the same messages."""
         ids, generation, reading, rows = self.prepare_chat(messages, options)
-        return [self._start(ids, one, reading, rows) for one in self._seeded(n, generation)]
+        return [self._start(ids, one, reading.fresh(), rows) for one in self._seeded(n, generation)]
 
     def prepare_chat(self, messages: Messages, options: ChatOptions) -> ChatPrompt:
         """Make the prompt of a chat, with the arguments of its generation; for what builds on a model."""

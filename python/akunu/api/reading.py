@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from akunu.api.results import Piece
@@ -58,6 +59,12 @@ class Reading:
         self._parser: OutputParser | None = None
         self._deltas: list[Delta] = []
         self._ended = False
+
+    def fresh(self) -> Reading:
+        """Return one for another answer to the same prompt, of which nothing has been read."""
+        other = copy(self)
+        other._call_ids, other._parser, other._deltas, other._ended = [], None, [], False
+        return other
 
     def read(self, piece: Piece) -> None:
         """Give a piece of the answer its deltas."""

@@ -20,8 +20,10 @@ __all__ = ["DraftModel", "head_beside", "joins_head"]
 
 def head_beside(model: Path) -> Path | None:
     """Return the file with the head that drafts for ``NAME.gguf``: ``mtp-NAME.gguf`` beside it, if any."""
+    if model.suffix != ".gguf":
+        return None
     beside = model.with_name(f"mtp-{model.name}")
-    return beside if model.suffix == ".gguf" and beside.is_file() else None
+    return beside if beside.is_file() else None
 
 
 def joins_head(model: ModelFiles, path: Path) -> bool:
