@@ -65,7 +65,6 @@ void Lifetimes::add(const DispatchTable& table, const PartOf& part_of) {
     };
     for (std::size_t i = 0; i < table.commands.size(); ++i) {
         const DispatchCmd& c = table.commands[i];
-        const auto buffers = op_info(c.op).buffers;
         // What it reads of a part it reads before it writes.
         for (const bool reads : {true, false}) {
             for (std::size_t k = 0; k < c.n_buffers; ++k) {
