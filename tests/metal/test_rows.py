@@ -256,7 +256,6 @@ MUTATIONS = {
     "what was made": ("streams", "h - was[p.active]", "h", SMALL[15]),
     "the mean": ("streams", "x[i] - mean - cut", "x[i] - cut", SMALL[16]),
     "a rank's row": ("lora", "a + rank * p.k", "a + rank * p.n", SMALL[17]),
-    "a rank that is none": ("lora", "first + r < own.rank", "first + r < p.max_rank", SMALL[17]),
     "the adapter of a row": ("lora", "choices[slot].number", "choices[0].number", SMALL[17]),
     "a text's scale": ("lora", "head->scale * choices[slot].scale", "head->scale", SMALL[17]),
     "a column of B": ("lora", "ulong(i) * p.n", "ulong(i) * p.k", SMALL[18]),

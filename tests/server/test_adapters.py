@@ -125,6 +125,8 @@ def test_an_adapter_comes_and_goes_as_with_vllm(adapter):
         wanted = said(served, model="pirate")
         assert wanted != plain == said(served)
         assert served.http.post("/v1/load_lora_adapter", json=asked).status_code == 400
+        missing = served.http.post("/v1/load_lora_adapter", json={"lora_name": "x", "lora_path": "none.gguf"})
+        assert missing.status_code == 400 and missing.json()["error"]["param"] == "lora_path"
         assert (
             served.http.post("/v1/load_lora_adapter", json=asked | {"lora_name": "ember"}).status_code == 400
         )

@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.server.adapter_names import one_of
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, query_fields, read_fields, read_list
@@ -87,7 +88,11 @@ async def load_adapter(request: Request) -> Response:
     async with server.models.use(entry.spec.name, TEXT):
         if fields.load_inplace and name in entry.adapters:
             await server.beside.change(entry.loaded.remove_adapter, name)
-        await server.beside.change(entry.loaded.add_adapter, name, fields.lora_path)
+        try:
+            await server.beside.change(entry.loaded.add_adapter, name, fields.lora_path)
+        except (ModelFileError, UnsupportedError) as error:  # the file is the client's choice
+            message = f"lora_path: {error}"
+            raise ApiError(400, message, param="lora_path", code="invalid_value") from error
         _renew(entry, {**entry.adapters, name: fields.lora_path})
     return PlainTextResponse(f"Success: LoRA adapter '{name}' added successfully.")
 
