@@ -132,10 +132,11 @@ std::vector<DispatchTable> Engine::tables(const PlanContext& plan) const {
     step.heads.resize(config_.blocks.size(), some);
     step.aligned_rows = std::max(step.aligned_rows, 1u);
     const PlanContext all{plan.device, plan.config, plan.activations, step, plan.stream, plan.adapters};
+    const bool drafts = drafter_ && !plan.adapters;  // no adapter changes a head that drafts
     std::vector<DispatchTable> out;
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
         out.push_back(model_->body(all, phase));
-        if (!drafter_) continue;
+        if (!drafts) continue;
         out.push_back(model_->keep_for_drafts(all, phase));
         for (const bool first : {true, false}) out.push_back(model_->draft(all, phase, first));
     }
@@ -143,8 +144,8 @@ std::vector<DispatchTable> Engine::tables(const PlanContext& plan) const {
     if (config_.aligned_heads()) out.push_back(model_->body(all, Phase::kAligned));
     for (const bool one_row : {true, false}) {
         out.push_back(model_->tail(all, {.one_row = one_row}));
-        if (drafter_) out.push_back(model_->draft_tail(all, {.one_row = one_row}, false));
-        if (drafter_ && common_tokens()) out.push_back(model_->draft_tail(all, {.one_row = one_row}, true));
+        if (drafts) out.push_back(model_->draft_tail(all, {.one_row = one_row}, false));
+        if (drafts && common_tokens()) out.push_back(model_->draft_tail(all, {.one_row = one_row}, true));
     }
     return out;
 }

@@ -58,11 +58,6 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     }
     if (config.drafter) {
         drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
-        // Adapters are the model's, and know nothing of its head: its matrices have no names.
-        for (std::size_t i = linears_.size(); i < loader.linears().size(); ++i) {
-            linears_.push_back(loader.linears()[i]);
-            linears_.back().name.clear();
-        }
     }
 }
 
