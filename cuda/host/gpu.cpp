@@ -1,6 +1,7 @@
 #include "cuda/host/gpu.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -33,15 +34,17 @@ Limits limits_of(const Driver& d, CUdevice device) {
     // What CUDA keeps of a block's memory lies in front of the block's own since Hopper, behind it before.
     l.shared_base = l.compute_major >= 9 ? attribute(kSharedMemoryReserved) : 0;
     if (const char* arch = std::getenv("AKUNU_CUDA_ARCH"); arch && *arch) {
+        constexpr std::string_view kPrefix = "compute_";
         const std::string_view given = arch;
-        const auto number = given.substr(std::min(given.find('_'), given.size() - 1) + 1);
-        if (!given.starts_with("compute_") || number.size() < 2 ||
-            !std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; })) {
+        const char* const end = given.data() + given.size();
+        int number = 0;
+        if (!given.starts_with(kPrefix) || std::from_chars(arch + kPrefix.size(), end, number).ptr != end ||
+            number < 10) {
             throw InvalidArgumentError("AKUNU_CUDA_ARCH=" + std::string(given) +
                                        " is no architecture of PTX; compute_80 is one");
         }
         l.arch = given;
-        l.compute_major = std::stoi(std::string(number.substr(0, number.size() - 1)));
+        l.compute_major = number / 10;
     }
     l.cooperative = attribute(kCooperativeLaunch) != 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
