@@ -441,11 +441,11 @@ def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     yield from source.expect(_INVOKE)
     more = _INVOKE
     while more:
-        name = yield from _attribute(source)
+        name = yield from _tag_name(source, '">')
         yield from source.space()
         opening = ""
         while (yield from source.expect(_NAMED_PARAMETER, _INVOKE_END)) == _NAMED_PARAMETER:
-            key = yield from _attribute(source)
+            key = yield from _tag_name(source, '">')
             opening = _argument(calls, name, key, opening)
             yield from _parameter(calls, name, key, _PARAMETER_END)
             yield from source.space()
@@ -453,18 +453,6 @@ def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
         yield from source.space()
         more = yield from source.one_of((_INVOKE,))
     yield from _end(form, calls)
-
-
-def _attribute(source: Incoming) -> Steps[str]:
-    """What an attribute names, up to the end of its tag."""
-    start = source.at
-    while (char := (yield from source.peek())) and char not in '<>"\n':
-        source.at += 1
-    name = source.text[start : source.at]
-    yield from source.expect('">')
-    if not name:
-        raise Malformed
-    return name
 
 
 _KEY: Final = ("<arg_key>", "</arg_key>")
@@ -498,13 +486,13 @@ def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     _close(calls, name, opening)
 
 
-def _tag_name(source: Incoming) -> Steps[str]:
-    """What a tag names, up to its end."""
+def _tag_name(source: Incoming, end: str = ">") -> Steps[str]:
+    """What a tag names, up to its end; `end` is that of an attribute, too."""
     start = source.at
     while (char := (yield from source.peek())) and char not in '<>"\n':
         source.at += 1
     name = source.text[start : source.at]
-    yield from source.expect(">")
+    yield from source.expect(end)
     if not name:
         raise Malformed
     return name

@@ -12,7 +12,7 @@ from akunu.base.errors import ModelFileError
 from akunu.describe.blocks import Attention, FeedForward, Laurel
 from akunu.describe.config_numbers import shown
 from akunu.describe.gemma4_folders import TOWERS_LEFT_OUT, theta_of
-from akunu.describe.hf_row import HfModel, defaults_of
+from akunu.describe.hf_row import HfModel, defaults_of, layers_of
 
 if TYPE_CHECKING:
     from akunu.describe.config import ModelSpec
@@ -27,8 +27,8 @@ def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Map
     """The configuration with the type of each layer, and of its gates how many deviations are cut off."""
     found = {key: value for key, value in config.items() if value is not None}
     found.pop("query_pre_attn_scalar", None)  # which its class does not read
-    n_layers = found.get("num_hidden_layers", int(defaults["n_layers"]))
-    if not isinstance(n_layers, int) or not 1 <= n_layers <= 4096:
+    n_layers = layers_of(found, defaults)
+    if n_layers is None:
         return config  # which is refused where it is read
     if found.get("layer_types") is None:
         found["layer_types"] = [_FULL if n % 5 == 4 else _SLIDING for n in range(n_layers)]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
 from akunu.describe.blocks import Attention, Experts, FeedForward
-from akunu.describe.hf_row import HfModel, defaults_of
+from akunu.describe.hf_row import HfModel, defaults_of, layers_of
 
 if TYPE_CHECKING:
     from akunu.describe.config import ModelSpec
@@ -36,8 +36,8 @@ TOWERS_LEFT_OUT: Final = MappingProxyType(
 def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
     """The configuration with sizes for each layer. The last layer sees everything, whatever its type."""
     found = {key: value for key, value in config.items() if value is not None}
-    n_layers = found.get("num_hidden_layers", int(defaults["n_layers"]))
-    if not isinstance(n_layers, int) or not 1 <= n_layers <= 4096:
+    n_layers = layers_of(found, defaults)
+    if n_layers is None:
         return config  # which is refused where it is read
     types = found.get("layer_types")
     if types is None:

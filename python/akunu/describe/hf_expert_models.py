@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from akunu.describe.hf_row import HfModel, defaults_of
+from akunu.describe.hf_row import HfModel, defaults_of, layers_of
 
 __all__ = ["EXPERT_MODELS"]
 
@@ -26,8 +26,8 @@ _GRANITE = HfModel(
 
 def _mellum(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
     """Without `layer_types`, no layer is windowed."""
-    n_layers = config.get("num_hidden_layers", int(defaults["n_layers"]))
-    if config.get("layer_types") is not None or not isinstance(n_layers, int) or not 1 <= n_layers <= 4096:
+    n_layers = layers_of(config, defaults)
+    if config.get("layer_types") is not None or n_layers is None:
         return config
     return {**config, "layer_types": ["full_attention"] * n_layers}
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from akunu.describe.tensor_rules import RopeStyle, Router
 
-__all__ = ["HfModel", "Windowed", "defaults_of"]
+__all__ = ["HfModel", "Windowed", "defaults_of", "layers_of"]
 
 Windowed = Literal["none", "every", "all", "layers", "later", "period"]
 """Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none all
@@ -119,6 +119,12 @@ class HfModel:
             "ffn": "mlp_bias" if self.ffn_biases else "",
         }
         return self.bias_keys.get(name) or self.bias_keys.get(part) or (flags.get(part, ""), False)
+
+
+def layers_of(config: Mapping[str, object], defaults: Mapping[str, float]) -> int | None:
+    """How many layers a configuration says; None for what is refused where it is read."""
+    n_layers = config.get("num_hidden_layers", int(defaults["n_layers"]))
+    return n_layers if isinstance(n_layers, int) and 1 <= n_layers <= 4096 else None
 
 
 def defaults_of(**values: float) -> Mapping[str, float]:

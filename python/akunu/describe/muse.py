@@ -12,7 +12,7 @@ from typing import Final
 
 from akunu.base.errors import UnsupportedError
 from akunu.describe.config_numbers import shown
-from akunu.describe.hf_row import HfModel, defaults_of
+from akunu.describe.hf_row import HfModel, defaults_of, layers_of
 from akunu.describe.layer_rules import (
     BLK,
     FOLDER_BIAS,
@@ -64,8 +64,8 @@ MUSE_ROWS: Final = (
 def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
     """The configuration with kinds of layers, of which the full ones are those that are not rotated."""
     found = {key: value for key, value in config.items() if value is not None}
-    n_layers = found.get("num_hidden_layers", int(defaults["n_layers"]))
-    if not isinstance(n_layers, int) or not 1 <= n_layers <= 4096:
+    n_layers = layers_of(found, defaults)
+    if n_layers is None:
         return config  # which is refused where it is read
     types = found.get("layer_types")
     if types is None:
