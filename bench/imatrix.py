@@ -23,7 +23,7 @@ from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
 from akunu.files.importance import WINDOW
-from bench.json_file import write_json
+from bench.json_file import json_option, write_json
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -58,9 +58,7 @@ def peer_matrix(peer: str, model: Path, text: str, folder: Path, threads: int) -
               help="Windows at most.")  # fmt: skip
 @click.option("-t", "--threads", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
               help="Threads.")  # fmt: skip
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
-)
+@json_option
 def command(
     model_path: Path, text_path: Path, peer: str, windows: int, threads: int, json_path: Path | None
 ) -> None:

@@ -7,7 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_json"]
+import click
+
+__all__ = ["json_option", "write_json"]
+
+json_option = click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
+)
 
 
 def write_json(path: Path, report: Any) -> None:

@@ -29,7 +29,7 @@ from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.sequence import Adapter
-from bench.json_file import write_json
+from bench.json_file import json_option, write_json
 
 PROMPT: Final = 32
 TEXTS: Final = 4
@@ -121,9 +121,7 @@ def compare(
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=7, show_default=True, metavar="N", help="Rounds."
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
-)
+@json_option
 def command(
     models: tuple[str, ...],
     threads: int | None,

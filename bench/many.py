@@ -41,7 +41,7 @@ from akunu.loading.engines import is_synthetic, open_engine
 from akunu.loading.finding import find_model
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.page_files import PageFiles
-from bench.json_file import write_json
+from bench.json_file import json_option, write_json
 from bench.timed_engine import TimedEngine
 
 START: Final = 32
@@ -209,9 +209,7 @@ def table_rate(output: str, streams: int) -> float:
     metavar="PATH",
     help="llama-batched-bench, timed in between; for models that are files.",
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
-)
+@json_option
 def command(
     models: tuple[str, ...],
     device: str,

@@ -26,7 +26,7 @@ import akunu
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import note, print_table
-from bench.json_file import write_json
+from bench.json_file import json_option, write_json
 
 ESTIMATE: Final = re.compile(r"Final estimate: PPL = ([\d.]+)")
 PEER_ATTEMPTS: Final = 5
@@ -108,9 +108,7 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--windows", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
               help="Windows at most.")  # fmt: skip
 @click.option("-t", "--threads", type=click.IntRange(min=1), metavar="N", help="Threads.")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
-)
+@json_option
 def command(
     models: tuple[Path, ...],
     text_path: Path,

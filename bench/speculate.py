@@ -44,7 +44,7 @@ from akunu.loading.engines import open_engine
 from akunu.scheduling import Scheduler, Sequence
 from akunu.scheduling.model_proposer import ModelProposer
 from bench.draft_head import KnowingHead, open_with_head
-from bench.json_file import write_json
+from bench.json_file import json_option, write_json
 
 PROMPT: Final = 64
 """Tokens of the prompt."""
@@ -167,9 +167,7 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures here."
-)
+@json_option
 def command(
     models: tuple[str, ...],
     threads: int,
