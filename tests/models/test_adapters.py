@@ -336,7 +336,7 @@ MERGED = ("llama", "qwen3", "phi3_short")
 @pytest.mark.parametrize("name", MERGED)
 @pytest.mark.parametrize("kind", ["folder", "gguf"])
 def test_merged_weights_are_the_model_with_the_adapter(name: str, kind: str, tmp_path: Path) -> None:
-    """Of files of the adapter's own kind and of the other, into a GGUF file and into a folder."""
+    """Files of the adapter's own kind and of the other are merged into a GGUF file and into a folder."""
     pairs = matrices(tiny.weights(tiny.EVERY[name]), 5, seed=2)
     adapter = write_peft(tmp_path / "adapter", pairs, 5)
     if kind == "folder":

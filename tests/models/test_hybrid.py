@@ -240,7 +240,7 @@ def test_a_prefix_of_a_step_leaves_the_state(path: Path) -> None:
 
 
 def test_states_count_as_memory_of_the_cache(path: Path) -> None:
-    """Those of the sequences that run, and the copies, whose number follows from it."""
+    """States are those of the sequences that run, and copies, whose number follows from it."""
     few, many = (open_engine(path, parallel=2, kv_memory=n << 20) for n in (4, 16))
     for engine, memory in ((few, 4 << 20), (many, 16 << 20)):
         assert 0.95 * memory < engine.memory["kv_cache"] <= memory

@@ -317,7 +317,7 @@ def test_what_is_known_to_be_missing_is_missing() -> None:
 
 @pytest.mark.parametrize("name", ["cohere2", "exaone4"])
 def test_no_head_is_rotated_where_no_layer_has_the_window_that_there_is(name: str, tmp_path: Path) -> None:
-    """As in Transformers' classes: the window's number says that only its layers are rotated."""
+    """Transformers' classes do so, too: the window's number says that only its layers are rotated."""
     full = {"layer_types": ["full_attention"] * 4}
     path = folders.write(name, tmp_path, change=lambda config: config | full)
     config = ModelFolder(path).spec(tiny.CONTEXT).config

@@ -52,7 +52,7 @@ def test_work_that_fails_or_is_left_leaves_the_threads_as_they_were(beside: Besi
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/apply-template"])
 def test_more_messages_than_the_context_has_tokens_are_not_even_read(served, path: str) -> None:
-    """That they are wrong in other ways is not noticed."""
+    """Other faults of such messages go unnoticed."""
     messages = [{"role": "user", "content": 7, "unknown": "x" * 30}] * 3000
     body = {"model": "ember", "input" if path.endswith("responses") else "messages": messages}
     assert len(json.dumps(body)) > LARGE

@@ -135,7 +135,7 @@ def whisper_cpp(folder: Path) -> Path:
 
 @pytest.mark.parametrize("timestamps", [True, False])
 def test_a_folder_may_have_the_files_of_before_tokenizer_json(timestamps: bool, tmp_path: Path) -> None:
-    """As models that people tuned have them; most list no timestamps among the added tokens."""
+    """Tuned models have such files; most list no timestamps among the added tokens."""
     folder = written(tmp_path)
     said = tokenizer_json()
     (folder / "tokenizer.json").unlink()

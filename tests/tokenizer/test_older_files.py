@@ -152,7 +152,7 @@ def test_unigram(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_debertas_unigram(lower: bool, tmp_path: Path) -> None:
-    """As microsoft/deberta-v3-base has it: `spm.model`, and a mask in `added_tokens.json`."""
+    """The folder has what microsoft/deberta-v3-base has: `spm.model`, and a mask in `added_tokens.json`."""
     pieces = {"pad": "[PAD]", "bos": "[CLS]", "eos": "[SEP]", "unk": "[UNK]"}
     more = {f"{name}_id": i for i, name in enumerate(pieces)}
     more |= {f"{name}_piece": text for name, text in pieces.items()}

@@ -64,7 +64,7 @@ TRAINED: Final = {
     )
     for kind, (_, _, least) in KINDS.items()
 }
-"""Those of the training."""
+"""The training draws pictures of these sizes."""
 Grids = Mapping[str, Sequence[tuple[int, int]]]
 
 
