@@ -45,7 +45,7 @@ def test_loading_needs_no_terminal_or_network_libraries():
 
 
 def test_a_server_begins_to_load_before_it_imports_what_serves():
-    loaded = modules_after("import akunu.cli.commands.serve, akunu.server.ahead, akunu.server.listening")
+    loaded = modules_after("import akunu.cli.commands.serve, akunu.server.preloading, akunu.server.listening")
     assert "akunu.loading.load" in loaded
     assert not loaded & {"uvicorn", "starlette", "prometheus_client", "akunu.api.model", "akunu.server.app"}
 

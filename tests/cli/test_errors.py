@@ -212,7 +212,7 @@ def test_ctrl_c_while_a_server_starts_leaves_no_import_half_way():
     code = """
 import os, signal, sys
 from akunu.cli import main
-from akunu.server.ahead import Ahead
+from akunu.server.preloading import Preload
 
 Ahead.begin = lambda self: os.kill(os.getpid(), signal.SIGINT)
 status = main(["serve", "--port", "0"])

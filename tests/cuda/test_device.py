@@ -335,7 +335,7 @@ def test_compiled_kernels_lie_in_the_users_folder_of_caches(run: Run, tmp_path: 
 def test_a_server_says_once_that_kernels_are_compiled(run: Run) -> None:
     code = """
 import asyncio, logging
-from akunu.server.beside import Beside
+from akunu.server.workers import Workers
 from akunu.server.catalog import ModelSpec
 from akunu.server.models import Registry
 logging.basicConfig(level=logging.INFO, format="%(message)s")

@@ -14,11 +14,11 @@ import pytest
 import uvicorn
 
 from akunu.server import ModelSpec, Settings, create_app
-from akunu.server.ahead import Ahead
-from akunu.server.beside import Beside
+from akunu.server.generations import Server
 from akunu.server.listening import listen
+from akunu.server.preloading import Preload
 from akunu.server.run import uvicorn_config
-from akunu.server.texts import Server
+from akunu.server.workers import Workers
 from encoders import wordpiece
 
 EMBER = ModelSpec(name="ember", path="ember", aliases=("gpt-*",), preload=True, threads=1)
@@ -51,18 +51,18 @@ class Served:
 
 
 @pytest.fixture
-def beside() -> Iterator[Beside]:
+def workers() -> Iterator[Workers]:
     """The threads of a registry that has no server."""
-    with contextlib.closing(Beside()) as threads:
+    with contextlib.closing(Workers()) as threads:
         yield threads
 
 
 @contextlib.contextmanager
 def serving(
-    *models: ModelSpec, settings: Settings | None = None, ahead: Ahead | None = None, send_buffer: int = 0
+    *models: ModelSpec, settings: Settings | None = None, preload: Preload | None = None, send_buffer: int = 0
 ) -> Iterator[Served]:
     """A server of these models (ember, if none), until the end of the block."""
-    app = create_app(models or (EMBER,), settings, ahead)
+    app = create_app(models or (EMBER,), settings, preload)
     with listen("127.0.0.1", 0) as sock:
         if send_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)

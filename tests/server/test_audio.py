@@ -17,7 +17,7 @@ import soundfile
 
 from akunu.loading.finding import FoundModel
 from akunu.server import ModelSpec, Settings
-from akunu.server import ahead as server_ahead
+from akunu.server import preloading as server_preloading
 from akunu.speech.whisper_model import WhisperModel
 from speech import tiny
 from speech.babble import Babble
@@ -47,19 +47,19 @@ def heard(engine: Babble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     path = tmp_path_factory.mktemp("speech") / "babble.bin"
     path.write_bytes(b"lmgg")
     speech = ModelSpec(name="speech", path=str(path), aliases=("whisper-1",))
-    load = server_ahead.load
+    load = server_preloading.load
 
     def loaded(found: FoundModel, **options: object) -> object:
         if found.path == path:
             return WhisperModel(engine, tiny.tokenizer(), "babble", path)
         return load(found, **options)
 
-    server_ahead.load = loaded
+    server_preloading.load = loaded
     try:
         with serving(EMBER, speech, settings=Settings(max_upload=4 << 20)) as served:
             yield served
     finally:
-        server_ahead.load = load
+        server_preloading.load = load
 
 
 @pytest.fixture

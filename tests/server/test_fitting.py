@@ -24,9 +24,9 @@ from akunu.server.models import Registry
 from .conftest import EMBER, serving
 
 
-def preload(beside, *specs):
+def preload(workers, *specs):
     async def run() -> None:
-        registry = Registry(specs, 4, None, beside)
+        registry = Registry(specs, 4, None, workers)
         try:
             await registry.preload()
         finally:
@@ -110,12 +110,12 @@ def test_a_context_is_chosen_for_texts_only(encoders):
         (["ember-speech", "again=ember-speech"], {"kv_dtype": "q8_0", "threads": 1}, "kv_dtype"),
     ],
 )
-def test_what_fits_no_model_is_refused(names, settings, named, beside):
+def test_what_fits_no_model_is_refused(names, settings, named, workers):
     with pytest.raises(InvalidArgumentError, match=f"^{named}: it fits no model here: {names[0]}: "):
-        preload(beside, *(from_name(name, **settings) for name in names))
+        preload(workers, *(from_name(name, **settings) for name in names))
 
 
-def test_what_a_file_says_of_a_model_is_its_own(tmp_path, beside):
+def test_what_a_file_says_of_a_model_is_its_own(tmp_path, workers):
     file = tmp_path / "models.toml"
     file.write_text(
         '[[model]]\nname = "a"\npath = "ember-speech"\ncontext = 64\n[[model]]\nname = "b"\npath = "ember"\n'
@@ -124,7 +124,7 @@ def test_what_a_file_says_of_a_model_is_its_own(tmp_path, beside):
     assert (own.context, own.shared) == (64, {"threads"})
     assert (other.context, other.shared) == (128, {"context", "threads"})
     with pytest.raises(AkunuError, match="context"):  # refused, as `akunu.load` does
-        preload(beside, msgspec.structs.replace(own, preload=True))
+        preload(workers, msgspec.structs.replace(own, preload=True))
     file.write_text('[[model]]\nname = "a"\npath = "ember"\nshared = []\n')
     with pytest.raises(InvalidArgumentError, match="shared"):
         from_place(file)
@@ -140,8 +140,8 @@ def test_folders_and_drafts_in_a_file_are_beside_it(tmp_path):
     text = 'path = "ember"\ncache_dir = "{}"\ncache_size = 5\ndraft = "{}"\n'
     tables = [text.format("pages", "small.gguf"), text.format("/var/pages", "ember")]
     file.write_text("".join(f'[[model]]\nname = "{n}"\n{table}' for n, table in enumerate(tables)))
-    beside, elsewhere = from_place(file)
-    assert (beside.cache_dir, beside.draft) == (tmp_path / "pages", str(tmp_path / "small.gguf"))
+    workers, elsewhere = from_place(file)
+    assert (workers.cache_dir, workers.draft) == (tmp_path / "pages", str(tmp_path / "small.gguf"))
     assert (elsewhere.cache_dir, elsewhere.draft) == (Path("/var/pages"), "ember")
 
 
@@ -185,7 +185,7 @@ def test_what_is_wrong_in_a_file_is_named_by_its_place(text, message, tmp_path):
     assert str(caught.value).startswith(f"{file}: model")
 
 
-def test_a_model_is_found_and_its_file_read_once(monkeypatch, beside):
+def test_a_model_is_found_and_its_file_read_once(monkeypatch, workers):
     found, read = [], []
     find = finding.find_model
 
@@ -198,7 +198,7 @@ def test_a_model_is_found_and_its_file_read_once(monkeypatch, beside):
         finding, "find_model", lambda *args, **options: found.append(args) or find(*args, **options)
     )
     monkeypatch.setattr(_core, "GgufFile", CountedFile)
-    preload(beside, from_name("ember", context=512, threads=1))
+    preload(workers, from_name("ember", context=512, threads=1))
     assert len(found) == 1
     assert [Path(path).name for path in read] == ["ember.gguf", "mtp-ember.gguf"]
 

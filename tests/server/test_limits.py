@@ -211,7 +211,7 @@ def test_a_model_that_cannot_be_had_now_may_be_tried_again(monkeypatch):
     def find(*_, **__):
         raise ModelFileError("user/repo: cannot be fetched") from httpx.ConnectError("no route")
 
-    monkeypatch.setattr("akunu.server.ahead.FoundModel", find)
+    monkeypatch.setattr("akunu.server.preloading.FoundModel", find)
     with serving(ModelSpec(name="ember", path="user/repo")) as served:
         answer = served.chat(max_tokens=1)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "model_not_loaded")

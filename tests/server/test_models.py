@@ -68,7 +68,7 @@ def test_a_server_that_ends_does_not_wait_for_a_download(download):
     assert not download.is_set()
 
 
-def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch, beside):
+def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch, workers):
     calls, go_on = [], threading.Event()
 
     def find_model(spec):
@@ -79,7 +79,7 @@ def test_all_who_wait_for_a_model_are_told_what_is_wrong_with_it(monkeypatch, be
     monkeypatch.setattr(module, "find_model", find_model)
 
     async def scenario() -> None:
-        registry = Registry(SPECS, 4, None, beside)
+        registry = Registry(SPECS, 4, None, workers)
 
         async def use() -> str:
             try:
@@ -114,7 +114,7 @@ class _Model:
         _Model.there -= 1
 
 
-def test_unloading_and_loading_never_overlap(monkeypatch, beside):
+def test_unloading_and_loading_never_overlap(monkeypatch, workers):
     """A request that comes while a model is being unloaded waits for its end, and has it loaded again."""
 
     class Found:
@@ -126,14 +126,14 @@ def test_unloading_and_loading_never_overlap(monkeypatch, beside):
     monkeypatch.setattr(module, "kind_of", lambda model: module.TEXT)
 
     def module_loaded():
-        from akunu.server.ahead import LoadedModel
+        from akunu.server.preloading import LoadedModel
 
         model = _Model()
         model.memory = "none"
         return LoadedModel(model, {}, 1)
 
     async def scenario() -> None:
-        registry = Registry(SPECS[:1], 4, None, beside)
+        registry = Registry(SPECS[:1], 4, None, workers)
         entry = registry.find("slow")
         refused = 0
 

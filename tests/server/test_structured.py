@@ -118,7 +118,7 @@ def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypa
         return constraint(self, structure)
 
     monkeypatch.setattr(Compiler, "constraint", slow)
-    monkeypatch.setattr("akunu.server.beside.COMPILE_SECONDS", 0.2)
+    monkeypatch.setattr("akunu.server.workers.COMPILE_SECONDS", 0.2)
     with serving() as served:
         try:
             for _ in range(3):

@@ -249,7 +249,7 @@ def ask_raw(served, key: str) -> socket.socket:
 
 def test_an_open_server_says_that_it_is_open(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("akunu.server.run.serve", lambda *_: None)
-    monkeypatch.setattr("akunu.server.ahead.Ahead.begin", lambda _: None)
+    monkeypatch.setattr("akunu.server.preloading.Preload.begin", lambda _: None)
     keys = tmp_path / "keys"
     keys.write_text("secretkey1\n")
     main(["serve", "--host", "0.0.0.0", "--port", "0"])

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from akunu.api.results import Piece
 from akunu.server import Settings
-from akunu.server.metrics import Meters, TextMeter
+from akunu.server.metrics import GenerationMeter, Meters
 from akunu.server.models import Registry
 from akunu.server.routes import ENDPOINTS
 
@@ -106,9 +106,9 @@ class Counted:
         return self._values.get((name, frozenset(labels.items())), 0.0)
 
 
-def test_tokens_that_come_together_are_counted_one_by_one(beside):
-    meters = Meters(Registry((), 1, None, beside))
-    meter = TextMeter(meters, "m", time.monotonic())
+def test_tokens_that_come_together_are_counted_one_by_one(workers):
+    meters = Meters(Registry((), 1, None, workers))
+    meter = GenerationMeter(meters, "m", time.monotonic())
     for piece in (Piece("a", [1]), Piece("b"), Piece("cde", [2, 3, 4]), Piece("f", [5])):
         time.sleep(0.01)
         meter.piece(piece)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Model"]
 
-MAX_TEXTS: Final = 256
+MAX_GENERATIONS: Final = 256
 """Texts of one prompt."""
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
@@ -404,7 +404,7 @@ class Model(Chatting, Measuring, Adapting):
 
     def _seeded(self, n: int, options: GenerationOptions) -> list[GenerationOptions]:
         """The options of each of `n` outputs of one prompt."""
-        count = Limit(int, 1, MAX_TEXTS).check("n", n)
+        count = Limit(int, 1, MAX_GENERATIONS).check("n", n)
         seed = resolve(options, self.sampling, self.config.vocab_size).seed
         return [{**options, "seed": (seed + i) % (1 << 64)} for i in range(count)]
 

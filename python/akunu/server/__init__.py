@@ -1,7 +1,7 @@
 """An HTTP server for models: OpenAI's and Anthropic's APIs, several models, many clients.
 
 `app` puts it together. A request passes `gate`, is read by `fields` into a struct of its API
-(`openai_chat`, …), becomes a `conversations.Turn`, and runs as `texts`; `sse` sends what comes of it.
+(`openai_chat`, …), becomes a `conversations.Turn`, and runs as `generations`; `sse` sends what comes of it.
 
 What a name needs is imported when the name is first used: a model begins to load before what serves it is
 imported (`ahead`).

@@ -13,11 +13,11 @@ from akunu.server.adapter_names import one_of
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, query_fields, read_fields, read_list
 from akunu.server.foreign_fields import AdapterScale
+from akunu.server.generations import Server
 from akunu.server.kinds import TEXT
 from akunu.server.llama_server import entry_of
 from akunu.server.models import Entry
 from akunu.server.replies import json_response
-from akunu.server.texts import Server
 
 __all__ = [
     "AdapterName",
@@ -87,9 +87,9 @@ async def load_adapter(request: Request) -> Response:
         )  # fmt: skip
     async with server.models.use(entry.spec.name, TEXT):
         if fields.load_inplace and name in entry.adapters:
-            await server.beside.change(entry.loaded.remove_adapter, name)
+            await server.workers.change(entry.loaded.remove_adapter, name)
         try:
-            await server.beside.change(entry.loaded.add_adapter, name, fields.lora_path)
+            await server.workers.change(entry.loaded.add_adapter, name, fields.lora_path)
         except (ModelFileError, UnsupportedError) as error:  # the file is the client's choice
             message = f"lora_path: {error}"
             raise ApiError(400, message, param="lora_path", code="invalid_value") from error
@@ -106,7 +106,7 @@ async def unload_adapter(request: Request) -> Response:
         raise ApiError(404, f"lora_name: no adapter {name!r} here", param="lora_name", code="model_not_found")
     if entry.model is not None:
         async with server.models.use(entry.spec.name, TEXT):
-            await server.beside.change(entry.loaded.remove_adapter, adapter)
+            await server.workers.change(entry.loaded.remove_adapter, adapter)
     if entry.adapter is not None and entry.adapter[0] == adapter:
         entry.adapter = None
     _renew(entry, {each: path for each, path in entry.adapters.items() if each != adapter})

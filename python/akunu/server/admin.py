@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.fields import Fields, read_fields
+from akunu.server.generations import Server
 from akunu.server.kinds import TEXT, kind_of
 from akunu.server.models import Entry
 from akunu.server.replies import json_response
-from akunu.server.texts import Server
 
 __all__ = ["ModelName", "available", "engine", "load", "models", "table", "unload"]
 
@@ -90,7 +90,9 @@ def _engine(entry: Entry) -> dict[str, Any]:
         "parallel": stats.parallel,
         "tokens_per_second": round(entry.tokens_per_second, 2),
         "queue": stats.waiting,
-        "sequences": [{"slot": slot, **text.state()} for slot, text in enumerate(entry.texts)],
+        "sequences": [
+            {"slot": slot, **generation.state()} for slot, generation in enumerate(entry.generations)
+        ],
         "pages": {
             "used": stats.pages_held,
             "cached": stats.pages_cached,

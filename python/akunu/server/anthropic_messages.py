@@ -16,10 +16,10 @@ from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import Turn, answers, finish_reason, prompt_ids, warned
 from akunu.server.errors import error_body
 from akunu.server.fields import read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import TEXT
 from akunu.server.replies import json_response, new_id
 from akunu.server.sse import EventStream, event, unless_gone
-from akunu.server.texts import Asked, Server
 
 __all__ = ["count_tokens", "messages"]
 
@@ -29,41 +29,43 @@ PATH = "/v1/messages"
 async def messages(request: Request) -> Response:
     """An answer to the last message of a conversation."""
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     fields = await read_fields(request, MessagesRequest)
-    turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
-    turn.warnings[:0] = [*asked.ignored, *warnings]
+    turn, warnings = await server.workers.sized(record.bytes, fields.turn)
+    turn.warnings[:0] = [*record.ignored, *warnings]
     head: dict[str, Any] = {
         "id": new_id("msg_"),
         "type": "message",
         "role": "assistant",
         "model": fields.model,
     }
-    asked.stream = bool(fields.stream)
+    record.stream = bool(fields.stream)
     if fields.stream:
         return EventStream(
-            _events(server, asked, fields.model, turn, head),
+            _events(server, record, fields.model, turn, head),
             server.settings,
             on_error=lambda error: event(error_body(error, PATH), "error"),
         )
-    return json_response(await unless_gone(request, _whole(server, asked, fields.model, turn, head)))
+    return json_response(await unless_gone(request, _whole(server, record, fields.model, turn, head)))
 
 
 async def count_tokens(request: Request) -> Response:
     """How many tokens a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, CountRequest)
-    size = Asked.of(request).bytes
-    turn, _ = await server.beside.sized(size, fields.turn)
+    size = RequestRecord.of(request).bytes
+    turn, _ = await server.workers.sized(size, fields.turn)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await server.beside.prompt(size, prompt_ids, entry.loaded, turn, server.settings)
+        ids = await server.workers.prompt(size, prompt_ids, entry.loaded, turn, server.settings)
     return json_response({"input_tokens": len(ids)})
 
 
-async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict[str, Any]) -> dict[str, Any]:
+async def _whole(
+    server: Server, record: RequestRecord, name: str, turn: Turn, head: dict[str, Any]
+) -> dict[str, Any]:
     blocks = Blocks()
     completion = None
-    async with aclosing(answers(server, asked, name, turn, whole_calls=True)) as steps:
+    async with aclosing(answers(server, record, name, turn, whole_calls=True)) as steps:
         async for _, step in steps:
             for _ in blocks.feed(step.deltas):
                 pass
@@ -80,16 +82,16 @@ async def _whole(server: Server, asked: Asked, name: str, turn: Turn, head: dict
 
 
 async def _events(
-    server: Server, asked: Asked, name: str, turn: Turn, head: dict[str, Any]
+    server: Server, record: RequestRecord, name: str, turn: Turn, head: dict[str, Any]
 ) -> AsyncGenerator[bytes, None]:
     blocks = Blocks()
     began = False
-    async with aclosing(answers(server, asked, name, turn)) as steps:
+    async with aclosing(answers(server, record, name, turn)) as steps:
         async for _, step in steps:
             if not began:
                 began = True
                 empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-                usage = {**_usage(step.text.stats), "output_tokens": 0}
+                usage = {**_usage(step.generation.stats), "output_tokens": 0}
                 yield _event("message_start", message={**head, **warned(turn), **empty, "usage": usage})
             for what, block, text in blocks.feed(step.deltas):
                 yield _block_event(what, block, text)

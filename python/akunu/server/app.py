@@ -18,18 +18,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from akunu.base.errors import AkunuError
-from akunu.server.ahead import Ahead
-from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
+from akunu.server.generations import Server
 from akunu.server.metrics import Meters
 from akunu.server.models import Registry
+from akunu.server.preloading import Preload
 from akunu.server.routes import ENDPOINTS
 from akunu.server.settings import Settings
 from akunu.server.site import site_routes
 from akunu.server.stored import ResponseStore
-from akunu.server.texts import Server
+from akunu.server.workers import Workers
 
 __all__ = ["create_app"]
 
@@ -41,7 +41,7 @@ time it would wait 5 ms for a thread that reads a large request."""
 
 
 def create_app(
-    models: Sequence[ModelSpec], settings: Settings | None = None, ahead: Ahead | None = None
+    models: Sequence[ModelSpec], settings: Settings | None = None, preload: Preload | None = None
 ) -> Starlette:
     """The server as an ASGI application.
 
@@ -51,7 +51,7 @@ def create_app(
         What may be asked for. Those with `preload` are loaded before the application says that it is ready.
     settings
         Its settings; None: the defaults.
-    ahead
+    preload
         The first model of those with `preload`, if it loads already.
 
     Examples
@@ -60,10 +60,12 @@ def create_app(
     >>> app = create_app([ModelSpec(name="ember", path="ember")])  # for `uvicorn.run(app)`
     """
     settings = settings or Settings()
-    beside = Beside()
-    registry = Registry(models, settings.max_models, settings.max_memory, beside, ahead, settings.max_seconds)
+    workers = Workers()
+    registry = Registry(
+        models, settings.max_models, settings.max_memory, workers, preload, settings.max_seconds
+    )
     stored = ResponseStore(settings.max_responses)
-    server = Server(settings, registry, Meters(registry), stored, beside, time.time())
+    server = Server(settings, registry, Meters(registry), stored, workers, time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
     middleware = [Middleware(Gate, settings=settings, meters=server.meters, routes=routes)]
     if settings.cors_origins:
@@ -107,7 +109,7 @@ async def _lifespan(app: Starlette) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await sweeper
         await server.models.close()
-        server.beside.close()
+        server.workers.close()
 
 
 async def _sweep(server: Server) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from akunu.base.errors import AkunuError
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.limits import queue_place, too_long
 from akunu.server.models import Entry, shutting_down
-from akunu.server.texts import Asked, Server
 
 __all__ = ["Check", "call"]
 
@@ -26,7 +26,7 @@ class _Unwanted(Exception):
     """Nobody waits for this call."""
 
 
-async def call(server: Server, asked: Asked, entry: Entry, work: Callable[[Check], T]) -> T:
+async def call(server: Server, record: RequestRecord, entry: Entry, work: Callable[[Check], T]) -> T:
     """The result of `work`, made in a thread when it is its turn.
 
     Parameters
@@ -46,9 +46,9 @@ async def call(server: Server, asked: Asked, entry: Entry, work: Callable[[Check
             raise _Unwanted
 
     limit = server.settings.max_seconds
-    with queue_place(entry, 1, server.settings, asked.holder), entry.wanted():
+    with queue_place(entry, 1, server.settings, record.holder), entry.wanted():
         try:
-            async with asyncio.timeout(asked.at + limit - time.monotonic()), entry.calls:
+            async with asyncio.timeout(record.at + limit - time.monotonic()), entry.calls:
                 task = asyncio.ensure_future(asyncio.to_thread(work, check))
                 try:
                     return await asyncio.shield(task)

@@ -14,9 +14,9 @@ from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
 from akunu.server.foreign_fields import IGNORE_EOS, LORA
+from akunu.server.generations import Generation, RequestRecord, Server, generations, together
 from akunu.server.images import settled
 from akunu.server.settings import VOLATILE_LINES, Settings
-from akunu.server.texts import Asked, Server, Text, texts, together
 
 __all__ = [
     "FinishReason",
@@ -55,7 +55,7 @@ class Turn:
 class Step:
     """What one piece of an output says; the last one of an output has the whole of it."""
 
-    text: Text
+    generation: Generation
     deltas: Sequence[Delta]
     piece: Piece | None = None
     completion: Completion | None = None
@@ -69,7 +69,7 @@ class Step:
             return 0
         if thought == self.piece:
             return len(self.piece.ids)
-        return len(self.text.model.tokenize(thought, add_special=False))
+        return len(self.generation.model.tokenize(thought, add_special=False))
 
 
 def without_structure(options: dict[str, Any], field: str) -> tuple[dict[str, Any], list[str]]:
@@ -130,7 +130,7 @@ def prompt_ids(model: Model, turn: Turn, settings: Settings) -> list[int]:
 
 
 async def answers(
-    server: Server, asked: Asked, name: str, turn: Turn, *, whole_calls: bool = False
+    server: Server, record: RequestRecord, name: str, turn: Turn, *, whole_calls: bool = False
 ) -> AsyncGenerator[tuple[int, Step], None]:
     """The answers of the model `name`: the steps of each with its number. Ended early, it ends them.
 
@@ -153,19 +153,19 @@ async def answers(
         return stream.whole_calls() if whole_calls else stream
 
     async with (
-        texts(server, asked, name, [start] * turn.n, turn.options) as found,
+        generations(server, record, name, [start] * turn.n, turn.options) as found,
         aclosing(together(found)) as pieces,
     ):
         called: set[int] = set()
         async for i, piece in pieces:
-            text = found[i]
+            generation = found[i]
             if piece is None:
-                completion = text.completion
-                yield i, Step(text, (), None, completion, finish_reason(completion, i in called))
+                completion = generation.completion
+                yield i, Step(generation, (), None, completion, finish_reason(completion, i in called))
                 continue
             if any(isinstance(delta, ToolCall) for delta in piece.deltas):
                 called.add(i)
-            yield i, Step(text, piece.deltas, piece)
+            yield i, Step(generation, piece.deltas, piece)
 
 
 def finish_reason(completion: Completion, called: bool) -> FinishReason:

@@ -17,10 +17,10 @@ from akunu.encoders.model import EmbeddingModel
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import EMBEDDING
 from akunu.server.replies import json_response
 from akunu.server.sse import unless_gone
-from akunu.server.texts import Asked, Server
 
 __all__ = ["EmbeddingRequest", "embeddings"]
 
@@ -60,10 +60,10 @@ async def embeddings(request: Request) -> Response:
 
 async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     texts = fields.texts()
     async with server.models.use(fields.model, EMBEDDING) as entry:
-        asked.model = entry.spec.name
+        record.model = entry.spec.name
         model: EmbeddingModel = entry.loaded
 
         def work(check: Check) -> tuple[list[Any], int]:
@@ -84,9 +84,9 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
             data = [_item(i, vector, base64_) for i, vector in enumerate(vectors)]
             return data, model.stats.prompt_tokens - before
 
-        vectors, tokens = await call(server, asked, entry, work)
-    server.meters.prompt_tokens.labels(asked.model).inc(tokens)
-    asked.prompt_tokens = tokens
+        vectors, tokens = await call(server, record, entry, work)
+    server.meters.prompt_tokens.labels(record.model).inc(tokens)
+    record.prompt_tokens = tokens
     return {
         "object": "list",
         "model": fields.model,

@@ -11,8 +11,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 
 from akunu.base.errors import ContextLengthError
-from akunu.server.beside import LARGE, Beside
 from akunu.server.errors import ApiError
+from akunu.server.workers import LARGE, Workers
 
 __all__ = [
     "Fields",
@@ -55,15 +55,15 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     """
     body = await _body(request)
     server = request.app.state.server
-    beside: Beside = server.beside
-    ignored = request.scope["akunu.asked"].ignored if server.settings.lenient else None
+    workers: Workers = server.workers
+    ignored = request.scope["akunu.record"].ignored if server.settings.lenient else None
 
     def decoded() -> F:
         if len(body) >= LARGE:
             _check_count(server, body)
         return _decoded(body, kind, ignored)
 
-    return await beside.sized(len(body), decoded)
+    return await workers.sized(len(body), decoded)
 
 
 async def read_list(request: Request, kind: type[F]) -> list[F]:

@@ -78,8 +78,8 @@ def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[s
     room = max(_LEAST_CONTEXT, room // _STEP * _STEP)
     chosen: dict[str, Any] = {"context": min(config.context_length, _MOST_CONTEXT, room)}
     if device["id"] != "cpu" and not arguments.get("kv_memory"):
-        texts = min(chosen["context"], _LEAST_CONTEXT) * (arguments.get("parallel") or 1)
-        chosen["kv_memory"] = int(max(chosen["context"], texts) * size)
+        tokens = min(chosen["context"], _LEAST_CONTEXT) * (arguments.get("parallel") or 1)
+        chosen["kv_memory"] = int(max(chosen["context"], tokens) * size)
     return chosen
 
 

@@ -14,9 +14,9 @@ from akunu.server.fields import Fields
 __all__ = ["IGNORE_EOS", "LORA", "AdapterScale", "ForeignFields"]
 
 IGNORE_EOS: Final = "ignore_eos"
-"""Name of the option that keeps an output from ending by itself; `texts` makes a bias of it."""
+"""Name of the option that keeps an output from ending by itself; `generations` makes a bias of it."""
 LORA: Final = "lora"
-"""Name of the option with pairs of an adapter's number and its scale; `texts` finds the adapter."""
+"""Name of the option with pairs of an adapter's number and its scale; `generations` finds the adapter."""
 
 
 class StructuredOutputs(Fields):

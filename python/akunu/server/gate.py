@@ -17,14 +17,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
-from akunu.server.beside import CLIENT
 from akunu.server.bodies import Bodies, Body, too_large
 from akunu.server.errors import ApiError, as_api_error, error_response
+from akunu.server.generations import RequestRecord
 from akunu.server.limits import Guesses, RateLimit
 from akunu.server.metrics import Meters
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS
-from akunu.server.texts import Asked
+from akunu.server.workers import CLIENT
 
 __all__ = ["Gate"]
 
@@ -70,8 +70,8 @@ class Gate:
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
-        asked = Asked(given if _ID.fullmatch(given) else uuid.uuid4().hex, time.monotonic())
-        scope["akunu.asked"] = asked
+        record = RequestRecord(given if _ID.fullmatch(given) else uuid.uuid4().hex, time.monotonic())
+        scope["akunu.record"] = record
         status = 0
         body: Body | None = None
 
@@ -79,14 +79,14 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = asked.id
+                MutableHeaders(scope=message)["x-request-id"] = record.id
             with suppress(LocalProtocolError):  # the body is no HTTP: the connection has been closed
                 await send(message)
 
         try:
             try:
-                self._check(scope, headers, asked)
-                client = asked.holder.id or _address(scope)
+                self._check(scope, headers, record)
+                client = record.holder.id or _address(scope)
                 CLIENT.set(client)
                 body = self._body(scope, headers, client, receive)
             except ApiError as error:
@@ -95,7 +95,7 @@ class Gate:
 
             async def receive_some() -> Message:
                 message = await body.receive()
-                asked.bytes = body.size
+                record.bytes = body.size
                 return message
 
             try:
@@ -105,8 +105,8 @@ class Gate:
                 if not status:
                     await error_response(told, scope)(scope, receive, answer)
         finally:
-            self._record(scope, asked, status)
-            for form in asked.files:
+            self._record(scope, record, status)
+            for form in record.files:
                 await form.close()
             if body is not None:
                 body.close()
@@ -119,7 +119,7 @@ class Gate:
             raise too_large(most)
         return Body(self._uploads if upload else self._bodies, client, receive, most, settings.max_seconds)
 
-    def _check(self, scope: Scope, headers: Headers, asked: Asked) -> None:
+    def _check(self, scope: Scope, headers: Headers, record: RequestRecord) -> None:
         """Find out who asks; raises what keeps them out."""
         settings, path = self._settings, scope["path"]
         _check_host(settings, headers)
@@ -135,7 +135,7 @@ class Gate:
         holder = settings.keys.holder(key)
         admin = settings.admin_keys.holder(key)
         found = admin or holder
-        asked.holder = found or ANYONE
+        record.holder = found or ANYONE
         if guards and key is not None:
             self._guesses.note(address, found)
         changes = path in _ADMIN_CHANGES and scope["method"] == "POST"
@@ -161,22 +161,22 @@ class Gate:
                 return route.path_format
         return "other"
 
-    def _record(self, scope: Scope, asked: Asked, status: int) -> None:
+    def _record(self, scope: Scope, record: RequestRecord, status: int) -> None:
         path = scope["path"]
         route = self._route(path)
         status = status or 499  # the client went away before there was an answer
-        seconds = time.monotonic() - asked.at
+        seconds = time.monotonic() - record.at
         self._meters.requests.labels(route, str(status)).inc()
         self._meters.seconds.labels(route).observe(seconds)
         if path in _OPEN and status == 200:
             return
-        first = asked.first_token_seconds
+        first = record.first_token_seconds
         _log.info(
             "%s %s %s %d key=%s model=%s stream=%d prompt=%d cached=%d generated=%d first=%s total=%.3f "
             "end=%s",
-            asked.id, scope["method"], route, status, asked.holder.name, asked.model, asked.stream,
-            asked.prompt_tokens, asked.cached_tokens, asked.generated_tokens,
-            "-" if first is None else f"{first:.3f}", seconds, ",".join(asked.reasons) or "-",
+            record.id, scope["method"], route, status, record.holder.name, record.model, record.stream,
+            record.prompt_tokens, record.cached_tokens, record.generated_tokens,
+            "-" if first is None else f"{first:.3f}", seconds, ",".join(record.reasons) or "-",
         )  # fmt: skip
 
 

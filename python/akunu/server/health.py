@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.server.generations import Server
 from akunu.server.replies import json_response
-from akunu.server.texts import Server
 
 __all__ = ["health", "ready"]
 

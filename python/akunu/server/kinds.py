@@ -64,7 +64,7 @@ class Kind:
     has: Callable[[object], bool]
 
 
-# The classes are imported once there is a model: a load may begin before (`akunu.server.ahead`).
+# The classes are imported once there is a model: a load may begin before (`akunu.server.preloading`).
 def _makes_vectors(model: object, task: str) -> bool:
     from akunu.encoders.model import EmbeddingModel
 

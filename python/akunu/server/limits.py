@@ -119,7 +119,7 @@ def too_long(seconds: float) -> ApiError:
 
 
 @contextmanager
-def queue_place(entry: Entry, texts: int, settings: Settings, holder: Holder) -> Iterator[None]:
+def queue_place(entry: Entry, count: int, settings: Settings, holder: Holder) -> Iterator[None]:
     """A place for the sequences of one request among those that run or wait for a model.
 
     Where there are several keys, each may have as many places as it leaves for others: one alone half of all.
@@ -132,17 +132,17 @@ def queue_place(entry: Entry, texts: int, settings: Settings, holder: Holder) ->
     room, mine = entry.spec.parallel + settings.max_queue, entry.queue[holder.id]
     shared = len(settings.keys) + len(settings.admin_keys) > 1
     left = room - entry.queued
-    if texts > left or (shared and mine + texts > max(1, left - texts)):
+    if count > left or (shared and mine + count > max(1, left - count)):
         whose = f", {mine} of them for this key," if shared else ""
         message = (
-            f"the queue of {entry.spec.name} is full: {entry.queued} texts{whose} run or wait, "
+            f"the queue of {entry.spec.name} is full: {entry.queued} generations{whose} run or wait, "
             f"at most {room} may"
         )
         raise ApiError(503, message, code="queue_full", retry_after=2)
-    entry.queue[holder.id] += texts
+    entry.queue[holder.id] += count
     try:
         yield
     finally:
-        entry.queue[holder.id] -= texts
+        entry.queue[holder.id] -= count
         if not entry.queue[holder.id]:
             del entry.queue[holder.id]

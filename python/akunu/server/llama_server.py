@@ -16,13 +16,13 @@ from akunu.base.errors import AkunuError
 from akunu.base.version import __version__
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, query_fields, read_fields
+from akunu.server.generations import RequestRecord, Server, generations
 from akunu.server.kinds import TEXT, kind_of
 from akunu.server.models import Entry
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response
 from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import EventStream, event, unless_gone
-from akunu.server.texts import Asked, Server, texts
 
 __all__ = [
     "InfillRequest",
@@ -115,10 +115,10 @@ async def infill(request: Request) -> Response:
 
 async def _written(request: Request, fields: NativeRequest, path: str) -> Response:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
-    asked.stream = bool(fields.stream)
+    record = RequestRecord.of(request)
+    record.stream = bool(fields.stream)
     entry = entry_of(server, fields.model)
-    events = _events(server, asked, fields.model or entry.spec.name, fields)
+    events = _events(server, record, fields.model or entry.spec.name, fields)
     if fields.stream:
         return EventStream(
             (event(each) async for each in events),
@@ -137,17 +137,17 @@ async def _whole(events: AsyncGenerator[dict[str, Any], None]) -> dict[str, Any]
 
 
 async def _events(
-    server: Server, asked: Asked, name: str, fields: NativeRequest
+    server: Server, record: RequestRecord, name: str, fields: NativeRequest
 ) -> AsyncGenerator[dict[str, Any], None]:
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
         return model.astream(fields.ids(model), **options)
 
-    async with texts(server, asked, name, [start], fields.options()) as (text,):
-        async with text:
-            async for piece in text:
+    async with generations(server, record, name, [start], fields.options()) as (generation,):
+        async with generation:
+            async for piece in generation:
                 yield {"index": 0, "content": str(piece), "tokens": piece.ids, "stop": False}
-        more = {"warnings": asked.ignored} if asked.ignored else {}
-        yield {**_end(text.completion), "model": name, **more}
+        more = {"warnings": record.ignored} if record.ignored else {}
+        yield {**_end(generation.completion), "model": name, **more}
 
 
 def _end(completion: Completion) -> dict[str, Any]:
@@ -213,7 +213,7 @@ async def slots(request: Request) -> Response:
         return json_response([])
     model, running = (
         entry.loaded,
-        [text.state() for text in entry.texts if text.state()["state"] != "waiting"],
+        [generation.state() for generation in entry.generations if generation.state()["state"] != "waiting"],
     )
     return json_response(
         [

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from akunu.api.results import Completion, Piece
 from akunu.server.models import Registry
 
-__all__ = ["Meters", "TextMeter", "metrics"]
+__all__ = ["GenerationMeter", "Meters", "metrics"]
 
 _FIRST: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _BETWEEN: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
@@ -27,7 +27,7 @@ _ENGINE: Final = (
     (GaugeMetricFamily, "waiting", "Texts that wait for a slot."),
     (GaugeMetricFamily, "running", "Texts that have a slot."),
     (GaugeMetricFamily, "pages", "Pages of the KV cache."),
-    (GaugeMetricFamily, "pages_held", "Pages that running texts use, or that are pinned."),
+    (GaugeMetricFamily, "pages_held", "Pages that running sequences use, or that are pinned."),
     (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier text."),
     (CounterMetricFamily, "steps", "Steps of the engine."),
     (CounterMetricFamily, "hits", "Prompts whose known beginning was in the cache."),
@@ -93,7 +93,7 @@ class Meters:
             "akunu_cached_tokens", "Of prompts, found in the KV cache.", by_model, registry=registry
         )
         self.generated_tokens = Counter("akunu_generated_tokens", "Written.", by_model, registry=registry)
-        self.texts = Counter(
+        self.generations = Counter(
             "akunu_texts", "Texts that ended, by the reason.", ("model", "reason"), registry=registry
         )
         self.audio_seconds = Counter(
@@ -116,14 +116,14 @@ async def metrics(request: Request) -> Response:
     return meters.response()
 
 
-class TextMeter:
-    """Measures one generation; `asked_at` is when its request came."""
+class GenerationMeter:
+    """Measures one generation; `requested_at` is when its request came."""
 
-    def __init__(self, meters: Meters, model: str, asked_at: float) -> None:
+    def __init__(self, meters: Meters, model: str, requested_at: float) -> None:
         self._meters = meters
         self._model = model
         self._between_tokens = meters.between_tokens.labels(model)
-        self._last = asked_at
+        self._last = requested_at
         self._began = False
         self.first_token_seconds: float | None = None
 
@@ -149,4 +149,4 @@ class TextMeter:
             self._meters.prompt_tokens.labels(model).inc(stats.prompt_tokens)
             self._meters.cached_tokens.labels(model).inc(stats.cached_tokens)
         self._meters.generated_tokens.labels(model).inc(stats.generated_tokens)
-        self._meters.texts.labels(model, reason).inc()
+        self._meters.generations.labels(model, reason).inc()

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from akunu.server.adapter_names import adapter_id
 from akunu.server.fields import Fields, query_fields
+from akunu.server.generations import Server
 from akunu.server.kinds import TEXT, thinks
 from akunu.server.replies import json_response, page
-from akunu.server.texts import Server
 
 __all__ = ["ModelsQuery", "list_models", "one_model"]
 

@@ -17,12 +17,12 @@ from typing import Any, Final, Protocol
 
 from akunu.base.errors import AkunuError, DeviceError, InvalidArgumentError
 from akunu.loading.finding import FoundModel
-from akunu.server.ahead import Ahead, find_model, load_model
-from akunu.server.beside import Beside
 from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError
 from akunu.server.fitting import check_shared
 from akunu.server.kinds import TEXT, Kind, ServedModel, kind_of
+from akunu.server.preloading import Preload, find_model, load_model
+from akunu.server.workers import Workers
 
 __all__ = ["Entry", "Registry", "shutting_down"]
 
@@ -49,7 +49,7 @@ class Entry:
     users: int = 0
     """Requests that use it; it is not unloaded under them."""
     queue: Counter[str] = field(default_factory=Counter)
-    """Texts that run or wait, by the ids of those who asked."""
+    """Generations that run or wait, by the ids of those who asked."""
     wanting: int = 0
     """How many of them have readers that wait for more."""
     used_at: float = 0.0
@@ -67,7 +67,7 @@ class Entry:
     forms_prepared: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
-    texts: list[Watched] = field(default_factory=list)
+    generations: list[Watched] = field(default_factory=list)
     """The sequences that have begun."""
     tokens_per_second: float = 0.0
     """Speed of all sequences together, in the last second or so."""
@@ -93,7 +93,7 @@ class Entry:
 
     @property
     def queued(self) -> int:
-        """Texts that run or wait."""
+        """Generations that run or wait."""
         return self.queue.total()
 
     @contextmanager
@@ -152,9 +152,9 @@ class Registry:
         The models there are.
     max_models, max_memory
         How many may be loaded at a time, and the bytes of their files together.
-    beside
+    workers
         Where models are fetched, loaded and unloaded; its owner closes it.
-    ahead
+    preload
         The first that is to be loaded, which has begun already.
     max_seconds
         Most time that a request waits for a model, downloads included.
@@ -165,8 +165,8 @@ class Registry:
         specs: Iterable[ModelSpec],
         max_models: int,
         max_memory: int | None,
-        beside: Beside,
-        ahead: Ahead | None = None,
+        workers: Workers,
+        preload: Preload | None = None,
         max_seconds: float = math.inf,
     ) -> None:
         self._entries: dict[str, Entry] = {}
@@ -176,8 +176,8 @@ class Registry:
             self._entries[spec.name] = Entry(spec)
         self._max_models = max_models
         self._max_memory = max_memory
-        self._ahead = ahead
-        self._beside = beside
+        self._preload = preload
+        self._workers = workers
         self._max_seconds = max_seconds
         self._room = asyncio.Lock()
         self._closed = False
@@ -315,17 +315,17 @@ class Registry:
                 return
             if self._closed:
                 raise shutting_down()
-            ahead = self._taken_ahead(entry)
-            began = time.monotonic() if ahead is None else ahead.began
-            if ahead is not None:
-                loaded = await asyncio.wrap_future(ahead.loaded)
+            preload = self._take_preload(entry)
+            began = time.monotonic() if preload is None else preload.began
+            if preload is not None:
+                loaded = await asyncio.wrap_future(preload.loaded)
             else:
                 found = await self._fetched(entry)  # others may be loaded meanwhile
                 async with self._room:
                     await self._make_room(entry)
-                    loaded = await self._beside.change(load_model, entry.spec, found)
+                    loaded = await self._workers.change(load_model, entry.spec, found)
             if self._closed:
-                await self._beside.change(loaded.model.close)
+                await self._workers.change(loaded.model.close)
                 raise shutting_down()
             entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
             entry.was_loaded, entry.forms_prepared = True, False
@@ -343,18 +343,18 @@ class Registry:
 
         entry.fetching = True
         try:
-            found, entry.bytes = await self._beside.fetch(fetch)
+            found, entry.bytes = await self._workers.fetch(fetch)
         finally:
             entry.fetching = False
         return found
 
-    def _taken_ahead(self, entry: Entry) -> Ahead | None:
+    def _take_preload(self, entry: Entry) -> Preload | None:
         """What has begun of a load, once."""
-        ahead = self._ahead
-        if ahead is None or ahead.spec is not entry.spec:
+        preload = self._preload
+        if preload is None or preload.spec is not entry.spec:
             return None
-        self._ahead = None
-        return ahead
+        self._preload = None
+        return preload
 
     async def prepare_constraints(self) -> None:
         """While no request is there, do what the first one with a constraint would wait for.
@@ -404,7 +404,7 @@ class Registry:
                 return False
             entry.earlier = entry.totals()
             model, entry.model = entry.model, None
-            await self._beside.change(model.close)
+            await self._workers.change(model.close)
             gc.unfreeze()  # what `run.serve` keeps from the collector may be garbage now
             _log.info("unloaded %s", entry.spec.name)
             return True
@@ -435,7 +435,7 @@ class Registry:
             async with entry.changing:
                 model, entry.model = entry.model, None
                 if model is not None:
-                    await self._beside.change(model.close)
+                    await self._workers.change(model.close)
 
 
 def _why(spec: ModelSpec, error: Exception) -> str:

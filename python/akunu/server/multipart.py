@@ -9,7 +9,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from akunu.server.errors import ApiError
-from akunu.server.texts import Asked
+from akunu.server.generations import RequestRecord
 
 __all__ = ["FORM", "read_form"]
 
@@ -49,7 +49,7 @@ async def read_form(request: Request) -> FormData:
         raise ApiError(400, "the client went away before the end of the body") from error
     except MultiPartException as error:
         raise _broken(error.message) from error
-    Asked.of(request).files.append(form)
+    RequestRecord.of(request).files.append(form)
     if not parser.ended:
         raise _broken("It has no end.")
     return form

@@ -20,13 +20,13 @@ from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
 from akunu.server.conversations import answers, finish_reason
 from akunu.server.errors import ApiError, told
 from akunu.server.fields import read_fields
+from akunu.server.generations import RequestRecord, Server, generations
 from akunu.server.kinds import TEXT
 from akunu.server.models import Entry
 from akunu.server.ollama_fields import GenerateRequest, OllamaChatRequest, seconds
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response, token_entries
 from akunu.server.sse import EventStream, unless_gone
-from akunu.server.texts import Asked, Server, texts
 
 __all__ = ["LINES", "chat", "generate", "keep", "line", "model_entry", "now", "on_error"]
 
@@ -89,9 +89,9 @@ async def chat(request: Request) -> Response:
     if not fields.messages:
         message: dict[str, Any] = {"message": {"role": "assistant", "content": ""}}
         return await _only_loaded(server, entry, fields, kept, message)
-    asked = Asked.of(request)
-    turn = await server.beside.sized(asked.bytes, fields.turn)
-    parts = _answer(server, asked, _known(server, fields.model), turn)
+    record = RequestRecord.of(request)
+    turn = await server.workers.sized(record.bytes, fields.turn)
+    parts = _answer(server, record, _known(server, fields.model), turn)
     return await _response(request, fields, parts, _chat_fields)
 
 
@@ -103,16 +103,16 @@ async def generate(request: Request) -> Response:
     kept = keep(server, entry, fields.keep_alive)
     if not fields.prompt and not fields.suffix:
         return await _only_loaded(server, entry, fields, kept, {"response": ""})
-    turn, asked = fields.turn(), Asked.of(request)
+    turn, record = fields.turn(), RequestRecord.of(request)
     if fields.raw or fields.suffix:
         if fields.images:
             raise ApiError(
                 400, "images: a prompt without the chat template has no place for them (raw, suffix)",
                 param="images", code="unsupported_value",
             )  # fmt: skip
-        parts = _continued(server, asked, _known(server, fields.model), fields)
+        parts = _continued(server, record, _known(server, fields.model), fields)
     else:
-        parts = _answer(server, asked, _known(server, fields.model), turn)
+        parts = _answer(server, record, _known(server, fields.model), turn)
     return await _response(request, fields, parts, _generate_fields)
 
 
@@ -133,26 +133,26 @@ async def _only_loaded(
     return json_response(data) if not fields.streams else Response(line(data), media_type=LINES)
 
 
-async def _answer(server: Server, asked: Asked, name: str, turn: Any) -> AsyncGenerator[_Part, None]:
-    async with aclosing(answers(server, asked, name, turn, whole_calls=True)) as steps:
+async def _answer(server: Server, record: RequestRecord, name: str, turn: Any) -> AsyncGenerator[_Part, None]:
+    async with aclosing(answers(server, record, name, turn, whole_calls=True)) as steps:
         async for _, step in steps:
-            entries = token_entries(step.text.model, step.piece) if step.piece is not None else []
+            entries = token_entries(step.generation.model, step.piece) if step.piece is not None else []
             yield step.deltas, entries, step.completion, step.finish_reason
 
 
 async def _continued(
-    server: Server, asked: Asked, name: str, fields: GenerateRequest
+    server: Server, record: RequestRecord, name: str, fields: GenerateRequest
 ) -> AsyncGenerator[_Part, None]:
     def start(model: Model, options: dict[str, Any]) -> AsyncStream:
         if fields.suffix:
             return model.astream(infill_ids(model, fields.prompt or "", fields.suffix), **options)
         return model.astream(prompt_ids(model, fields.prompt or ""), **options)
 
-    async with texts(server, asked, name, [start], fields.generation()) as (text,):
-        async with text:
-            async for piece in text:
-                yield [Content(str(piece))], token_entries(text.model, piece), None, None
-        yield (), [], text.completion, finish_reason(text.completion, False)
+    async with generations(server, record, name, [start], fields.generation()) as (generation,):
+        async with generation:
+            async for piece in generation:
+                yield [Content(str(piece))], token_entries(generation.model, piece), None, None
+        yield (), [], generation.completion, finish_reason(generation.completion, False)
 
 
 async def _response(
@@ -162,18 +162,21 @@ async def _response(
     said: Any,
 ) -> Response:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
-    asked.stream = fields.streams
+    record = RequestRecord.of(request)
+    record.stream = fields.streams
     if not fields.streams:
-        return json_response(await unless_gone(request, _whole(asked, fields, parts, said)))
+        return json_response(await unless_gone(request, _whole(record, fields, parts, said)))
     idle = line({"model": fields.model, "created_at": now(), **said(()), "done": False})
     return EventStream(
-        _lines(asked, fields, parts, said), server.settings, on_error=on_error, heartbeat=idle, media=LINES
+        _lines(record, fields, parts, said), server.settings, on_error=on_error, heartbeat=idle, media=LINES
     )
 
 
 async def _whole(
-    asked: Asked, fields: OllamaChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
+    record: RequestRecord,
+    fields: OllamaChatRequest | GenerateRequest,
+    parts: AsyncGenerator[_Part, None],
+    said: Any,
 ) -> dict[str, Any]:
     deltas: list[Delta] = []
     logprobs: list[dict[str, Any]] = []
@@ -183,13 +186,16 @@ async def _whole(
             deltas += found
             logprobs += entries
             if completion is not None:
-                end = _end(asked, completion, reason)
+                end = _end(record, completion, reason)
     more = {"logprobs": logprobs} if fields.logprobs else {}
     return {"model": fields.model, "created_at": now(), **said(deltas), **more, **end}
 
 
 async def _lines(
-    asked: Asked, fields: OllamaChatRequest | GenerateRequest, parts: AsyncGenerator[_Part, None], said: Any
+    record: RequestRecord,
+    fields: OllamaChatRequest | GenerateRequest,
+    parts: AsyncGenerator[_Part, None],
+    said: Any,
 ) -> AsyncGenerator[bytes, None]:
     held: list[Delta] = []  # of calls, which come whole
 
@@ -209,7 +215,7 @@ async def _lines(
             if completion is not None:
                 if held:
                     yield part(held)
-                yield part((), **_end(asked, completion, reason))
+                yield part((), **_end(record, completion, reason))
 
 
 def _chat_fields(deltas: Sequence[Delta]) -> dict[str, Any]:
@@ -247,10 +253,10 @@ def _parts(deltas: Sequence[Delta]) -> tuple[str, str, list[dict[str, Any]]]:
     return content, thinking, list(calls.values())
 
 
-def _end(asked: Asked, completion: Completion, reason: str | None) -> dict[str, Any]:
+def _end(record: RequestRecord, completion: Completion, reason: str | None) -> dict[str, Any]:
     """Why an output ended, and its times in nanoseconds."""
     stats = completion.stats
-    total = time.monotonic() - asked.at
+    total = time.monotonic() - record.at
     loading = max(0.0, total - stats.prefill_seconds - stats.decode_seconds)
     return {
         "done": True,

@@ -22,13 +22,13 @@ from akunu.server.calls import Check, call
 from akunu.server.catalog import from_name
 from akunu.server.errors import ApiError
 from akunu.server.fields import read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import EMBEDDING, TEXT, kind_of
 from akunu.server.models import Entry
 from akunu.server.ollama import LINES, keep, line, model_entry, on_error
 from akunu.server.ollama_fields import EmbeddingsRequest, EmbedRequest, NameRequest, PullRequest
 from akunu.server.replies import json_response
 from akunu.server.sse import EventStream, unless_gone
-from akunu.server.texts import Asked, Server
 
 __all__ = ["embed", "embeddings", "ps", "pull", "show", "tags", "version"]
 
@@ -169,7 +169,7 @@ async def embed(request: Request) -> Response:
     fields = await read_fields(request, EmbedRequest)
     given = [fields.input] if isinstance(fields.input, str) else fields.input
     vectors, tokens = await _vectors(request, fields, given, fields.truncate is not False, fields.dimensions)
-    total = int((time.monotonic() - Asked.of(request).at) * 1e9)
+    total = int((time.monotonic() - RequestRecord.of(request).at) * 1e9)
     return json_response(
         {
             "model": fields.model,
@@ -196,13 +196,13 @@ async def _vectors(
     dimensions: int | None,
 ) -> tuple[list[list[float]], int]:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     entry = model_entry(server, fields.model)
     keep(server, entry, fields.keep_alive)
 
     async def answer() -> tuple[list[list[float]], int]:
         async with server.models.use(entry.spec.name, EMBEDDING):
-            asked.model = entry.spec.name
+            record.model = entry.spec.name
             model: EmbeddingModel = entry.loaded
             if not given:
                 return [], 0
@@ -212,11 +212,11 @@ async def _vectors(
                 found = model.embed(given, dimensions=dimensions, truncate=truncate, progress=check)
                 return found.tolist(), model.stats.prompt_tokens - before
 
-            return await call(server, asked, entry, work)
+            return await call(server, record, entry, work)
 
     vectors, tokens = await unless_gone(request, answer())
     server.meters.prompt_tokens.labels(entry.spec.name).inc(tokens)
-    asked.prompt_tokens = tokens
+    record.prompt_tokens = tokens
     return vectors, tokens
 
 
@@ -252,7 +252,7 @@ async def _pulled(server: Server, name: str) -> AsyncGenerator[bytes, None]:
         if left:  # what is there stays, and the next time goes on with it
             raise InterruptedError(f"{path}: nobody waits for it any more")
 
-    work = asyncio.ensure_future(server.beside.fetch(FoundModel, path, progress=progress))
+    work = asyncio.ensure_future(server.workers.fetch(FoundModel, path, progress=progress))
     work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may ask
     try:
         while not work.done():

@@ -16,13 +16,13 @@ from starlette.responses import PlainTextResponse, Response
 
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, form_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import SPEECH
 from akunu.server.limits import queue_place, too_long
 from akunu.server.models import Entry
 from akunu.server.multipart import read_form
 from akunu.server.replies import json_response
 from akunu.server.sse import EventStream, event, unless_gone
-from akunu.server.texts import Asked, Server
 
 if TYPE_CHECKING:
     from akunu.speech.options import TranscriptionArguments
@@ -193,15 +193,15 @@ def _fields(form: FormData, kind: type[TranslationRequest]) -> tuple[Translation
 
 async def _answer(request: Request, fields: TranslationRequest, recording: IO[bytes]) -> Response:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
-    asked.stream = fields.streams
+    record = RequestRecord.of(request)
+    record.stream = fields.streams
     if fields.streams:
         return EventStream(
-            _events(server, asked, fields, recording),
+            _events(server, record, fields, recording),
             server.settings,
             on_error=lambda error: event({"type": "error", **error_body(error, PATH)}),
         )
-    found = await unless_gone(request, _transcribed(server, asked, fields, recording))
+    found = await unless_gone(request, _transcribed(server, record, fields, recording))
     if fields.response_format == "json":
         return json_response({"text": found.text, "usage": _usage(found)})
     if fields.response_format == "verbose_json":
@@ -211,10 +211,10 @@ async def _answer(request: Request, fields: TranslationRequest, recording: IO[by
 
 
 async def _transcribed(
-    server: Server, asked: Asked, fields: TranslationRequest, recording: IO[bytes]
+    server: Server, record: RequestRecord, fields: TranslationRequest, recording: IO[bytes]
 ) -> Transcription:
     found: list[Transcription] = []
-    async with aclosing(_segments(server, asked, fields, recording, found)) as segments:
+    async with aclosing(_segments(server, record, fields, recording, found)) as segments:
         async for _ in segments:
             pass
     return found[0]
@@ -222,48 +222,50 @@ async def _transcribed(
 
 async def _segments(
     server: Server,
-    asked: Asked,
+    record: RequestRecord,
     fields: TranslationRequest,
     recording: IO[bytes],
     found: list[Transcription],
 ) -> AsyncGenerator[Segment, None]:
     """The segments as they come; at their end, `found` gets the whole."""
     async with server.models.use(fields.model, SPEECH) as entry:
-        asked.model = entry.spec.name
-        with queue_place(entry, 1, server.settings, asked.holder):
+        record.model = entry.spec.name
+        with queue_place(entry, 1, server.settings, record.holder):
 
             def opened() -> AsyncSegmentStream:
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
                 return stream
 
             constrained = fields.grammar or fields.regex or fields.choice
-            stream = await (server.beside.compiled(opened) if constrained else asyncio.to_thread(opened))
+            stream = await (server.workers.compiled(opened) if constrained else asyncio.to_thread(opened))
             async with stream:
-                while (segment := await _next(server, asked, entry, stream)) is not None:
+                while (segment := await _next(server, record, entry, stream)) is not None:
                     yield segment
             found.append(stream.transcription)
-            server.meters.audio_seconds.labels(asked.model).inc(found[0].duration)
+            server.meters.audio_seconds.labels(record.model).inc(found[0].duration)
 
 
-async def _next(server: Server, asked: Asked, entry: Entry, stream: AsyncSegmentStream) -> Segment | None:
+async def _next(
+    server: Server, record: RequestRecord, entry: Entry, stream: AsyncSegmentStream
+) -> Segment | None:
     limit = server.settings.max_seconds
     try:
         with entry.wanted():
-            async with asyncio.timeout(asked.at + limit - time.monotonic()):
+            async with asyncio.timeout(record.at + limit - time.monotonic()):
                 segment = await anext(stream, None)
     except TimeoutError as error:
         raise too_long(limit) from error
-    if segment is not None and asked.first_token_seconds is None:
-        asked.first_token_seconds = time.monotonic() - asked.at
+    if segment is not None and record.first_token_seconds is None:
+        record.first_token_seconds = time.monotonic() - record.at
     return segment
 
 
 async def _events(
-    server: Server, asked: Asked, fields: TranslationRequest, recording: IO[bytes]
+    server: Server, record: RequestRecord, fields: TranslationRequest, recording: IO[bytes]
 ) -> AsyncGenerator[bytes, None]:
     found: list[Transcription] = []
     began = False
-    async with aclosing(_segments(server, asked, fields, recording, found)) as segments:
+    async with aclosing(_segments(server, record, fields, recording, found)) as segments:
         async for segment in segments:
             text = segment.text if began else segment.text.lstrip()
             began = began or bool(text)

@@ -16,12 +16,12 @@ from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall
 from akunu.server.conversations import Turn, answers, warned, without_structure
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, read_fields
+from akunu.server.generations import MAX_GENERATIONS, RequestRecord, Server
 from akunu.server.openai_choices import AnyChoice, ThinkingFields, chosen, thinking_options
 from akunu.server.openai_fields import ChatMessage, ResponseFormat, allowed_tools, chat_tools, plain_messages
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sampling_fields import stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
-from akunu.server.texts import MAX_TEXTS, Asked, Server
 
 __all__ = ["ChatRequest", "chat_completions"]
 
@@ -59,7 +59,7 @@ class ChatRequest(ThinkingFields):
     messages: list[ChatMessage]
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
-    n: Annotated[int, Meta(ge=1, le=MAX_TEXTS)] | None = None
+    n: Annotated[int, Meta(ge=1, le=MAX_GENERATIONS)] | None = None
     stop: str | list[str] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
@@ -157,11 +157,11 @@ class ChatRequest(ThinkingFields):
 async def chat_completions(request: Request) -> Response:
     """An answer, or several, to the last message of a conversation."""
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     fields = await read_fields(request, ChatRequest)
-    turn, warnings = await server.beside.sized(asked.bytes, fields.turn)
-    turn.warnings[:0] = [*asked.ignored, *warnings]
-    asked.stream = bool(fields.stream)
+    turn, warnings = await server.workers.sized(record.bytes, fields.turn)
+    turn.warnings[:0] = [*record.ignored, *warnings]
+    record.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("chatcmpl-"),
         "object": "chat.completion.chunk" if fields.stream else "chat.completion",
@@ -170,25 +170,25 @@ async def chat_completions(request: Request) -> Response:
         "system_fingerprint": FINGERPRINT,
     }
     if fields.stream:
-        events = _events(server, asked, fields, turn, head)
+        events = _events(server, record, fields, turn, head)
         return EventStream(events, server.settings, on_error=lambda error: event(error_body(error, PATH)))
-    return json_response(await unless_gone(request, _whole(server, asked, fields, turn, head)))
+    return json_response(await unless_gone(request, _whole(server, record, fields, turn, head)))
 
 
 async def _whole(
-    server: Server, asked: Asked, fields: ChatRequest, turn: Turn, head: dict[str, Any]
+    server: Server, record: RequestRecord, fields: ChatRequest, turn: Turn, head: dict[str, Any]
 ) -> dict[str, Any]:
     deltas: list[list[Delta]] = [[] for _ in range(turn.n)]
     entries: list[list[dict[str, Any]]] = [[] for _ in range(turn.n)]
     completions: list[Completion | None] = [None] * turn.n
     reasons: list[str | None] = [None] * turn.n
     thought = 0
-    async with aclosing(answers(server, asked, fields.model, turn, whole_calls=True)) as steps:
+    async with aclosing(answers(server, record, fields.model, turn, whole_calls=True)) as steps:
         async for i, step in steps:
             deltas[i] += step.deltas
             thought += step.reasoning_tokens
             if step.piece is not None and fields.logprobs:
-                entries[i] += token_entries(step.text.model, step.piece)
+                entries[i] += token_entries(step.generation.model, step.piece)
             if step.completion is not None:
                 completions[i], reasons[i] = step.completion, step.finish_reason
     choices = [
@@ -205,7 +205,7 @@ async def _whole(
 
 
 async def _events(
-    server: Server, asked: Asked, fields: ChatRequest, turn: Turn, head: dict[str, Any]
+    server: Server, record: RequestRecord, fields: ChatRequest, turn: Turn, head: dict[str, Any]
 ) -> AsyncGenerator[bytes, None]:
     with_usage = bool(fields.stream_options and fields.stream_options.include_usage)
     if with_usage:
@@ -218,7 +218,7 @@ async def _events(
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
         return event({**head, "choices": [choice]})
 
-    async with aclosing(answers(server, asked, fields.model, turn)) as steps:
+    async with aclosing(answers(server, record, fields.model, turn)) as steps:
         async for i, step in steps:
             if i not in began:
                 began.add(i)
@@ -227,7 +227,7 @@ async def _events(
             thought += step.reasoning_tokens
             logprobs = None
             if fields.logprobs and step.piece is not None and step.piece.logprobs:
-                logprobs = {"content": token_entries(step.text.model, step.piece), "refusal": None}
+                logprobs = {"content": token_entries(step.generation.model, step.piece), "refusal": None}
             for delta in step.deltas:
                 yield chunk(i, _openai_delta(delta), logprobs)
                 logprobs = None  # once, with the first delta of the tokens

@@ -20,13 +20,13 @@ from akunu.api.streams import AsyncStream
 from akunu.server.conversations import finish_reason
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import read_fields
+from akunu.server.generations import MAX_GENERATIONS, RequestRecord, Server, generations, together
 from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
 from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
 from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
 from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
-from akunu.server.texts import MAX_TEXTS, Asked, Server, texts, together
 
 __all__ = ["CompletionRequest", "completions"]
 
@@ -42,7 +42,7 @@ class CompletionRequest(SamplingFields):
     prompt: str | list[str | int | list[int]]
     suffix: str | None = None
     max_tokens: int | None = None
-    n: Annotated[int, Meta(ge=1, le=MAX_TEXTS)] | None = None
+    n: Annotated[int, Meta(ge=1, le=MAX_GENERATIONS)] | None = None
     stop: str | list[str] | None = None
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
     echo: bool | None = None
@@ -81,9 +81,9 @@ class CompletionRequest(SamplingFields):
         if ids and len(ids) == len(given):
             return [ids]
         prompts = [each for each in given if not isinstance(each, int)]
-        if len(prompts) != len(given) or not 0 < len(given) * (self.n or 1) <= MAX_TEXTS:
+        if len(prompts) != len(given) or not 0 < len(given) * (self.n or 1) <= MAX_GENERATIONS:
             raise ApiError(
-                400, f"prompt: expected a text, token ids, or 1 to {MAX_TEXTS} of either (together with n)",
+                400, f"prompt: expected a text, token ids, or 1 to {MAX_GENERATIONS} of either (n times)",
                 param="prompt", code="invalid_value",
             )  # fmt: skip
         return prompts
@@ -102,9 +102,9 @@ class _Step:
 async def completions(request: Request) -> Response:
     """Texts that go on from prompts."""
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     fields = await read_fields(request, CompletionRequest)
-    asked.stream = bool(fields.stream)
+    record.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("cmpl-"),
         "object": "text_completion",
@@ -112,9 +112,9 @@ async def completions(request: Request) -> Response:
         "model": fields.model,
         "system_fingerprint": FINGERPRINT,
     }
-    if asked.ignored:
-        head["warnings"] = asked.ignored
-    steps = _steps(server, asked, fields)
+    if record.ignored:
+        head["warnings"] = record.ignored
+    steps = _steps(server, record, fields)
     if fields.stream:
         return EventStream(
             _events(steps, fields, head), server.settings, on_error=lambda e: event(error_body(e, PATH))
@@ -123,20 +123,20 @@ async def completions(request: Request) -> Response:
 
 
 async def _steps(
-    server: Server, asked: Asked, fields: CompletionRequest
+    server: Server, record: RequestRecord, fields: CompletionRequest
 ) -> AsyncGenerator[tuple[int, _Step], None]:
     n = fields.n or 1
     starts = [partial(_start, prompt, fields) for prompt in fields.prompts() for _ in range(n)]
-    async with texts(server, asked, fields.model, starts, fields.options()) as found:
+    async with generations(server, record, fields.model, starts, fields.options()) as found:
         for i, start in enumerate(starts if fields.echo else ()):
             yield i, await asyncio.to_thread(_echo, found[i].model, start.args[0], fields)
         async with aclosing(together(found)) as pieces:
             async for i, piece in pieces:
-                text = found[i]
+                generation = found[i]
                 if piece is None:
-                    yield i, _Step(text.model, "", None, text.completion)
+                    yield i, _Step(generation.model, "", None, generation.completion)
                 else:
-                    yield i, _Step(text.model, str(piece), piece)
+                    yield i, _Step(generation.model, str(piece), piece)
 
 
 def _ids(model: Model, prompt: str | list[int], fields: CompletionRequest) -> list[int]:

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-class Part(Fields):
+class ContentPart(Fields):
     """A part of a content."""
 
     type: str
@@ -60,7 +60,7 @@ class ChatMessage(Fields):
     accepted: ClassVar = {"audio": (), "function_call": (), "annotations": ([],)}
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     name: str | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
@@ -110,7 +110,7 @@ def _call(call: Call) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _part(part: Part, at: str) -> str | dict[str, Any]:
+def _part(part: ContentPart, at: str) -> str | dict[str, Any]:
     if part.type == "image_url":
         url = part.image_url
         return (

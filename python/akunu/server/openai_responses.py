@@ -15,13 +15,13 @@ from akunu.server.blocks import Block, Blocks
 from akunu.server.conversations import answers, prompt_ids, warned
 from akunu.server.errors import ApiError, told
 from akunu.server.fields import query_fields, read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import TEXT
 from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
 from akunu.server.replies import json_response, new_id, page, token_entries
 from akunu.server.response_items import stored_items
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.stored import Stored
-from akunu.server.texts import Asked, Server
 
 __all__ = ["delete_response", "get_response", "input_items", "input_tokens", "responses"]
 
@@ -29,10 +29,10 @@ __all__ = ["delete_response", "get_response", "input_items", "input_tokens", "re
 async def responses(request: Request) -> Response:
     """An answer to what was said last, after the response that it goes on from."""
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     fields = await read_fields(request, ResponsesRequest)
-    asked.stream = bool(fields.stream)
-    answer = await server.beside.sized(asked.bytes, _Answer, server, asked, fields)
+    record.stream = bool(fields.stream)
+    answer = await server.workers.sized(record.bytes, _Answer, server, record, fields)
     if fields.stream:
         return EventStream(answer.events(), server.settings, on_error=answer.error)
     return json_response(await unless_gone(request, answer.whole()))
@@ -42,11 +42,11 @@ async def input_tokens(request: Request) -> Response:
     """How many tokens the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
-    asked = Asked.of(request)
-    earlier = _conversation(_previous(server, asked, fields))
-    turn, _ = await server.beside.sized(asked.bytes, fields.turn, earlier)
+    record = RequestRecord.of(request)
+    earlier = _conversation(_previous(server, record, fields))
+    turn, _ = await server.workers.sized(record.bytes, fields.turn, earlier)
     async with server.models.use(fields.model, TEXT) as entry:
-        ids = await server.beside.prompt(asked.bytes, prompt_ids, entry.loaded, turn, server.settings)
+        ids = await server.workers.prompt(record.bytes, prompt_ids, entry.loaded, turn, server.settings)
     return json_response({"object": "response.input_tokens", "input_tokens": len(ids)})
 
 
@@ -68,19 +68,19 @@ async def delete_response(request: Request) -> Response:
     """Forget a stored response."""
     server: Server = request.app.state.server
     name = request.path_params["id"]
-    server.stored.delete(name, Asked.of(request).holder)
+    server.stored.delete(name, RequestRecord.of(request).holder)
     return json_response({"id": name, "object": "response.deleted", "deleted": True})
 
 
 def _stored(request: Request) -> Stored:
     server: Server = request.app.state.server
-    return server.stored.get(request.path_params["id"], Asked.of(request).holder)
+    return server.stored.get(request.path_params["id"], RequestRecord.of(request).holder)
 
 
-def _previous(server: Server, asked: Asked, fields: ResponsesRequest) -> Stored | None:
+def _previous(server: Server, record: RequestRecord, fields: ResponsesRequest) -> Stored | None:
     """The response that a request goes on from."""
     name = fields.previous_response_id
-    return None if name is None else server.stored.get(name, asked.holder, "previous_response_id")
+    return None if name is None else server.stored.get(name, record.holder, "previous_response_id")
 
 
 def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
@@ -90,14 +90,14 @@ def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
 class _Answer:
     """One response while it is generated."""
 
-    def __init__(self, server: Server, asked: Asked, fields: ResponsesRequest) -> None:
+    def __init__(self, server: Server, record: RequestRecord, fields: ResponsesRequest) -> None:
         self._server = server
-        self._asked = asked
+        self._record = record
         self._fields = fields
-        self._previous = _previous(server, asked, fields)
+        self._previous = _previous(server, record, fields)
         self._earlier = _conversation(self._previous)
         self._turn, warnings = fields.turn(self._earlier)
-        self._turn.warnings[:0] = [*asked.ignored, *warnings]
+        self._turn.warnings[:0] = [*record.ignored, *warnings]
         self._blocks = Blocks()
         self._ids: dict[int, str] = {}
         self._entries: dict[int, list[dict[str, Any]]] = {}
@@ -161,13 +161,13 @@ class _Answer:
     async def _run(self, whole_calls: bool = False) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
         """What happens to the blocks; None when something else did."""
         completion, thought, untold = None, 0, list[dict[str, Any]]()
-        found = answers(self._server, self._asked, self._fields.model, self._turn, whole_calls=whole_calls)
+        found = answers(self._server, self._record, self._fields.model, self._turn, whole_calls=whole_calls)
         async with aclosing(found) as steps:
             async for _, step in steps:
                 self._head.update(warned(self._turn))
                 yield None
                 if step.piece is not None and self._fields.logprobs:
-                    untold += token_entries(step.text.model, step.piece)
+                    untold += token_entries(step.generation.model, step.piece)
                 for happening in self._blocks.feed(step.deltas):
                     what, block, _ = happening
                     if what == "text":  # the first of the tokens' texts has them all
@@ -184,7 +184,7 @@ class _Answer:
         self._response = self._complete(completion, thought)
         if self._fields.store is not False:
             items = stored_items({item["id"] for item in self._earlier}, self._fields.items)
-            self._server.stored.put(self._asked.holder, self._response, items, self._previous)
+            self._server.stored.put(self._record.holder, self._response, items, self._previous)
 
     def _complete(self, completion: Completion, thought: int) -> dict[str, Any]:
         ended = completion.finish_reason == "stop"

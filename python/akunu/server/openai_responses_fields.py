@@ -20,7 +20,7 @@ from akunu.server.sampling_fields import SamplingFields
 __all__ = ["InputItemsQuery", "Item", "ResponseQuery", "ResponsesRequest"]
 
 
-class Part(Fields):
+class ContentPart(Fields):
     """A part of a content."""
 
     accepted: ClassVar = {"annotations": ([],)}
@@ -44,15 +44,15 @@ class Item(Fields):
 
     type: str = "message"
     role: Literal["system", "developer", "user", "assistant"] | None = None
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
     id: str | None = None
     status: str | None = None
     phase: str | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
-    output: str | list[Part] | None = None
-    summary: list[Part] | None = None
+    output: str | list[ContentPart] | None = None
+    summary: list[ContentPart] | None = None
     encrypted_content: str | None = None
     caller: Any = None
     namespace: str | None = None  # of Codex, beside a name
@@ -310,7 +310,7 @@ def _assistant(messages: list[dict[str, Any]], after_calls: bool = True) -> dict
 
 
 def _content(
-    content: str | Sequence[Part], at: str, role: str, warnings: list[str] | None = None
+    content: str | Sequence[ContentPart], at: str, role: str, warnings: list[str] | None = None
 ) -> MessageContent:
     """A content of someone's message. With `warnings`, a file in it has a text in its place."""
     if isinstance(content, str):

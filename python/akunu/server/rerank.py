@@ -12,10 +12,10 @@ from akunu.encoders.model import EmbeddingModel
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import RERANKER, kind_of
 from akunu.server.replies import json_response, new_id
 from akunu.server.sse import unless_gone
-from akunu.server.texts import Asked, Server
 
 __all__ = ["RerankRequest", "rerank"]
 
@@ -81,11 +81,11 @@ def _only(server: Server) -> str:
 
 async def _answer(request: Request, fields: RerankRequest) -> Any:
     server: Server = request.app.state.server
-    asked = Asked.of(request)
+    record = RequestRecord.of(request)
     texts = fields.given()
     name = fields.model or _only(server)
     async with server.models.use(name, RERANKER) as entry:
-        asked.model = entry.spec.name
+        record.model = entry.spec.name
         model: EmbeddingModel = entry.loaded
 
         def work(check: Check) -> tuple[list[float], int]:
@@ -99,9 +99,9 @@ async def _answer(request: Request, fields: RerankRequest) -> Any:
             )
             return scores, model.stats.prompt_tokens - before
 
-        scores, tokens = await call(server, asked, entry, work)
-    server.meters.prompt_tokens.labels(asked.model).inc(tokens)
-    asked.prompt_tokens = tokens
+        scores, tokens = await call(server, record, entry, work)
+    server.meters.prompt_tokens.labels(record.model).inc(tokens)
+    record.prompt_tokens = tokens
     best = sorted(range(len(texts)), key=lambda i: -scores[i])[: fields.top_n]
     if fields.texts is not None:
         return [

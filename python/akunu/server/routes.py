@@ -126,7 +126,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST", "/v1/unload_lora_adapter", unload_adapter, "Unload an adapter, as vLLM does", AdapterName
     ),
-    Endpoint("GET", "/slots", llama_server.slots, "The places for texts of a model", query=ModelQuery),
+    Endpoint("GET", "/slots", llama_server.slots, "The slots for sequences of a model", query=ModelQuery),
     Endpoint("POST", "/api/chat", ollama.chat, "Ollama's chat", OllamaChatRequest),
     Endpoint("POST", "/api/generate", ollama.generate, "Ollama's completions", GenerateRequest),
     Endpoint("POST", "/api/embed", ollama_models.embed, "Ollama's embeddings", EmbedRequest),

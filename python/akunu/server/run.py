@@ -20,8 +20,8 @@ from starlette.applications import Starlette
 from akunu.base.errors import AkunuError
 from akunu.server.connections import ConnectionConfig, ConnectionLimits, Sparingly
 from akunu.server.errors import ApiError
+from akunu.server.generations import Server
 from akunu.server.settings import Settings
-from akunu.server.texts import Server
 
 __all__ = ["most_connections", "raise_descriptors", "serve", "uvicorn_config"]
 

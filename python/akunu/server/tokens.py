@@ -10,12 +10,12 @@ from starlette.responses import Response
 from akunu.server.conversations import prepared
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields
+from akunu.server.generations import RequestRecord, Server
 from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT
 from akunu.server.llama_server import entry_of
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
-from akunu.server.texts import Asked, Server
 from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = [
@@ -74,7 +74,7 @@ async def tokenize(request: Request) -> Response:
     server: Server = request.app.state.server
     fields = await read_fields(request, TokenizeRequest)
     text, add_special = fields.given()
-    size = Asked.of(request).bytes
+    size = RequestRecord.of(request).bytes
     async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
 
@@ -84,7 +84,7 @@ async def tokenize(request: Request) -> Response:
             tokens = _pieces(model.tokenizer, ids) if fields.with_pieces else ids
             return json_response({"tokens": tokens, "count": len(ids), "max_model_len": model.context})
 
-        return await server.beside.prompt(size, work)
+        return await server.workers.prompt(size, work)
 
 
 async def detokenize(request: Request) -> Response:
@@ -93,13 +93,13 @@ async def detokenize(request: Request) -> Response:
     fields = await read_fields(request, DetokenizeRequest)
     async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
-        size = Asked.of(request).bytes
+        size = RequestRecord.of(request).bytes
 
         def work() -> Response:
             text = model.detokenize(fields.tokens)
             return json_response({"text": text, "content": text})
 
-        return await server.beside.prompt(size, work)
+        return await server.workers.prompt(size, work)
 
 
 def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[dict[str, Any]]:
@@ -119,8 +119,8 @@ async def apply_template(request: Request) -> Response:
     """The prompt of a conversation, as a text and as token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, TemplateRequest)
-    size = Asked.of(request).bytes
-    messages = await server.beside.sized(size, lambda: prepared(plain_messages(fields.messages)[0]))
+    size = RequestRecord.of(request).bytes
+    messages = await server.workers.sized(size, lambda: prepared(plain_messages(fields.messages)[0]))
     tools, _ = chat_tools(fields.tools)
     async with server.models.use(entry_of(server, fields.model).spec.name, TEXT) as entry:
         model = entry.loaded
@@ -134,4 +134,4 @@ async def apply_template(request: Request) -> Response:
             check_fits(template.tokenizer, [prompt], model.context)
             return json_response({"prompt": prompt, "tokens": template.encode_segments(segments)})
 
-        return await server.beside.prompt(size, work)
+        return await server.workers.prompt(size, work)

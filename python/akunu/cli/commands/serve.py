@@ -290,8 +290,8 @@ def command(**values: Any) -> None:
         return
 
     from akunu.scheduling.interrupts import held
-    from akunu.server.ahead import Ahead
     from akunu.server.listening import listen
+    from akunu.server.preloading import Preload
 
     with ExitStack() as sockets:
         sock = sockets.enter_context(listen(values["host"], values["port"]))
@@ -299,15 +299,15 @@ def command(**values: Any) -> None:
         host, port = sock.getsockname()[:2]
         names = ", ".join(model.name for model in models)
         shown = f"[{host}]" if ":" in host else host
-        ahead = next((Ahead(model) for model in models if model.preload), None)
+        preload = next((Preload(model) for model in models if model.preload), None)
         with held:  # an import that Ctrl-C ends may keep a lock that the imports of other threads wait for
-            if ahead is not None:
-                ahead.begin()
+            if preload is not None:
+                preload.begin()
             # Now only: the weights of a small model take about as long.
             from akunu.server.app import create_app
             from akunu.server.run import serve
-        app = create_app(models, settings, ahead)
-        del ahead  # once the model is unloaded, nothing is to hold it
+        app = create_app(models, settings, preload)
+        del preload  # once the model is unloaded, nothing is to hold it
         url = f"http://{shown}:{port}"
 
         def ready() -> None:

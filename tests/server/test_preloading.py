@@ -9,32 +9,32 @@ import pytest
 
 from akunu.base.errors import AkunuError
 from akunu.server import ModelSpec, app
-from akunu.server.ahead import Ahead
 from akunu.server.models import Registry
+from akunu.server.preloading import Preload
 
 from .conftest import EMBER, serving, wait_until
 
 
-def begun(spec: ModelSpec) -> Ahead:
-    ahead = Ahead(spec)
-    ahead.begin()
-    return ahead
+def begun(spec: ModelSpec) -> Preload:
+    preload = Preload(spec)
+    preload.begin()
+    return preload
 
 
 def test_a_load_that_has_begun_is_taken_once():
-    ahead = begun(EMBER)
-    with serving(EMBER, ahead=ahead) as served:
-        assert served.ember.model is ahead.loaded.result().model
+    preload = begun(EMBER)
+    with serving(EMBER, preload=preload) as served:
+        assert served.ember.model is preload.loaded.result().model
         assert served.ember.bytes > 0
         assert served.chat(max_tokens=1).status_code == 200
         assert served.post("/admin/unload", model="ember").status_code == 200
         assert served.chat(max_tokens=1).status_code == 200
-        assert served.ember.model is not ahead.loaded.result().model
+        assert served.ember.model is not preload.loaded.result().model
 
 
-def test_what_is_wrong_with_it_is_said_by_the_server(beside):
+def test_what_is_wrong_with_it_is_said_by_the_server(workers):
     spec = ModelSpec(name="none", path="no-such.gguf", preload=True)
-    registry = Registry([spec], 1, None, beside, begun(spec))
+    registry = Registry([spec], 1, None, workers, begun(spec))
     with pytest.raises(AkunuError, match="none cannot be loaded: no model"):
         asyncio.run(registry.preload())
 

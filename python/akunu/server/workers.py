@@ -17,7 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from akunu.server.errors import ApiError
 
-__all__ = ["CLIENT", "COMPILE_SECONDS", "LARGE", "Beside"]
+__all__ = ["CLIENT", "COMPILE_SECONDS", "LARGE", "Workers"]
 
 LARGE: Final = 1 << 16
 """Bytes from which on a request, or an answer, is not dealt with in the loop."""
@@ -85,7 +85,7 @@ class _Turns:
         self._pool.shutdown(cancel_futures=True)
 
 
-class Beside:
+class Workers:
     """The threads of a server."""
 
     def __init__(self) -> None:

@@ -8,17 +8,17 @@ import threading
 
 import pytest
 
-from akunu.server.beside import CLIENT, LARGE, Beside
+from akunu.server.workers import CLIENT, LARGE, Workers
 
 
-def test_a_client_with_much_work_delays_nobody_elses(beside: Beside) -> None:
+def test_a_client_with_much_work_delays_nobody_elses(workers: Workers) -> None:
     """Three hundred prompts of one client wait; that of another is next."""
     done: list[str] = []
     go = threading.Event()
 
     async def ask(client: str, first: bool = False) -> None:
         CLIENT.set(client)
-        await beside.prompt(0, lambda: go.wait(10) if first else done.append(client))
+        await workers.prompt(0, lambda: go.wait(10) if first else done.append(client))
 
     async def run() -> None:
         blocked = [asyncio.create_task(ask("many", first=True)) for _ in range(4)]
@@ -33,19 +33,19 @@ def test_a_client_with_much_work_delays_nobody_elses(beside: Beside) -> None:
     assert len(done) == 301 and done.index("one") < 10
 
 
-def test_work_that_fails_or_is_left_leaves_the_threads_as_they_were(beside: Beside) -> None:
+def test_work_that_fails_or_is_left_leaves_the_threads_as_they_were(workers: Workers) -> None:
     async def run() -> None:
         with pytest.raises(ZeroDivisionError):
-            await beside.prompt(0, lambda: 1 // 0)
+            await workers.prompt(0, lambda: 1 // 0)
         go = threading.Event()
-        blocked = [asyncio.create_task(beside.prompt(0, go.wait, 10)) for _ in range(4)]
+        blocked = [asyncio.create_task(workers.prompt(0, go.wait, 10)) for _ in range(4)]
         await asyncio.sleep(0.01)
-        left = asyncio.create_task(beside.prompt(0, lambda: pytest.fail("nobody waits for it")))
+        left = asyncio.create_task(workers.prompt(0, lambda: pytest.fail("nobody waits for it")))
         await asyncio.sleep(0.01)
         left.cancel()
         go.set()
         await asyncio.gather(*blocked)
-        assert await beside.prompt(0, lambda: 3) == 3
+        assert await workers.prompt(0, lambda: 3) == 3
 
     asyncio.run(run())
 

@@ -19,19 +19,19 @@ from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.adapter_names import with_adapter
 from akunu.server.auth import ANYONE, Holder
-from akunu.server.beside import Beside
 from akunu.server.foreign_fields import IGNORE_EOS
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
-from akunu.server.metrics import Meters, TextMeter
+from akunu.server.metrics import GenerationMeter, Meters
 from akunu.server.models import Entry, Registry
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
+from akunu.server.workers import Workers
 from akunu.structured.structure import ARGUMENTS
 
-__all__ = ["MAX_TEXTS", "Asked", "Server", "Text", "texts", "together"]
+__all__ = ["MAX_GENERATIONS", "Generation", "RequestRecord", "Server", "generations", "together"]
 
-MAX_TEXTS: Final = 16
+MAX_GENERATIONS: Final = 16
 """Most generations for one request."""
 
 _CONSTRAINED: Final = (*ARGUMENTS, "tools")
@@ -46,12 +46,12 @@ class Server:
     models: Registry
     meters: Meters
     stored: ResponseStore
-    beside: Beside
+    workers: Workers
     started_at: float
 
 
 @dataclass(slots=True)
-class Asked:
+class RequestRecord:
     """What the log says about a request, filled in on the way; never any text of it."""
 
     id: str
@@ -73,13 +73,13 @@ class Asked:
     """What was left out of it (`Settings.lenient`)."""
 
     @classmethod
-    def of(cls, request: Request) -> Asked:
+    def of(cls, request: Request) -> RequestRecord:
         """Return what the gate has begun for a request."""
-        asked: Asked = request.scope["akunu.asked"]
-        return asked
+        record: RequestRecord = request.scope["akunu.record"]
+        return record
 
 
-class Text:
+class Generation:
     """One generation that runs: its pieces as they come, within `async with`. Then `completion` is all of it.
 
     Raises
@@ -88,15 +88,15 @@ class Text:
         504: the request takes too long.
     """
 
-    def __init__(self, server: Server, entry: Entry, stream: AsyncStream, asked: Asked) -> None:
+    def __init__(self, server: Server, entry: Entry, stream: AsyncStream, record: RequestRecord) -> None:
         self._entry = entry
         self._stream = stream
-        self._asked = asked
-        self._deadline = asked.at + server.settings.max_seconds
+        self._record = record
+        self._deadline = record.at + server.settings.max_seconds
         self._limit = server.settings.max_seconds
         self._late = False
         self._failed = False
-        self._meter = TextMeter(server.meters, entry.spec.name, asked.at)
+        self._meter = GenerationMeter(server.meters, entry.spec.name, record.at)
         self._timer: asyncio.TimerHandle | None = None
         self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
 
@@ -117,7 +117,7 @@ class Text:
         return self._stream.stats
 
     async def __aenter__(self) -> Self:
-        self._entry.texts.append(self)
+        self._entry.generations.append(self)
         left = self._deadline - time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(left, self._give_up)
         return self
@@ -145,7 +145,7 @@ class Text:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._entry.texts.remove(self)
+            self._entry.generations.remove(self)
             self._count()
 
     def state(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Text:
             "prompt_tokens": self._prompt_tokens,
             "cached_tokens": self._cached_tokens,
             "tokens": self._tokens,
-            "seconds": round(time.monotonic() - self._asked.at, 3),
+            "seconds": round(time.monotonic() - self._record.at, 3),
         }
 
     def _give_up(self) -> None:
@@ -164,26 +164,26 @@ class Text:
         self._stream.cancel()
 
     def _count(self) -> None:
-        completion, asked = self.completion, self._asked
+        completion, record = self.completion, self._record
         reason = "error" if self._failed else completion.finish_reason
         self._meter.end(completion, reason)
-        if asked.first_token_seconds is None:
-            asked.first_token_seconds = self._meter.first_token_seconds
-        asked.prompt_tokens += completion.stats.prompt_tokens
-        asked.cached_tokens += completion.stats.cached_tokens
-        asked.generated_tokens += completion.stats.generated_tokens
-        asked.reasons.append(reason)
+        if record.first_token_seconds is None:
+            record.first_token_seconds = self._meter.first_token_seconds
+        record.prompt_tokens += completion.stats.prompt_tokens
+        record.cached_tokens += completion.stats.cached_tokens
+        record.generated_tokens += completion.stats.generated_tokens
+        record.reasons.append(reason)
 
 
 @asynccontextmanager
-async def texts(
+async def generations(
     server: Server,
-    asked: Asked,
+    record: RequestRecord,
     name: str,
     starts: Sequence[Callable[[Model, dict[str, Any]], AsyncStream]],
     options: dict[str, Any],
-) -> AsyncIterator[list[Text]]:
-    """Texts of the model `name`, which differ by their seeds: the one given, and those that follow it.
+) -> AsyncIterator[list[Generation]]:
+    """Generations of the model `name`, which differ by their seeds: the one given, and those that follow it.
 
     Parameters
     ----------
@@ -196,24 +196,24 @@ async def texts(
     ApiError, AkunuError
         There is no such model, no room in its queue, or an argument is wrong.
     """
-    options = {**options, "priority": _priority(server, asked, options.get("priority"))}
-    own, given = asked.holder.salt, options.get("cache_salt")
+    options = {**options, "priority": _priority(server, record, options.get("priority"))}
+    own, given = record.holder.salt, options.get("cache_salt")
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
     options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
-        asked.model = entry.spec.name
-        with queue_place(entry, len(starts), server.settings, asked.holder):
+        record.model = entry.spec.name
+        with queue_place(entry, len(starts), server.settings, record.holder):
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
                 return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
 
             if any(options.get(name) for name in _CONSTRAINED):
-                begun = await server.beside.compiled(streams)
+                begun = await server.workers.compiled(streams)
             else:
-                begun = await server.beside.prompt(asked.bytes, streams)
-            yield [Text(server, entry, stream, asked) for stream in begun]
+                begun = await server.workers.prompt(record.bytes, streams)
+            yield [Generation(server, entry, stream, record) for stream in begun]
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:
@@ -228,22 +228,22 @@ def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
     return options if seed is None or i == 0 else {**options, "seed": (seed + i) % (1 << 64)}
 
 
-def _priority(server: Server, asked: Asked, wanted: int | None) -> int | None:
+def _priority(server: Server, record: RequestRecord, wanted: int | None) -> int | None:
     """What a request gets of what it wants: not more than its key has."""
     if not server.settings.keys:
         return wanted
-    most = asked.holder.priority
+    most = record.holder.priority
     return most if wanted is None else min(wanted, most)
 
 
-async def together(found: Sequence[Text]) -> AsyncGenerator[tuple[int, Piece | None], None]:
+async def together(found: Sequence[Generation]) -> AsyncGenerator[tuple[int, Piece | None], None]:
     """The pieces of all generations as they come, each with its generation's number; None is the end of one.
 
     Each generation is at most a piece ahead.
     """
     if len(found) == 1:
-        async with found[0] as text:
-            async for piece in text:
+        async with found[0] as generation:
+            async for piece in generation:
                 yield 0, piece
         yield 0, None
         return
@@ -251,8 +251,8 @@ async def together(found: Sequence[Text]) -> AsyncGenerator[tuple[int, Piece | N
 
     async def run(index: int) -> None:
         try:
-            async with found[index] as text:
-                async for piece in text:
+            async with found[index] as generation:
+                async for piece in generation:
                     await queue.put((index, piece))
         except Exception as error:
             await queue.put(error)

@@ -18,7 +18,7 @@ from akunu.server.fitting import fitted
 if TYPE_CHECKING:
     from akunu.server.kinds import ServedModel
 
-__all__ = ["Ahead", "LoadedModel", "find_model", "load_model"]
+__all__ = ["LoadedModel", "Preload", "find_model", "load_model"]
 
 _log = logging.getLogger("akunu.server")
 
@@ -60,7 +60,7 @@ def load_model(spec: ModelSpec, found: FoundModel) -> LoadedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Preload:
     """A model that loads while what serves it is imported: weights load without Python's lock."""
 
     spec: ModelSpec
@@ -69,7 +69,7 @@ class Ahead:
 
     def begin(self) -> None:
         """In a thread that nobody waits for: a program that ends does not load to the end."""
-        threading.Thread(target=self._run, name="akunu-ahead", daemon=True).start()
+        threading.Thread(target=self._run, name="akunu-preload", daemon=True).start()
 
     def _run(self) -> None:
         try:
