@@ -81,13 +81,32 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch
     parts = scheduler._planner.plan().parts  # the short one samples a token in it, so it is a short step
     assert sum(part.rows for part in parts) == 6 + 7
     # Where a step of few rows is fast, prompts of others have what takes as long, not all that may be.
-    scheduler._planner._mixed = 16
+    scheduler._planner._mixed, scheduler._planner._pace = 16, 16 / planning.CHAIN_SECONDS
     scheduler._planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
-    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + 7
+    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + planning.FOREIGN_ROWS
     for each in (short, other):
         scheduler.end(each, 0)
     parts = scheduler._planner.plan().parts
     assert [(part.sequence, part.rows) for part in parts] == [(long[0], 16)]  # alone, in the order of arrival
+
+
+def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=200, parallel=4)
+    scheduler = Scheduler(engine)
+    planner = scheduler._planner
+    short, long = text(6, 1, 2), text(300, 2, 2)
+    short.salt, long.salt = "alice", "bob"
+    scheduler.submit(short)
+    while scheduler.next(short) is not None:
+        pass
+    scheduler.end(short, 0)
+    scheduler.submit(long)
+    planner._mixed = 400
+    assert [part.rows for part in planner.plan().parts] == [100]
+    planner._mixed = 64
+    assert [part.rows for part in planner.plan().parts] == [planning.RECENT_ROWS]
+    planner._seen["alice"] -= planning.RECENT_SECONDS  # nobody else was here for long
+    assert [part.rows for part in planner.plan().parts] == [200]
 
 
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])

@@ -44,6 +44,15 @@ def connections_of(served) -> int:
     return served.config.limits.counts.total()
 
 
+def test_a_body_does_not_wait_for_the_acknowledgement_of_its_head():
+    with serving() as served, held(port_of(served), 1, b"") as found:
+        wait_until(lambda: connections_of(served) == 1)
+        [connection] = served.config.limits.idle._found[None]
+        sock = connection.transport.get_extra_info("socket")
+        assert sock.getpeername() == found[0].getsockname()
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", HALF, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /hea"],

@@ -49,6 +49,13 @@ ABSENT_SECONDS: Final = 0.25
 MIXED_ROWS: Final = 64
 """The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
 are taken where they fit in `CHAIN_SECONDS`."""
+FOREIGN_ROWS: Final = 8
+"""The least number of them where another owner's sequences decode."""
+RECENT_SECONDS: Final = 10.0
+"""An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
+RECENT_ROWS: Final = 32
+"""The least number of rows of prompts in a step that such an owner would wait for. More are taken where they
+fit in a quarter of `CHAIN_SECONDS`."""
 
 
 class StepRows(NamedTuple):
@@ -117,6 +124,9 @@ class Planner:
         self._usual = UsualTrust()
         self._ended_at = -math.inf  # the last step
         self._mixed = MIXED_ROWS
+        self._telling = 0  # rows of prompts in a step that tell how many fit
+        self._pace = 0.0  # rows of prompts that run in a second, once it is known
+        self._seen: dict[str | None, float] = {}  # the end of each owner's last step
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
         self._pages = engine.pages  # while a step runs nobody asks the engine
@@ -178,9 +188,8 @@ class Planner:
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
         begin = self._beginning(prompts)
-        if prompts and (writing or begin):
-            several = len({sequence.salt for sequence in (*writing, *prompts)}) > 1
-            budget = min(budget, all_rows + begin + self._beside(all_rows + begin, several))
+        if prompts:
+            budget = min(budget, self._with_prompts(writing, prompts, all_rows, begin))
         elif writing:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
@@ -217,15 +226,28 @@ class Planner:
                 shares[sequence.salt] -= rows
         return Plan(parts, steps, decoding)
 
-    def _beside(self, rows: int, several: bool) -> int:
-        """Rows of long prompts in a step that has so many other rows, of several owners or of one.
+    def _with_prompts(
+        self, writing: SequenceOf[Sequence], prompts: SequenceOf[Sequence], rows: int, begin: int
+    ) -> int:
+        """Rows of a step with prompts, of which those that write have `rows` and short prompts `begin`.
 
         An owner's prompts make the steps of others twice as long at most, where steps of few rows allow that.
+        Where others were here lately, a step ends soon, so that they need not wait for it.
         """
-        if not several:
-            return self._mixed
-        share = self._costs.expected(max(rows, 1), CHAIN_SECONDS) / CHAIN_SECONDS
-        return max(MIXED_ROWS, int(self._mixed * min(share, 1.0)))
+        here = {sequence.salt for sequence in (*writing, *prompts)}
+        self._telling = self._mixed // 2 + 1
+        if not (writing or begin):
+            lately = self._ended_at - RECENT_SECONDS
+            self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
+            if self._seen.keys() <= here:
+                return self._engine.chunk
+            self._telling = max(self._mixed // 4, RECENT_ROWS)
+            return self._telling
+        beside = self._mixed
+        if len(here) > 1 and self._pace:
+            own = self._costs.expected(max(rows + begin, 1), CHAIN_SECONDS)
+            beside = max(FOREIGN_ROWS, min(beside, int(own * self._pace)))
+        return rows + begin + beside
 
     def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
         """Rows of short prompts that another owner's long ones delay no more than those who write."""
@@ -257,6 +279,7 @@ class Planner:
         moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
+            self._seen[sequence.salt] = ended
             rows += part.rows + drafts
             run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
@@ -278,8 +301,8 @@ class Planner:
             self._costs.measured(rows, (ended - start) / min(steps, most))
         elif not plan.decoding and run > 0:
             fits = fitting(run, seconds, self._engine.chunk)
-            if fits > self._mixed or run > self._mixed // 2:  # a few rows are slow for their number
-                self._mixed = max(MIXED_ROWS, fits)
+            if fits > self._mixed or run >= self._telling:  # a few rows are slow for their number
+                self._mixed, self._pace = max(MIXED_ROWS, fits), run / max(seconds, 1e-6)
         self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
