@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
 
 import gguf
@@ -10,6 +11,7 @@ import gguf.quants
 import numpy as np
 import pytest
 
+import akunu
 from akunu.base.errors import InvalidArgumentError
 from akunu.bench.gguf_file import LAYOUTS, random_blocks, write_gguf
 from akunu.describe.config import resolve
@@ -175,3 +177,37 @@ def test_a_seed_decides_the_weights(tmp_path):
         write_gguf(model, tmp_path / name, seed=seed)
     a, b, c = ((tmp_path / name).read_bytes() for name in "abc")
     assert a == b != c
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_file_says_all_that_the_model_says(name, tmp_path):
+    """Widths, heads and windows that are lists, flags and numbers come back from a file as they were."""
+    model = SyntheticModel(f"{name}:q4_k_m")
+    model.shape = dataclasses.replace(model.shape, vocab_size=300)
+    wanted = model.metadata
+    model.__dict__["tensors"] = [t for t in model.tensors if t.name == "output_norm.weight"]
+    write_gguf(model, tmp_path / "model.gguf")
+    fields = {key: field.contents() for key, field in gguf.GGUFReader(tmp_path / "model.gguf").fields.items()}
+    for key, value in wanted.items():
+        assert fields[key] == (pytest.approx(value) if isinstance(value, float | list) else value)
+        if isinstance(value, list):
+            assert [type(each) for each in fields[key]] == [type(each) for each in value]
+
+
+def test_a_file_holds_all_experts(tmp_path):
+    model = SyntheticModel("qwen3-30b-a3b:q8_0")
+    sizes = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 96}
+    model.shape = dataclasses.replace(
+        model.shape, n_layers=1, dim=64, n_heads=4, n_kv_heads=2, head_dim=32, vocab_size=300, extra=sizes
+    )
+    path = tmp_path / "model.gguf"
+    assert write_gguf(model, path) == path.stat().st_size
+    found = {t.name: t for t in gguf.GGUFReader(path).tensors}
+    assert {name: tuple(reversed(t.shape.tolist())) for name, t in found.items()} == {
+        t.name: t.shape for t in model.tensors
+    }
+    experts = found["blk.0.ffn_down_exps.weight"].data
+    assert experts.shape[:2] == (4, 64)
+    assert len({expert.tobytes() for expert in experts}) == 4
+    with akunu.load(path) as opened:
+        assert np.isfinite(opened.logits([1, 299])).all()

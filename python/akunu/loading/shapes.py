@@ -176,6 +176,8 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           tied=False, extra=_experts(128, 8, 768)),
     "qwen3.6-35b-a3b": Shape("qwen35moe", "35B-A3B", 40, 2048, 16, 2, 256, 512, 248320, 262144, 1e7, 1e-6,
                           tied=False, extra=_qwen35(16, 32, _A3B)),
+    "gpt-oss-20b":    Shape("gpt-oss", "20B", 24, 2880, 64, 8, 64, 2880, 201088, 131072, 1.5e5, tied=False,
+                          extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     # So many layers as small memories hold, which cost as much each as those of the whole model.
     "qwen3-30b-a3b-6-layers": Shape("qwen3moe", "30B-A3B, 6 layers", 6, 2048, 32, 4, 128, 6144, 151936, 40960,
                           1e6, 1e-6, tied=False, extra=_experts(128, 8, 768)),
@@ -185,6 +187,8 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
                           1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     "deepseek-v2-lite": Shape("deepseek2", "16B-A2.4B", 27, 2048, 16, 1, 576, 10944, 102400, 163840,
                           1e4, 1e-6, tied=False, extra=_latent(0, 192, 128, 64, 6, 1408, 2)),
+    "glm-4.7-flash":  Shape("deepseek2", "30B-A3B", 47, 2048, 20, 1, 576, 10240, 154880, 202752, 1e6,
+                          tied=False, extra=_latent(768, 256, 256, 64, 4, 1536, 1)),
     "glm-4.7-flash-6-layers": Shape("deepseek2", "30B-A3B, 6 layers", 6, 2048, 20, 1, 576, 10240, 154880,
                           202752, 1e6, tied=False, extra=_latent(768, 256, 256, 64, 4, 1536, 1)),
     "lfm2-350m":      Shape("lfm2",   "350M", 16, 1024, 16,  8,  64,  4608,  65536, 128000,  1e6,
