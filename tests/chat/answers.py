@@ -246,6 +246,79 @@ ANSWERS = [
         calls=[NOW],
     ),
     Answer("harmony", " to=functions.now<|channel|>commentary json<|message|>{}", calls=[NOW]),
+    Answer(
+        "muse",
+        " to=self<|message|>Well.<|eom|><|start|>assistant to=user<|message|>I look.<|eom|><|start|>assistant"
+        ' to=weather<|message|><atem:function_calls>\n<atem:invoke name="weather">\n'
+        '<atem:parameter name="city">New "York"\n</atem:parameter>\n'
+        '<atem:parameter name="days">3</atem:parameter>\n</atem:invoke>\n'
+        "</atem:function_calls><|eom|><|start|>assistant to=now<|message|><atem:function_calls>\n"
+        '<atem:invoke name="now">\n</atem:invoke>\n</atem:function_calls>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer("muse", " to=user<|message|>Hello!", content="Hello!"),
+    Answer("muse", " to=self<|message|>Hm.<|eom|><|start|>assistant to=us", reasoning="Hm."),
+    Answer("muse", "Hello!", content="Hello!"),
+    Answer(
+        "kimi",
+        "<think>Well.</think>I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0"
+        f"<|tool_call_argument_begin|>{WEATHER}<|tool_call_end|><|tool_call_begin|>functions.now:1"
+        "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "command r",
+        "<|START_THINKING|>Well.<|END_THINKING|><|START_ACTION|>[\n"
+        f'    {{"tool_call_id": "0", "tool_name": "weather", "parameters": {WEATHER}}},\n'
+        '    {"tool_call_id": "1", "tool_name": "now", "parameters": {}}\n]<|END_ACTION|>',
+        reasoning="Well.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "command r",
+        "<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Hello!<|END_RESPONSE|>",
+        reasoning="Hm.",
+        content="Hello!",
+    ),
+    Answer(
+        "nemotron nano 2",
+        f'<think>\nWell.\n</think>\n\nI look.\n<TOOLCALL>[{{"name": "weather", "arguments": {WEATHER}}}, '
+        '{"name": "now", "arguments": {}}]</TOOLCALL>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "hunyuan",
+        f'<think>\nWell.\n</think>\n<tool_calls>[{{"name": "weather", "arguments": {WEATHER}}}, '
+        '{"name": "now", "arguments": {}}]</tool_calls>',
+        reasoning="Well.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "hunyuan",
+        "<think>\nHm.\n</think>\n<answer>\nHello!\n</answer>",
+        reasoning="Hm.",
+        content="Hello!",
+    ),
+    Answer(
+        "ernie",
+        "<think>\nWell.\n</think>\n\n<response>\nI look.\n</response>\n\n<tool_call>\n"
+        f'{{"name": "weather", "arguments": {WEATHER}}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "qwen coder",
+        f"<function=weather>{WEATHER}</function><function=now>{{}}</function>",
+        calls=[IN_THE_CITY, NOW],
+    ),
     Answer("harmony", "Hello!", content="Hello!"),
     Answer("harmony", "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|chan", reasoning="Hm."),
 ]
@@ -273,5 +346,10 @@ MALFORMED: list[tuple[str, str]] = [
     ("granite", "<|tool_call|>[]"),
     ("gemma 4", "<|tool_call>weather{}<tool_call|>"),
     ("lfm 2", "<|tool_call_start|>[weather('x')]<|tool_call_end|>"),
+    ("muse", "<atem:function_calls>weather</atem:function_calls>"),
+    ("kimi", "<|tool_calls_section_begin|>weather<|tool_calls_section_end|>"),
+    ("command r", "<|START_ACTION|>weather<|END_ACTION|>"),
+    ("nemotron nano 2", "<TOOLCALL>weather</TOOLCALL>"),
+    ("hunyuan", "<tool_calls>[]</tool_calls>"),
 ]
 """Texts that look like calls and are none."""

@@ -17,7 +17,7 @@ from akunu.chat.tools import Tools
 
 from .answers import TOOLS
 
-IN_ORDER = [family for family in (*FAMILIES, PLAIN) if family.name != "harmony"]
+IN_ORDER = [family for family in (*FAMILIES, PLAIN) if family.layout is PLAIN.layout]
 HERMES = next(family for family in FAMILIES if family.name == "hermes")
 ARGUMENTS = {"city": "Paris", "days": 2}
 CALL = json.dumps({"name": "weather", "arguments": ARGUMENTS}, indent=2)

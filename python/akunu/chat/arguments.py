@@ -169,9 +169,9 @@ def tagged_arguments(schema: Schema) -> Grammar:
     return _tags(schema, "<parameter={}>\n", "\n</parameter>\n")
 
 
-def invoked_arguments(schema: Schema) -> Grammar:
-    """Return the grammar of arguments whose names are attributes: MiniMax M2."""
-    return _tags(schema, '<parameter name="{}">', "</parameter>\n")
+def invoked_arguments(schema: Schema, space: str = "") -> Grammar:
+    """Return the grammar of arguments whose names are attributes: MiniMax M2, Muse."""
+    return _tags(schema, f'<{space}parameter name="{{}}">', f"</{space}parameter>\n")
 
 
 def _tags(schema: Schema, tag: str, end: str) -> Grammar:

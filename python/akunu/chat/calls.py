@@ -24,6 +24,7 @@ __all__ = [
     "gemma_call",
     "glm_call",
     "invoked_calls",
+    "kimi_calls",
     "mistral_call",
     "named_call",
     "objects",
@@ -70,6 +71,10 @@ class CallFormat:
         What may follow them.
     pattern : str
         A call as models were trained to write it, with {name} and {arguments}.
+    address : str
+        What an answer that is a call begins with ahead of that, with {name}.
+    space : str
+        What names of tags begin with.
     arguments : callable or None
         The grammar of arguments that fit a schema; None: they are JSON.
     """
@@ -79,6 +84,8 @@ class CallFormat:
     pattern: str
     bare: str = ""
     end: str = ""
+    address: str = ""
+    space: str = ""
     arguments: Callable[[Mapping[str, Any]], Grammar] | None = None
 
     @property
@@ -87,10 +94,10 @@ class CallFormat:
         begin = self.pattern.partition("{name}")[0]
         return next((mark for mark in self.marks if begin.startswith(mark)), begin)
 
-    def tag(self, name: str, schema: Mapping[str, Any]) -> Tag:
-        """A call of one function whose arguments fit a schema."""
+    def tag(self, name: str, schema: Mapping[str, Any], *, first: bool = False) -> Tag:
+        """A call of one function whose arguments fit a schema; `first`: the answer begins with it."""
         before, _, end = self.pattern.partition("{arguments}")
-        begin = before.replace("{name}", name)
+        begin = (self.address * first + before).replace("{name}", name)
         if self.arguments is None:
             return Tag(begin, {"type": "object", **schema}, end, name=f"tools: {name}")
         grammar = self.arguments(schema)
@@ -217,7 +224,7 @@ class _Call:
     def _member(self, key: str) -> Steps[None]:
         source = self._calls.source
         first = yield from source.peek()
-        if key == "name" or (key == "function" and first == '"'):
+        if key in ("name", "tool_name") or (key == "function" and first == '"'):
             self._name = yield from _string(source)
             if not self._name:
                 raise Malformed
@@ -325,6 +332,31 @@ def deepseek_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     yield from _end(form, calls)
 
 
+_KIMI_CALL: Final = ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>")
+
+
+def kimi_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
+    """A name between a word and a number, `functions.name:0`, and an object: Kimi K2."""
+    source = calls.source
+    begin, arguments, end = _KIMI_CALL
+    yield from source.space()
+    more = mark == begin or bool((yield from source.one_of((begin,))))
+    if not more:
+        raise Malformed
+    while more:
+        yield from source.space()
+        name = (yield from source.word(_NAME)).removeprefix("functions.")
+        head, _, number = name.rpartition(":")
+        yield from source.space()
+        yield from source.expect(arguments)
+        yield from named_call(calls, head if number.isdigit() else name)
+        yield from source.space()
+        yield from source.one_of((end,))
+        yield from source.space()
+        more = bool((yield from source.one_of((begin,))))
+    yield from _end(form, calls)
+
+
 def gemma_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """`call:name{key:value}`, with quotation marks of its own: Gemma 4."""
     source = calls.source
@@ -405,7 +437,7 @@ _PARAMETER_END: Final = "</parameter>"
 
 
 def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """A tag for the function and one for each parameter: Qwen 3 Coder and 3.5.
+    """A tag for the function and one for each parameter: Qwen 3 Coder and 3.5; or an object in the former.
 
     Only the schema tells a text from a number there.
     """
@@ -418,6 +450,12 @@ def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
         yield from source.expect(_FUNCTION)
     name = yield from _tag_name(source)
     yield from source.space()
+    if (yield from source.peek()) == "{":
+        yield from named_call(calls, name)
+        yield from source.space()
+        yield from source.one_of((_FUNCTION_END,))
+        yield from _end(form, calls)
+        return
     opening = ""
     while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
         key = yield from _tag_name(source)
@@ -429,29 +467,26 @@ def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     yield from _end(form, calls)
 
 
-_INVOKE: Final = '<invoke name="'
-_INVOKE_END: Final = "</invoke>"
-_NAMED_PARAMETER: Final = '<parameter name="'
-
-
 def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """A tag for each function and one for each parameter, with names as attributes: MiniMax M2."""
+    """A tag for each function and one for each parameter, with names as attributes: MiniMax M2, Muse."""
     source = calls.source
+    invoke, invoke_end = f'<{form.space}invoke name="', f"</{form.space}invoke>"
+    parameter, parameter_end = f'<{form.space}parameter name="', f"</{form.space}parameter>"
     yield from source.space()
-    yield from source.expect(_INVOKE)
-    more = _INVOKE
+    yield from source.expect(invoke)
+    more = invoke
     while more:
         name = yield from _tag_name(source, '">')
         yield from source.space()
         opening = ""
-        while (yield from source.expect(_NAMED_PARAMETER, _INVOKE_END)) == _NAMED_PARAMETER:
+        while (yield from source.expect(parameter, invoke_end)) == parameter:
             key = yield from _tag_name(source, '">')
             opening = _argument(calls, name, key, opening)
-            yield from _parameter(calls, name, key, _PARAMETER_END)
+            yield from _parameter(calls, name, key, parameter_end)
             yield from source.space()
         _close(calls, name, opening)
         yield from source.space()
-        more = yield from source.one_of((_INVOKE,))
+        more = yield from source.one_of((invoke,))
     yield from _end(form, calls)
 
 

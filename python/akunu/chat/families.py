@@ -5,8 +5,10 @@ Sources: the models' published chat templates and cards. A family is found from 
 
 from __future__ import annotations
 
+import functools
 import secrets
 import string
+from collections.abc import Container
 from typing import Final
 
 from akunu.chat.arguments import (
@@ -23,6 +25,7 @@ from akunu.chat.calls import (
     gemma_call,
     glm_call,
     invoked_calls,
+    kimi_calls,
     mistral_call,
     objects,
     python_calls,
@@ -30,7 +33,7 @@ from akunu.chat.calls import (
     tagged_call,
 )
 from akunu.chat.family import Family
-from akunu.chat.layouts import channels
+from akunu.chat.layouts import addressed, channels
 
 __all__ = ["FAMILIES", "GENERIC", "PLAIN", "family_of"]
 
@@ -66,6 +69,25 @@ FAMILIES: Final = (
         closing="<|end|><|start|>assistant<|channel|>final<|message|>",
         opening="<|channel|>final<|message|>",
         layout=channels,
+    ),
+    Family(
+        name="muse",
+        signs=("<atem:",),
+        call_format=CallFormat(
+            read=invoked_calls,
+            marks=("<atem:function_calls>",),
+            end="</atem:function_calls>",
+            address=" to={name}<|message|>",
+            pattern='<atem:function_calls>\n<atem:invoke name="{name}">\n{arguments}</atem:invoke>\n'
+            "</atem:function_calls>",
+            space="atem:",
+            arguments=functools.partial(invoked_arguments, space="atem:"),
+        ),
+        tokens=("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
+        reasoning=(" to=self<|message|>", "<|eom|>"),
+        closing="<|eom|><|start|>assistant to=user<|message|>",
+        opening=" to=user<|message|>",
+        layout=addressed,
     ),
     Family(
         name="gemma 4",
@@ -154,6 +176,47 @@ FAMILIES: Final = (
         tokens=_TOOL_CALL,
     ),
     Family(
+        name="command r",
+        signs=("<|START_ACTION|>",),
+        call_format=CallFormat(
+            read=objects,
+            marks=("<|START_ACTION|>",),
+            end="<|END_ACTION|>",
+            pattern='<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "{name}", "parameters": '
+            "{arguments}}\n]<|END_ACTION|>",
+        ),
+        reasoning=("<|START_THINKING|>", "<|END_THINKING|>"),
+        closing="<|END_THINKING|>",
+        around=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+        tokens=("<|START_ACTION|>", "<|END_ACTION|>"),
+    ),
+    Family(
+        name="kimi",
+        signs=("<|tool_calls_section_begin|>",),
+        call_format=CallFormat(
+            read=kimi_calls,
+            marks=("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+            end="<|tool_calls_section_end|>",
+            pattern="<|tool_calls_section_begin|><|tool_call_begin|>functions.{name}:0"
+            "<|tool_call_argument_begin|>{arguments}<|tool_call_end|><|tool_calls_section_end|>",
+        ),
+        tokens=(
+            "<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<|tool_call_argument_begin|>",
+            "<|tool_call_end|>", "<|tool_calls_section_end|>",
+        ),
+    ),
+    Family(
+        name="nemotron nano 2",
+        signs=("<TOOLCALL>",),
+        call_format=CallFormat(
+            read=objects,
+            marks=("<TOOLCALL>",),
+            end="</TOOLCALL>",
+            pattern='<TOOLCALL>[{"name": "{name}", "arguments": {arguments}}]</TOOLCALL>',
+        ),
+        tokens=("<TOOLCALL>", "</TOOLCALL>"),
+    ),
+    Family(
         name="deepseek",
         signs=("<｜tool▁call▁begin｜>",),
         call_format=CallFormat(
@@ -179,6 +242,25 @@ FAMILIES: Final = (
             arguments=glm_arguments,
         ),
         tokens=(*_TOOL_CALL, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    ),
+    Family(
+        name="hunyuan",
+        signs=("<tool_calls>", "<answer>"),
+        call_format=CallFormat(
+            read=objects,
+            marks=("<tool_calls>",),
+            end="</tool_calls>",
+            pattern='<tool_calls>[{"name": "{name}", "arguments": {arguments}}]</tool_calls>',
+        ),
+        around=("<answer>", "</answer>"),
+        tokens=("<tool_calls>", "</tool_calls>"),
+    ),
+    Family(
+        name="ernie",
+        signs=("<response>\\n", "<response>\n"),
+        call_format=GENERIC,
+        around=("<response>", "</response>"),
+        tokens=_TOOL_CALL,
     ),
     Family(
         name="hermes on one line",
@@ -248,6 +330,16 @@ PLAIN: Final = Family(name="plain", call_format=GENERIC, tokens=_TOOL_CALL)
 """Any other: content, after reasoning if there is some."""
 
 
-def family_of(source: str) -> Family:
-    """The family of a chat template."""
-    return next((family for family in FAMILIES if any(sign in source for sign in family.signs)), PLAIN)
+def family_of(source: str, controls: Container[str] = ()) -> Family:
+    """The family of a chat template; where that has no marks, of the vocabulary's control tokens.
+
+    Some templates (LFM2.5's) write tools, but neither calls nor how to make one: models know it.
+    """
+    found = next((family for family in FAMILIES if any(sign in source for sign in family.signs)), None)
+    return found or next((family for family in FAMILIES if _is_known_by_tokens(family, controls)), PLAIN)
+
+
+def _is_known_by_tokens(family: Family, controls: Container[str]) -> bool:
+    """Whether a vocabulary has a family's mark of calls, and nothing else of its answers is its own."""
+    own = family.layout is not PLAIN.layout or family.reasoning != PLAIN.reasoning or family.call_format.bare
+    return not own and family.call_format.marks[0] in controls

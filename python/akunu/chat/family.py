@@ -43,6 +43,8 @@ class Family:
         What ends reasoning that has to end, and begins the content; empty: the mark, on a line of its own.
     opening : str
         What content begins with, where it is not simply written.
+    around : tuple of str
+        What stands around the content, and is none of it.
     tokens : tuple of str
         Control tokens among the marks, which have to be visible in the text that is parsed.
     layout : callable
@@ -57,6 +59,7 @@ class Family:
     reasoning: tuple[str, str] = ("<think>", "</think>")
     closing: str = ""
     opening: str = ""
+    around: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
     layout: Callable[[Answer], Steps[None]] = in_order
     call_id: Callable[[], str] = _openai_id
@@ -93,7 +96,11 @@ class Family:
             return None
         names = [choice] if choice in known else list(known)
         tags = tuple(
-            form.tag(name, (known[name] or NO_PARAMETERS) if required or name in known.strict else {})
+            form.tag(
+                name,
+                (known[name] or NO_PARAMETERS) if required or name in known.strict else {},
+                first=required,
+            )
             for name in names
         )
         triggers = () if required else (form.trigger,)
@@ -103,4 +110,4 @@ class Family:
     @property
     def marks(self) -> frozenset[str]:
         """Texts that have to be visible in an answer even if they are control tokens."""
-        return frozenset((*self.reasoning, *self.tokens))
+        return frozenset((*self.reasoning, *self.around, *self.tokens))

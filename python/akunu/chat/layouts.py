@@ -11,7 +11,7 @@ from akunu.chat.deltas import Content, Delta, Reasoning
 from akunu.chat.incoming import Malformed, Steps
 from akunu.chat.loose_calls import loose_calls
 
-__all__ = ["Answer", "channels", "in_order"]
+__all__ = ["Answer", "addressed", "channels", "in_order"]
 
 
 class Marking(Protocol):
@@ -24,6 +24,10 @@ class Marking(Protocol):
     @property
     def reasoning(self) -> tuple[str, str]:
         """What reasoning begins and ends with."""
+
+    @property
+    def around(self) -> tuple[str, ...]:
+        """What stands around the content, and is none of it."""
 
 
 class Answer(Calls, Protocol):
@@ -62,8 +66,12 @@ def in_order(answer: Answer) -> Steps[None]:
         yield from source.space()
         yield from answer.text(Reasoning, (end,))
         yield from source.space()
+    around = answer.family.around
+    if around and (yield from answer.next(*around)):
+        yield from source.space()
     if not answer.tools:
-        yield from answer.text(Content, ())
+        while (yield from answer.text(Content, around)):
+            yield from source.space()
         return
     form = answer.family.call_format
     if form.bare and (yield from answer.next(form.bare)):
@@ -71,8 +79,11 @@ def in_order(answer: Answer) -> Steps[None]:
     mark = yield from answer.next(*form.marks)
     if not mark and answer.loose and (yield from answer.whole(loose_calls(answer, answer.loose))):
         return
-    while mark or (mark := (yield from answer.text(Content, form.marks))):
-        yield from answer.calls(mark, form.read(form, answer, mark))
+    while mark or (mark := (yield from answer.text(Content, (*form.marks, *around)))):
+        if mark in around:
+            yield from source.space()
+        else:
+            yield from answer.calls(mark, form.read(form, answer, mark))
         mark = ""
 
 
@@ -101,6 +112,36 @@ def channels(answer: Answer) -> Steps[None]:
         elif kind in given and (yield from source.peek()):
             answer.give(kind("\n"))
         mark = yield from answer.text(kind, _ENDS)
+        given.add(kind)
+        if not mark:
+            return
+
+
+_TURN_HEADS: Final = ("<|start|>", "to=")
+_TURN_ENDS: Final = ("<|eom|>", "<|eot|>", "<|start|>")
+
+
+def addressed(answer: Answer) -> Steps[None]:
+    """Messages whose header says whom they are for: oneself, a function, or the user: Muse."""
+    source, form = answer.source, answer.family.call_format
+    marks = (*_TURN_ENDS, *form.marks) if answer.tools else _TURN_ENDS
+    given: set[type] = set()
+    mark = ""
+    while True:
+        header = mark if mark in _TURN_HEADS else (yield from answer.next(*_TURN_HEADS))
+        if header:
+            try:
+                header += yield from source.until(_MESSAGE)
+            except Malformed:  # the answer was cut off in a header, which says nothing
+                return
+        recipient = _RECIPIENT.search(header)
+        kind = Reasoning if recipient and recipient[1] == "self" else Content
+        if kind in given and (yield from source.peek()) not in ("", "<"):
+            answer.give(kind("\n"))
+        mark = yield from answer.text(kind, marks if kind is Content else _TURN_ENDS)
+        while mark in form.marks:
+            yield from answer.calls(mark, form.read(form, answer, mark))
+            mark = (yield from answer.next("to=")) or (yield from answer.text(kind, marks))
         given.add(kind)
         if not mark:
             return

@@ -62,6 +62,9 @@ _TOOL: Final = {
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 """What templates call the reasoning of an assistant's message (Qwen, GLM; Gemma; gpt-oss, LFM)."""
 _MOST_KEPT: Final = 64
+_End = Literal["results", "an answer", "nothing"]
+_AFTER_CALLS: Final[tuple[_End, ...]] = ("results", "an answer", "nothing")
+"""What may follow calls, from what mostly does."""
 
 
 class _CallForm(NamedTuple):
@@ -260,17 +263,17 @@ class Probe:
     @cached_property
     def _call_form(self) -> _CallForm | None:
         """None where the template writes no calls."""
-        for content in (None, ""):
-            as_object = self._with_call(_ARGUMENTS, content)
-            as_text = self._with_call(json.dumps(_ARGUMENTS), content)
-            if content is None and "None" in as_object + as_text:
-                continue
-            if (
-                _WORD in as_object and f"'{_WORD}': 7" not in as_object
-            ):  # as Python writes it: a text is wanted
-                return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
-            if _WORD in as_text:
-                return _CallForm(True, content)
+        for end in _AFTER_CALLS:
+            for content in (None, ""):
+                as_object = self._with_call(_ARGUMENTS, content, end)
+                as_text = self._with_call(json.dumps(_ARGUMENTS), content, end)
+                if content is None and "None" in as_object + as_text:
+                    continue
+                # As Python writes it: a text is wanted.
+                if _WORD in as_object and f"'{_WORD}': 7" not in as_object:
+                    return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
+                if _WORD in as_text:
+                    return _CallForm(True, content)
         return None
 
     @cached_property
@@ -278,27 +281,29 @@ class Probe:
         """Whether it writes all the calls of a message, where it writes one."""
         assert self._call_form is not None
         arguments = _arguments(_ARGUMENTS, self._call_form)
-        return f"{_WORD}2" in self._with_call(arguments, self._call_form.content, f"{_WORD}2")
+        texts = (
+            self._with_call(arguments, self._call_form.content, end, f"{_WORD}2") for end in _AFTER_CALLS
+        )
+        return f"{_WORD}2" in next(filter(None, texts), "")
 
-    def _with_call(self, arguments: object, content: str | None, *more: str) -> str:
-        """What is made of a call, and of `more` of these names beside it."""
+    def _with_call(self, arguments: object, content: str | None, end: _End, *more: str) -> str:
+        """What is made of a call, and of `more` of these names beside it; "" where that fails."""
         called = [
             {**_CALL, "id": f"call{n:05}", "function": {"name": name, "arguments": arguments}}
             for n, name in enumerate((_WORD, *more), 1)
         ]
         calling = {"role": "assistant", "content": content, "tool_calls": called}
-        results = [{**_RESULT, "tool_call_id": call["id"]} for call in called]
-        for after in (results, (*results, _ANSWER), ()):
-            try:
-                return self._render([_USER, calling, *after])
-            except TemplateError:
-                continue
-        return ""
+        results = [{**_RESULT, "tool_call_id": call["id"]} for call in called if end != "nothing"]
+        answer = [_ANSWER] if end == "an answer" else []
+        try:
+            return self._render([_USER, calling, *results, *answer])
+        except TemplateError:
+            return ""
 
     def _check_role(self, role: str, path: str) -> None:
         if self._writes("user") is not True:  # it writes no message anyhow, or cannot be asked
             return
-        if self._writes(role) is False:
+        if self._writes(role) is False and not (role == "tool" and self._takes_results):
             known = ", ".join(name for name in ROLES if self._writes(name))
             raise InvalidArgumentError(
                 f"{path}: the chat template leaves out messages of the role {role!r}; it knows {known}"

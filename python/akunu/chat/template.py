@@ -82,7 +82,7 @@ class ChatTemplate:
                 raise InvalidArgumentError(
                     f"chat template {name!r}: found {type(text).__name__}, expected a text"
                 )
-        self.family: Family = family_of("\n".join(self.sources.values()))
+        self.family: Family = family_of("\n".join(self.sources.values()), tokenizer.control_texts())
         """How models with this template mark reasoning and calls of tools."""
         self._tokenizer = tokenizer
         self._limits = limits or RenderLimits()
