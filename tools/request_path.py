@@ -68,6 +68,8 @@ class Recorder:
         code = frame.f_code
         if not self.active or event != "call" or not code.co_filename.startswith(PACKAGE):
             return
+        if _in_sweep(frame):
+            return
         if code.co_qualname == "Piece.__new__":
             self.calls.append(Counter())
         self.calls[-1][code] += 1
@@ -75,6 +77,15 @@ class Recorder:
             self.outer["tokens"] = _generators(frame)
         elif code.co_qualname == "AsyncItems.__anext__":
             self.outer["events"] = _generators(frame)
+
+
+def _in_sweep(frame: FrameType | None) -> bool:
+    """Say whether a frame belongs to what the server does once in a while, which is no part of a request."""
+    while frame is not None:
+        if frame.f_code.co_qualname == "_sweep":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _generators(frame: FrameType | None) -> list[CodeType]:
