@@ -125,9 +125,11 @@ def test_name(result: dict[str, Any]) -> str:
 def bytes_per_token(model: Path, test: str) -> float:
     """Bytes that a decoded token must read: weights once, and keys and values up to the mean position.
 
-    0 for a test that is not pure generation, where the bytes of a token are not defined.
+    Of experts that choose, those that a token uses; of tables of embeddings, no more than a row. 0 for a
+    test that is not pure generation, where the bytes of a token are not defined.
     """
     from akunu import _core
+    from akunu.describe.blocks import Attention
     from akunu.describe.config import resolve
 
     name, _, depth = test.partition(" @ d")
@@ -135,13 +137,21 @@ def bytes_per_token(model: Path, test: str) -> float:
         return 0.0
     file = _core.GgufFile(str(model))
     config = resolve(file).config
-    sizes = {tensor.name: tensor.nbytes for tensor in file.tensors}
-    weights = sum(sizes.values())
-    if "output.weight" in sizes:  # one row of the embedding is read, not all of it
-        weights -= sizes["token_embd.weight"]
+    tables = {"per_layer_token_embd.weight"}
+    if any(tensor.name == "output.weight" for tensor in file.tensors):
+        tables.add("token_embd.weight")
+    prefix = file.metadata["general.architecture"]
+    used = file.get(f"{prefix}.expert_used_count", 1) / (file.get(f"{prefix}.expert_count", 0) or 1)
+    weights = sum(
+        tensor.nbytes * (used if "_exps." in tensor.name else 1)
+        for tensor in file.tensors
+        if tensor.name not in tables
+    )
     position = int(depth or 0) + int(name.removeprefix("tg")) / 2
-    row = 2 * 2 * config.n_kv_heads * config.head_dim  # K and V, two bytes each
-    return weights + sum(row * min(position, window or position) for window in config.layer_window)
+    return weights + sum(
+        2 * 2 * each.n_kv_heads * each.head_dim * min(position, each.window or position)  # K and V, two bytes
+        for each in config.mixers(Attention)
+    )
 
 
 def summarize(calls: Sequence[Call], sizes: dict[tuple[Path, str], float]) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -189,6 +190,20 @@ def test_bytes_of_a_decoded_token(tmp_path):
     assert peers.bytes_per_token(path, "tg8") == weights + 4 * kv_row
     assert peers.bytes_per_token(path, "tg8 @ d64") == weights + 68 * kv_row
     assert peers.bytes_per_token(path, "pp8") == 0
+
+
+def test_a_token_reads_the_experts_that_it_uses_and_no_table(tmp_path):
+    path = tmp_path / "m.gguf"
+    model = SyntheticModel("qwen3-30b-a3b:q8_0")
+    sizes = {"expert_count": 8, "expert_used_count": 2, "expert_feed_forward_length": 96}
+    model.shape = dataclasses.replace(
+        model.shape, n_layers=1, dim=64, n_heads=4, n_kv_heads=2, head_dim=32, vocab_size=300, extra=sizes
+    )
+    write_gguf(model, path)
+    nbytes = {tensor.name: tensor.nbytes for tensor in model.tensors}
+    experts = 3 * 8 * 64 * 96 * 34 / 32  # gates, ups and downs of 8, in bytes
+    weights = sum(nbytes.values()) - nbytes["token_embd.weight"] - 0.75 * experts
+    assert peers.bytes_per_token(path, "tg8") == weights + 4 * 2 * 2 * 2 * 32
 
 
 @pytest.fixture

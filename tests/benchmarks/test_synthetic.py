@@ -211,3 +211,15 @@ def test_a_file_holds_all_experts(tmp_path):
     assert len({expert.tobytes() for expert in experts}) == 4
     with akunu.load(path) as opened:
         assert np.isfinite(opened.logits([1, 299])).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor"),
+    [
+        ("gpt-oss-20b:mxfp4", "blk.0.attn_output.bias"),
+        ("gpt-oss-20b:mxfp4", "blk.0.ffn_down_exps.bias"),
+        ("granite-4-h-tiny-10-layers:q4_k_m", "blk.0.ssm_conv1d.bias"),
+    ],
+)
+def test_models_have_the_biases_that_llama_cpp_wants(name, tensor):
+    assert dtype_of(name, tensor) == "f32"

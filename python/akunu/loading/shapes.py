@@ -34,6 +34,8 @@ class Shape:
         The file has `rope_freqs.weight`, by which this share of a head rotates; 0 = none.
     keys_are_values
         Layers without a window have no matrix of values.
+    biases
+        Names of the biases that not all models of the architecture have, but this one.
     extra
         Further metadata, by key without the architecture's prefix.
     """
@@ -54,6 +56,7 @@ class Shape:
     llama3_rope: float = 0.0
     proportional_rope: float = 0.0
     keys_are_values: bool = False
+    biases: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -83,12 +86,18 @@ def _window(tokens: int) -> Mapping[str, object]:
     return MappingProxyType({"attention.sliding_window": tokens})
 
 
+_ATTENTION_BIASES: Final = ("attn_q_bias", "attn_k_bias", "attn_v_bias", "attn_output_bias")
+
+
 def _qwen35(
     key_heads: int, value_heads: int, more: Mapping[str, object] = MappingProxyType({})
 ) -> Mapping[str, object]:
     sizes = {"group_count": key_heads, "time_step_rank": value_heads, "inner_size": 128 * value_heads}
-    numbers = {f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()}
-    return MappingProxyType({**numbers, "full_attention_interval": 4, "rope.dimension_count": 64, **more})
+    numbers: dict[str, object] = {
+        f"ssm.{key}": n for key, n in (sizes | {"state_size": 128, "conv_kernel": 4}).items()
+    }
+    numbers |= {"full_attention_interval": 4, "rope.dimension_count": 64}
+    return MappingProxyType({**numbers, "rope.dimension_sections": [11, 11, 10, 0], **more})
 
 
 _A3B = _experts(256, 8, 512, {"expert_shared_feed_forward_length": 512})
@@ -177,6 +186,7 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
     "qwen3.6-35b-a3b": Shape("qwen35moe", "35B-A3B", 40, 2048, 16, 2, 256, 512, 248320, 262144, 1e7, 1e-6,
                           tied=False, extra=_qwen35(16, 32, _A3B)),
     "gpt-oss-20b":    Shape("gpt-oss", "20B", 24, 2880, 64, 8, 64, 2880, 201088, 131072, 1.5e5, tied=False,
+                          biases=_ATTENTION_BIASES,
                           extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     # So many layers as small memories hold, which cost as much each as those of the whole model.
     "qwen3-30b-a3b-6-layers": Shape("qwen3moe", "30B-A3B, 6 layers", 6, 2048, 32, 4, 128, 6144, 151936, 40960,
@@ -184,7 +194,8 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
     "qwen3.6-35b-a3b-8-layers": Shape("qwen35moe", "35B-A3B, 8 layers", 8, 2048, 16, 2, 256, 512, 248320,
                           262144, 1e7, 1e-6, tied=False, extra=_qwen35(16, 32, _A3B)),
     "gpt-oss-20b-6-layers": Shape("gpt-oss", "20B, 6 layers", 6, 2880, 64, 8, 64, 2880, 201088, 131072,
-                          1.5e5, tied=False, extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
+                          1.5e5, tied=False, biases=_ATTENTION_BIASES,
+                          extra=_experts(32, 4, 2880, {"attention.sliding_window": 128})),
     "deepseek-v2-lite": Shape("deepseek2", "16B-A2.4B", 27, 2048, 16, 1, 576, 10944, 102400, 163840,
                           1e4, 1e-6, tied=False, extra=_latent(0, 192, 128, 64, 6, 1408, 2)),
     "glm-4.7-flash":  Shape("deepseek2", "30B-A3B", 47, 2048, 20, 1, 576, 10240, 154880, 202752, 1e6,
@@ -196,12 +207,14 @@ SHAPES: Final[Mapping[str, Shape]] = MappingProxyType({
     "lfm2-1.2b":      Shape("lfm2",   "1.2B", 16, 2048, 32,  8,  64,  8192,  65536, 128000,  1e6,
                           extra=_hybrid(16, (2, 5, 8, 10, 12, 14), 8, shortconv__l_cache=3)),
     "granite-4-h-tiny-10-layers": Shape("granitehybrid", "7B-A1B, 10 layers", 10, 1536, 12, 4, 128, 512,
-                          100352, 131072, 1e4, extra=_hybrid(10, (5,), 4, **_mamba2(48, 1), expert_count=64,
+                          100352, 131072, 1e4, biases=("mamba_conv_bias",),
+                          extra=_hybrid(10, (5,), 4, **_mamba2(48, 1), expert_count=64,
                           expert_used_count=6, expert_shared_feed_forward_length=1024,
                           embedding_scale=12.0, residual_scale=0.22, attention__scale=0.0078125,
                           logit_scale=6.0, rope__scaling__finetuned=False)),
     "nemotron-3-nano-6-layers": Shape("nemotron_h_moe", "30B-A3B, 6 layers", 6, 2688, 32, 2, 128, 0, 131072,
-                          262144, 1e4, tied=False, extra=_hybrid(6, (5,), 2, **_mamba2(64, 8),
+                          262144, 1e4, tied=False, biases=("mamba_conv_bias",),
+                          extra=_hybrid(6, (5,), 2, **_mamba2(64, 8),
                           feed_forward_length=[0, 1856, 0, 1856, 0, 0], expert_count=128, expert_used_count=6,
                           expert_feed_forward_length=1856, expert_shared_feed_forward_length=3712,
                           expert_weights_scale=2.5)),

@@ -159,7 +159,8 @@ class SyntheticModel:
             return False
         if rule.optional and rule.parts[0][0] == "attn_v" and self.shape.keys_are_values:
             return False
-        return not (rule.folder_only or (rule.optional and rule.parts[0][0].endswith("_bias")))
+        left_out = rule.optional and rule.parts[0][0].endswith("_bias")
+        return not (rule.folder_only or (left_out and rule.parts[0][0] not in self.shape.biases))
 
     def _tensor(self, rule: TensorRule, layer: int | None) -> SyntheticTensor:
         shape = self.shape
