@@ -12,9 +12,10 @@ import pytest
 import akunu
 from akunu.loading.finding import find_model
 from tools.ember_vision import tokens
-from tools.ember_vision.evaluate import LINES, evaluate
+from tools.ember_vision.evaluate import evaluate
 from tools.ember_vision.scene import Scene
 from tools.ember_vision.shapes import Thing, paint
+from tools.ember_vision.skills import LINES
 
 from .drawn import PillowsFont
 

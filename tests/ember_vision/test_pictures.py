@@ -12,8 +12,9 @@ from akunu.vision.preprocess import Patches, Scale
 from tools.ember_vision import tokens
 from tools.ember_vision.batches import BUCKETS, IGNORED, Batch, conversation, fill, in_patches
 from tools.ember_vision.drawing import KINDS, draw
-from tools.ember_vision.evaluate import GRIDS, edits, skill_of
+from tools.ember_vision.pages import closest
 from tools.ember_vision.scene import COLOUR_NAMES, SHAPES, SLOTS, Scene
+from tools.ember_vision.skills import GRIDS, edits, skill_of
 
 from .drawn import PillowsFont
 
@@ -92,17 +93,39 @@ def test_patches_are_those_of_the_processor() -> None:
     assert np.allclose((in_patches(image) / 255 - 0.5) / 0.5, expected, atol=1e-6)
 
 
-def test_a_conversation_teaches_answers_alone() -> None:
+ASKED = [("What is this?", "a red circle"), ("How many shapes are there?", "1")]
+
+
+@pytest.mark.parametrize("chained", [0, 1])
+def test_a_conversation_teaches_answers_alone(chained: float) -> None:
     rng = Random(3)
-    asked = [("What is this?", "a red circle"), ("How many shapes are there?", "1")]
-    ids, weights = conversation(rng, asked, (2, 3), 200)
-    learned = [i for i, weight in zip(ids, weights, strict=True) if weight]
+    made = conversation(rng, ASKED, (2, 3), 200, chained)
+    ids = made.ids
+    learned = [i for i, weight in zip(ids, made.weights, strict=True) if weight]
     assert sorted(tokens.text_of(learned)) == sorted("a red circle1")
     assert learned.count(tokens.END) == 2
     assert ids.count(tokens.IMAGE) == 6
     assert ids.index(tokens.ROW_END) == ids.index(tokens.IMAGE) + 3
     with pytest.raises(ValueError, match="needs more than 10 tokens"):
-        conversation(rng, asked, (2, 3), 10)
+        conversation(rng, ASKED, (2, 3), 10, chained)
+
+
+def test_each_question_is_asked_as_if_it_were_the_only_one() -> None:
+    """What a part sees, in its places, is the prompt that has this question alone."""
+    made = conversation(Random(3), ASKED, (2, 3), 200, chained=0, plain=True)
+    assert set(made.parts) == {0, 1, 2}
+    found = set()
+    for part in (1, 2):
+        seen = [n for n, other in enumerate(made.parts) if other in (0, part)]
+        assert [made.places[n] for n in seen] == [*range(len(seen))]
+        found.add(bytes(made.ids[n] % 256 for n in seen))
+    for question, answer in ASKED:
+        said = [*tokens.spelt(question), tokens.ANSWER, *tokens.spelt(answer), tokens.END]
+        assert bytes(i % 256 for i in [tokens.BEGIN, tokens.ASK, *tokens.picture(2, 3), *said]) in found
+
+
+def test_bars_without_values_differ_enough_to_be_compared() -> None:
+    assert (closest([3, 9, 4]), closest([50, 10])) == (1, 40)
 
 
 @pytest.mark.parametrize("bucket", BUCKETS, ids=lambda bucket: bucket.cells)

@@ -193,7 +193,7 @@ def right(case: Case, answer: str, ended: bool) -> str:
     if case.skill == "arithmetic":
         return "" if number(answer) == number(case.wanted) else "wrong result"
     if case.skill == "unknown":
-        return "" if re.search(r"do not know|beyond me", answer) else "pretends to know"
+        return "" if re.search(r"do not know|beyond me|cannot do that", answer) else "pretends to know"
     if case.skill == "identity":
         return "" if IDENTITY.search(answer) else "does not say what it is"
     return "" if answer.strip() == case.wanted.strip() else "differs"

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from gguf import GGMLQuantizationType as Type
+from gguf import quants
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -129,6 +130,18 @@ def losses(head: Head, model: Ember, hidden: Tensor, ids: Tensor, learned: Tenso
     return torch.stack([torch.stack(costs), torch.stack(shares)])
 
 
+def read_head(path: Path) -> dict[str, Tensor]:
+    """The state dict of a head's GGUF file, dequantized."""
+    names = {known: name for name, known in NEXTN.items()}
+    found = {}
+    for tensor in gguf.GGUFReader(path).tensors:
+        inner = tensor.name.split(".", 2)[2].removesuffix(".weight")
+        array = quants.dequantize(tensor.data, tensor.tensor_type).reshape(tensor.shape[::-1])
+        name = f"{names.get(inner) or f'block.{inner}'}.weight"
+        found[name] = torch.from_numpy(array.astype(np.float32))
+    return found
+
+
 def train(args: argparse.Namespace) -> None:
     """Write WEIGHTS and head.json into ``args.out``."""
     args.out.mkdir(parents=True, exist_ok=True)
@@ -145,6 +158,8 @@ def train(args: argparse.Namespace) -> None:
     model.load_state_dict(read_weights(args.model))
     model.to(device).requires_grad_(False)
     head.output_norm.load_state_dict(model.output_norm.state_dict())
+    if args.init:
+        head.load_state_dict(read_head(args.init))
     matrices = [p for p in head.parameters() if p.ndim == 2]
     muon = Muon(matrices, args.lr)
     adam = torch.optim.AdamW(
@@ -197,6 +212,7 @@ def train(args: argparse.Namespace) -> None:
             by_kind[kind] = [round(share, 3) for share in torch.stack(by_row).mean(0).tolist()]
             print(f"{kind:20}", *by_kind[kind])
     report: dict[str, Any] = {
+        "init": str(args.init) if args.init else None,
         "steps": step,
         "rows": args.rows,
         "lr": args.lr,
@@ -240,6 +256,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     training = commands.add_parser("train")
     training.add_argument("--out", type=Path, required=True)
+    training.add_argument("--init", type=Path, help="a head's file, with whose weights to begin")
     training.add_argument("--model", type=Path, default=MODEL)
     training.add_argument("--tokenizer", type=Path, default=Path(__file__).parent / "tokenizer.json")
     training.add_argument("--minutes", type=float, default=3)

@@ -121,6 +121,14 @@ def _sentences(text: str) -> int:
     return len(re.findall(r"[.!?](?:\s|$)", text.strip()))
 
 
+def _haiku(text: str) -> bool:
+    """Three lines of five, seven and five syllables, as far as they can be counted."""
+    from tools.ember.corpus.haiku import syllables
+
+    counts = [syllables(line) for line in _lines(text)]
+    return len(counts) == 3 and all(abs(n - m) <= 1 for n, m in zip(counts, (5, 7, 5), strict=True))
+
+
 def _english(text: str) -> bool:
     """Whether it reads as sentences: some words, few of which repeat, and an end."""
     words = re.findall(r"[A-Za-z']+", text)
@@ -146,6 +154,7 @@ FORMS: dict[str, Callable[[str, int], bool]] = {
     "lines": lambda a, n: len(_lines(a)) >= n,
     "ends": lambda a, _: bool(a.strip()),
     "english": lambda a, _: _english(a),
+    "haiku": lambda a, _: _haiku(a),
     "story": lambda a, _: _story(a),
     "nocall": lambda a, _: "<tool_call>" not in a,
 }

@@ -12,11 +12,11 @@ from tools.ember_vision.shapes import draw_shapes
 
 Draw = Callable[[Scene], None]
 KINDS: dict[str, tuple[Draw, float, tuple[int, int]]] = {
-    "lines": (draw_lines, 5, (2, 2)),
-    "shapes": (draw_shapes, 4, (2, 2)),
-    "signs": (draw_signs, 1, (4, 4)),
-    "receipt": (draw_receipt, 1.3, (12, 10)),
-    "chart": (draw_chart, 1.3, (8, 10)),
+    "lines": (draw_lines, 3, (2, 2)),
+    "shapes": (draw_shapes, 3.5, (2, 2)),
+    "signs": (draw_signs, 2.5, (4, 4)),
+    "receipt": (draw_receipt, 2.5, (12, 10)),
+    "chart": (draw_chart, 4.5, (8, 10)),
 }
 """How each kind is drawn, how often, and the fewest rows and columns of cells that it needs."""
 

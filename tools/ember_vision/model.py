@@ -23,6 +23,23 @@ def everywhere(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v)
 
 
+def in_parts(parts: Tensor) -> Tensor:
+    """What each row may see [batch, 1, rows, rows]: rows of part 0 and of its own part, up to itself."""
+    seen = (parts[:, None, :] == 0) | (parts[:, None, :] == parts[:, :, None])
+    return seen.tril()[:, None]
+
+
+def masked(block: nn.Module, x: Tensor, cos: Tensor, sin: Tensor, seen: Tensor) -> Tensor:
+    """One block, where `seen` says what each row may see."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        groups = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+    return block(x, cos, sin, attend)  # type: ignore[no-any-return]
+
+
 def frequencies(c: Stack) -> Tensor:
     """Of the rotary pairs of a head."""
     return c.rope_base ** (-torch.arange(0, c.head_dim, 2).float() / c.head_dim)
@@ -65,7 +82,9 @@ class Tower(nn.Module):
 
 
 class Vision(nn.Module):
-    """The whole; `heads` on the tower are only for the training."""
+    """The whole; `heads` on the tower are only for the training, and `step` is how a block is run."""
+
+    step = staticmethod(masked)
 
     def __init__(self, c: Config) -> None:
         super().__init__()
@@ -86,19 +105,33 @@ class Vision(nn.Module):
                 scale = (2 * layers) ** -0.5 if last else 1.0
                 nn.init.normal_(p, std=0.02 if "token_embd" in name else p.shape[1] ** -0.5 * scale)
 
-    def forward(self, ids: Tensor, patches: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self,
+        ids: Tensor,
+        patches: Tensor,
+        places: Tensor,
+        parts: Tensor | None = None,
+        at: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """Logits [batch, rows, vocab] and what the heads say [batch, cells, classes].
 
         ids [batch, rows] have IMAGE in the place of each cell of the picture, uint8 patches [batch, patches,
-        VALUES], whose rows and columns are `places`.
+        VALUES], whose rows and columns are `places`. `parts` and the places `at` of the tokens are those of a
+        batch; without them all is one text.
         """
         pixels = (patches.to(self.token_embd.weight.dtype) / 255 - MEAN) / DEVIATION
         rows, cells = self.tower(pixels, places)
         x = self.token_embd(ids)
         x = x.masked_scatter((ids == IMAGE)[..., None], rows.to(x.dtype))
-        cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]  # type: ignore[index]
-        for block in self.blocks:
-            x = block(x, cos, sin, causal)
+        if parts is None or at is None:
+            cos, sin = self.cos[: ids.shape[1]], self.sin[: ids.shape[1]]  # type: ignore[index]
+            for block in self.blocks:
+                x = block(x, cos, sin, causal)
+        else:
+            cos, sin = self.cos[at][:, None], self.sin[at][:, None]  # type: ignore[index]
+            seen = in_parts(parts)
+            for block in self.blocks:
+                x = self.step(block, x, cos, sin, seen)
         return F.linear(self.output_norm(x), self.token_embd.weight), self.heads(cells)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 from tools.ember_vision import words
@@ -259,6 +260,12 @@ def _labels(rng: Random, count: int) -> list[str]:
     return words.MONTHS[:count]
 
 
+def closest(values: list[int]) -> int:
+    """The least difference between two of them."""
+    ordered = sorted(values)
+    return min(b - a for a, b in pairwise(ordered))
+
+
 def _bars(scene: Scene) -> None:
     rng, s = scene.rng, scene.scale
     scene.pen.rectangle((0, 0, *scene.image.size), (255, 255, 255))
@@ -272,9 +279,11 @@ def _bars(scene: Scene) -> None:
     font = scene.font(max(11, size))
     tall = scene.measure("0", font)[1]
     base, top = scene.height - tall - 3, tall + 4
+    shown = rng.random() < 0.8
+    while not shown and closest(values) * (base - top) < 5 * max(values):  # bars that nobody could compare
+        values = rng.sample(range(2, 100), count)
     one_colour = rng.choice(COLOUR_NAMES[:8]) if rng.random() < 0.5 else ""
     colours = [one_colour or rng.choice([c for c in COLOUR_NAMES if c != "white"]) for _ in values]
-    shown = rng.random() < 0.8
     thick = step * rng.uniform(0.45, 0.8)
     for n, value in enumerate(values):
         middle = 6 + (n + 0.5) * step

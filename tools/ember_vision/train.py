@@ -1,11 +1,14 @@
 """Train ember-vision.
 
     python -m tools.ember_vision.train --fonts FONTS --out build/ember-vision --workers 15   # one GPU
+    python -m tools.ember_vision.train --fonts FONTS --out build/ember-vision --workers 15 \\
+        --init python/akunu/models/ember-vision.gguf                                         # goes on
     python -m tools.ember_vision.train --fonts FONTS --out build/ember-vision --tiny         # a smoke test
 
 Pictures are drawn while the training runs; a step that finds no new batch takes one that the GPU keeps.
-Besides the answers, the tower learns which characters and shapes are in each cell. Writes weights-text.npz
-and weights-tower.npz (F16, GGUF's names) and train.json into ``--out``.
+Besides the answers, the tower learns which characters and shapes are in each cell. At the end, answers to
+questions about pictures in fonts and of sizes that the training did not have are counted by skill. Writes
+weights-text.npz and weights-tower.npz (F16, GGUF's names), train.json and skills.md into ``--out``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import math
 import queue
 import threading
 import time
+from collections import defaultdict
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -25,11 +29,26 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
-from tools.ember_vision.batches import BUCKETS, IGNORED, Batch, Drawn, held_back
+from tools.ember_vision import tokens
+from tools.ember_vision.batches import (
+    BUCKETS,
+    IGNORED,
+    Batch,
+    Bucket,
+    Conversation,
+    Drawn,
+    conversation,
+    held_back,
+)
 from tools.ember_vision.config import Config
-from tools.ember_vision.model import Vision, cells_loss, gguf_names, places_of
+from tools.ember_vision.drawing import KINDS
+from tools.ember_vision.fonts import Fonts
+from tools.ember_vision.model import Vision, cells_loss, gguf_names, masked, places_of
+from tools.ember_vision.scene import Asked, Scene
+from tools.ember_vision.skills import GRIDS, LINES, PAGES, Grids, Score, pictures, skill_of, table
 
 CELLS_WEIGHT = 0.25
 EMA_SECONDS = 30  # of the average of the weights, in time of training
@@ -37,8 +56,11 @@ Given = tuple[Tensor, ...]
 
 
 def to_device(batch: Batch, device: torch.device) -> Given:
-    """A batch as tensors: ids, targets, their weights, patches, cells, grids."""
-    arrays = (batch.ids, batch.targets, batch.weights, batch.patches, batch.cells, batch.grids)
+    """A batch as tensors: ids, targets, their weights, patches, cells, grids, parts, places."""
+    arrays = (
+        batch.ids, batch.targets, batch.weights, batch.patches, batch.cells, batch.grids, batch.parts,
+        batch.places,
+    )  # fmt: skip
     # A copy, as the memory is used again.
     return tuple(
         torch.from_numpy(array.copy() if device.type == "cpu" else array).to(device) for array in arrays
@@ -63,9 +85,9 @@ def worsened(patches: Tensor) -> Tensor:
 
 def losses(model: Vision, given: Given, patches: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """What the answers cost, what the cells cost, and the logits."""
-    ids, targets, weights, _, cells, grids = given
+    ids, targets, weights, _, cells, grids, parts, at = given
     places = places_of(grids[:, 0].long(), grids[:, 1].long(), cells.shape[1])
-    logits, said = model(ids.long(), patches, places)
+    logits, said = model(ids.long(), patches, places, parts, at.long())
     wanted = targets.long().flatten()
     cost = F.cross_entropy(logits.float().flatten(0, 1), wanted, ignore_index=IGNORED, reduction="none")
     counts = weights.flatten().float()
@@ -73,29 +95,104 @@ def losses(model: Vision, given: Given, patches: Tensor) -> tuple[Tensor, Tensor
     return answers, cells_loss(said, cells), logits
 
 
+def read_files(path: Path) -> dict[str, Tensor]:
+    """The state dict of ember-vision's GGUF file and the tower's, dequantized, without the heads."""
+    from gguf import GGUFReader, quants
+
+    stored = {
+        tensor.name: quants.dequantize(tensor.data, tensor.tensor_type).reshape(tensor.shape[::-1])
+        for file in (path, path.with_name(f"mmproj-{path.name}"))
+        for tensor in GGUFReader(file).tensors
+    }
+    model = Vision(Config())
+    shapes = {name: p.shape for name, p in model.state_dict().items()}
+    names = {known: name for part in gguf_names({n: n for n in shapes}) for known, name in part.items()}
+    return {
+        name: torch.from_numpy(stored[known].astype(np.float32)).reshape(shapes[name])
+        for known, name in names.items()
+    }
+
+
 @torch.inference_mode()
+def hits(model: Vision, given: Given) -> Tensor:
+    """Which targets are the model's first choice."""
+    with torch.autocast(given[0].device.type, torch.bfloat16, enabled=given[0].is_cuda):
+        logits = losses(model, given, given[3])[2]
+    return logits.argmax(-1) == given[1].long()
+
+
 def right(model: Vision, batches: list[Given]) -> list[float]:
     """Shares of the answers that are right to the last character, and of right characters."""
-    answers = wholly = letters = hits = 0
+    answers = wholly = letters = found = 0
     for given in batches:
-        with torch.autocast(given[0].device.type, torch.bfloat16, enabled=given[0].is_cuda):
-            logits = losses(model, given, given[3])[2]
-        targets = given[1].long()
-        known = targets != IGNORED
-        hit = logits.argmax(-1) == targets
+        hit, known = hits(model, given), given[1].long() != IGNORED
         letters += int(known.sum())
-        hits += int((hit & known).sum())
+        found += int((hit & known).sum())
         # Answers are runs of targets.
         begins = known & ~F.pad(known, (1, 0))[:, :-1]
         number = begins.long().cumsum(1)
-        wrong = torch.zeros(len(targets), int(number.max()) + 1, device=targets.device)
+        wrong = torch.zeros(len(known), int(number.max()) + 1, device=known.device)
         wrong.scatter_add_(1, number * known, (known & ~hit).float())
         count = number.amax(1)
-        there = torch.arange(wrong.shape[1], device=targets.device)[None] <= count[:, None]
+        there = torch.arange(wrong.shape[1], device=known.device)[None] <= count[:, None]
         there[:, 0] = False
         answers += int(there.sum())
         wholly += int((there & (wrong == 0)).sum())
-    return [wholly / answers, hits / letters]
+    return [wholly / answers, found / letters]
+
+
+def by_skill(model: Vision, fonts: Fonts, count: int, device: torch.device, grids: Grids) -> dict[str, Score]:
+    """Scores of `count` pictures of each kind and twice as many of lines, all questions about each apart.
+
+    An answer that is the first choice at each of its characters, given those before, is what greedy decoding
+    says. A line of print is scored by such characters.
+    """
+    scores: defaultdict[str, Score] = defaultdict(Score)
+    rng = Random("ember-vision evaluation")
+    for kind in KINDS:
+        sizes: defaultdict[tuple[int, ...], list[Scene]] = defaultdict(list)
+        for scene in pictures(rng, fonts, kind, count * (2 if kind == "lines" else 1), grids):
+            sizes[scene.cells.shape[:2]].append(scene)
+        for (rows, columns), scenes in sizes.items():
+            cells = rows * columns
+            asked = [list(dict(scene.asked).items()) for scene in scenes]
+            said = [
+                conversation(rng, some, (rows, columns), 2000, chained=0, plain=True)
+                for scene, some in zip(scenes, asked, strict=True)
+            ]
+            length = -(-max(len(made.ids) for made in said) // 8) * 8
+            bucket = Bucket(cells, ((rows, columns),), len(said), length, 0, 0)
+            batch = Batch.over(bytearray(Batch.bytes(bucket)), bucket, len(said))
+            for n, (scene, made) in enumerate(zip(scenes, said, strict=True)):
+                batch.put(n, scene, (rows, columns), made)
+            given = to_device(batch, device)
+            hit = hits(model, given).cpu().numpy()
+            for n, made in enumerate(said):
+                _score(scores, kind, asked[n], made, hit[n])
+    return dict(scores)
+
+
+def _score(
+    scores: defaultdict[str, Score], kind: str, asked: list[Asked], made: Conversation, hit: NDArray[np.bool_]
+) -> None:
+    truths: dict[str, str] = {}
+    parts, ids = np.array(made.parts), np.array(made.ids)
+    for part in range(1, max(made.parts) + 1):
+        mine = np.flatnonzero(parts == part)
+        begin = mine[0] + list(ids[mine]).index(tokens.ANSWER)
+        end = mine[-1]
+        question = tokens.text_of(ids[mine[0] : begin].tolist())
+        answer = tokens.text_of(ids[begin + 1 : end].tolist())
+        truths[question] = answer
+        skill = skill_of(kind, question, answer)
+        score = scores[skill]
+        known = hit[begin:end]
+        if skill in (LINES, PAGES):
+            score.right += int(known.sum())
+            score.of += len(known)
+        else:
+            score.right += bool(known.all())
+            score.of += 1
 
 
 def save_weights(state: dict[str, Tensor], folder: Path) -> None:
@@ -175,6 +272,7 @@ def main() -> None:
     )
     parser.add_argument("--fonts", type=Path, required=True, help="folder that tools.ember_vision.fonts made")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--init", type=Path, help="an ember-vision file, with whose weights to begin")
     parser.add_argument("--seconds", type=float, default=490, help="from the start to the last step")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
@@ -189,18 +287,25 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if args.tiny:
         args.seconds, args.small, args.slots, args.keep = min(args.seconds, 60), args.small or 8, 8, 20
-    drawn = Drawn(args.fonts, args.workers, args.slots, args.seed, args.small)
+    drawn = Drawn(args.fonts, args.workers, args.slots, args.seed, args.small, new=not args.init)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     gpu = device.type == "cuda"
     pool = Pool(drawn, args.keep, device)
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
     model = Vision(Config.tiny() if args.tiny else Config()).to(device)
+    if args.init:
+        model.load_state_dict(read_files(args.init), strict=False)
+        for (
+            p
+        ) in model.heads.parameters():  # which the files do not have, and which shall not disturb the tower
+            torch.nn.init.zeros_(p)
     if gpu and not args.no_compile:
         torch._dynamo.config.recompile_limit = 64
         torch._dynamo.config.suppress_errors = True
-        for block in [*model.tower.blocks, *model.blocks]:
+        for block in model.tower.blocks:
             block.compile(dynamic=False)
+        model.step = torch.compile(masked, dynamic=False)
     average = {name: p.detach().clone() for name, p in model.state_dict().items()}
     steppers = optimizers(model, args.rate, gpu)
     held = [to_device(batch, device) for _, batch, _ in held_back(args.fonts, 2 if args.tiny else 48)]
@@ -215,7 +320,8 @@ def main() -> None:
         print(f"step {step}: held back, answers right {shares[0]}, characters {shares[1]}", flush=True)
         found = {
             "config": asdict(model.config), "buckets": [asdict(b) for b in BUCKETS], "steps": step,
-            "rate": args.rate, "seed": args.seed, "seconds": args.seconds, "pictures": pool.pictures,
+            "init": str(args.init) if args.init else None, "rate": args.rate, "seed": args.seed,
+            "seconds": args.seconds, "pictures": pool.pictures,
             "new batches": pool.new, "device": torch.cuda.get_device_name() if gpu else "cpu",
             "complete": last, "history": history,
         }  # fmt: skip
@@ -259,8 +365,14 @@ def main() -> None:
         if spent > saved + 75:
             saved = spent
             report(False)
-    report(True)
     drawn.close()
+    report(True)
+    judge = Vision(model.config).to(device)
+    judge.load_state_dict(average)
+    fonts = Fonts.of(args.fonts, held=True)
+    scores = by_skill(judge, fonts, 2 if args.tiny else 150, device, GRIDS)
+    (args.out / "skills.md").write_text(table({"other sizes": scores}) + "\n")
+    print(table({"other sizes": scores}), flush=True)
 
 
 if __name__ == "__main__":

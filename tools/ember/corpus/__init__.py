@@ -7,6 +7,7 @@ from random import Random
 
 from .comprehension import comprehension
 from .continuations import continuation, plain_text
+from .edits import edit_chat
 from .extraction import extraction
 from .extras import reading
 from .follow_ups import conversation, follow_up, memory, no_memory
@@ -58,6 +59,7 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     reading: 1.5,
     comprehension: 8.0,
     passage: 68.0,
+    edit_chat: 95.0,
 }
 
 

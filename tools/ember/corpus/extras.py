@@ -222,7 +222,7 @@ def poem(rng: Random) -> Turn:
     }
     ask = write(
         rng,
-        "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|poem|verse|rhyme|haiku|song}{ about a $n| about the $n| about $n|}.",
+        "{Write|Tell me|Make|Can you write|Please write} a {short |little |}{poem|poem|verse|rhyme|song}{ about a $n| about the $n| about $n|}.",
         env,
     )
     ask = ask[:-1] + "?" if ask.startswith("Can") else ask

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from . import chatter, lexicon, talk
@@ -99,6 +100,17 @@ UNKNOWN_ANSWERS = (
     "I do not know that. I can help with small sums, simple facts and stories.}"
 )
 
+CANNOT = (
+    "{I cannot do that.|I cannot do that.|I cannot do that.|I am sorry, I cannot do that.}"
+    "{ I can help with small sums, simple facts and stories.| I am only a tiny model.|"
+    " I can tell stories, do small sums and answer simple questions.||}"
+)
+_ORDER = re.compile(
+    "(Write|Translate|Show|Draw|Paint|Open|Send|Book|Play|Call|Order|Buy|Make|Create|Set|Turn|Start|Stop|Delete|"
+    "Install|Run|Fix|Repair|Design|Generate|Close|Sing|Drive|Cook|Build|Find|Search|Read|Check|Download|"
+    "Can you (drive|cook|see|call|send|book|play|open|draw|write|sing)) "
+)
+
 
 def _from(rng: Random, table: list[tuple[str, str]], skill: str) -> Turn:
     asks, answers = rng.choice(table)
@@ -160,4 +172,5 @@ def unknown(rng: Random) -> Turn:
         env["x"] = env["X"]
     ask = write(rng, template, env)
     ask = ask[0].upper() + ask[1:]
-    return Turn("unknown", typed(rng, ask), write(rng, UNKNOWN_ANSWERS), f"unknown {ask.lower()}")
+    answers = CANNOT if _ORDER.match(ask) else UNKNOWN_ANSWERS
+    return Turn("unknown", typed(rng, ask), write(rng, answers), f"unknown {ask.lower()}")
