@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from akunu.server import Settings, llama_server
+from akunu.server import Settings, llama_completion
 from akunu.server.auth import Holder, Keys, key_digest
 
 from .conftest import EMBER, Served, serving, wait_until
@@ -117,7 +117,7 @@ def ask(served: Served, case: dict[str, Any], **more: Any) -> tuple[int, Any]:
 def test_a_case_of_llama_cpps_server(served, guarded, monkeypatch, case):
     on = guarded if case["on"] == "keys" else served
     if case["on"] == "fim":  # ember has no tokens for it
-        monkeypatch.setattr(llama_server, "infill_ids", lambda *_: [300, 301])
+        monkeypatch.setattr(llama_completion, "infill_ids", lambda *_: [300, 301])
     if "beside" in case:
         threads = [threading.Thread(target=ask, args=(on, case)) for _ in range(case["beside"] - 1)]
         for thread in threads:

@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from akunu.server import llama_completion
+from akunu.server.llama_completion import InfillRequest
+
 PROMPT = "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
 
 
@@ -44,6 +47,90 @@ def test_a_gap_needs_tokens_for_it(served):
     answer = served.post("/infill", input_prefix="def f(", input_suffix="return x")
     assert answer.status_code == 400 and "fill-in-the-middle" in answer.json()["error"]["message"]
     assert served.post("/infill", input_prefix="def f(").json()["error"]["param"] == "input_suffix"
+
+
+def test_what_an_editor_asks_for_is_filled_in(served, monkeypatch):
+    """The request of llama.vim and llama.vscode, with all of its fields."""
+    monkeypatch.setattr(llama_completion, "infill_ids", lambda *_: [300, 301])
+    body = {
+        "input_prefix": "def f():\n", "input_suffix": "\n", "prompt": "    ", "n_indent": 0,
+        "input_extra": [{"filename": "a.py", "text": "x = 1", }], "n_predict": 8, "stop": [], "stream": False,
+        "top_k": 40, "top_p": 0.9, "samplers": ["top_k", "top_p", "infill"], "cache_prompt": True,
+        "t_max_prompt_ms": 500, "t_max_predict_ms": 1000,
+        "response_fields": ["content", "timings/prompt_n", "truncated", "tokens_cached", "nothing/there"],
+    }  # fmt: skip
+    answer = served.post("/infill", **body)
+    assert answer.status_code == 200, answer.text
+    assert list(answer.json()) == ["content", "timings/prompt_n", "truncated", "tokens_cached"]
+    refused = served.post("/infill", **body | {"samplers": ["top_k", "luck"]})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "samplers"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "end"),
+    [
+        ("  a\n  b\n", 0.0, None),
+        ("  a\n  b\n\n c", 0.0, 8),
+        ("a\n    ", 0.0, None),
+        ("a", 5.0, None),
+        ("a\n  b", 5.0, 5),
+    ],
+    ids=["goes on", "less indented", "not known yet", "late without a line", "late"],
+)
+def test_a_gap_ends_with_its_block_or_its_time(text, seconds, end):
+    fields = InfillRequest(input_prefix="", input_suffix="", n_indent=2, t_max_predict_ms=1000)
+    assert fields.end(text, seconds) == end
+
+
+def test_a_gap_that_ends_early_has_what_was_before_it(served, monkeypatch):
+    ids = served.post("/tokenize", content=PROMPT, parse_special=True).json()["tokens"]
+    monkeypatch.setattr(llama_completion, "infill_ids", lambda *_: ids)
+    monkeypatch.setattr(InfillRequest, "end", lambda self, text, _: 4 if len(text) > 8 else None)
+    more = {"input_prefix": "", "input_suffix": "", "temperature": 0, "n_predict": 20}
+    answer = served.post("/infill", **more, n_indent=1).json()
+    assert (answer["stop_type"], answer["content"][:4]) == ("limit", "The ")
+    assert len(answer["content"]) <= 8 + 4
+
+
+def test_samplers_that_are_not_named_are_off(served):
+    drawn = {served.post("/completion", prompt=PROMPT, temperature=9, seed=n, n_predict=1).json()["content"]
+             for n in range(8)}  # fmt: skip
+    one = {"top_k": 1, "temperature": 9.0, "n_predict": 1}
+    named = [
+        {
+            served.post("/completion", prompt=PROMPT, **one, seed=n, samplers=names).json()["content"]
+            for n in range(8)
+        }
+        for names in (["top_k", "temperature"], ["temperature"])
+    ]
+    assert len(drawn) > 1 and len(named[0]) == 1 and len(named[1]) > 1
+
+
+@pytest.mark.parametrize("bias", [{" capital": -100, "The": False}, [[" capital", -100], ["The", False]]])
+def test_a_bias_may_be_of_texts(served, bias):
+    options = {"prompt": PROMPT, "temperature": 0, "n_predict": 8}
+    assert served.post("/completion", **options).json()["content"].startswith("The capital")
+    answer = served.post("/completion", **options, logit_bias=bias).json()
+    assert "The" not in answer["content"] and "capital" not in answer["content"]
+    forbidden = dict(answer["generation_settings"]["logit_bias"])
+    assert sorted(set(forbidden.values())) == [-9999.0, -100.0]
+
+
+def test_several_prompts_are_answered_together(served):
+    prompts = [PROMPT, [300, "a text", 301], "Once"]
+    options = {"temperature": 0, "n_predict": 6}
+    answers = served.post("/completion", prompt=prompts, **options, return_tokens=True).json()
+    alone = [served.post("/completion", prompt=each, **options).json() for each in prompts]
+    assert [each["content"] for each in answers] == [each["content"] for each in alone]
+    assert [each["index"] for each in answers] == [0, 1, 2] and all(each["tokens"] for each in answers)
+    events = served.post("/completion", prompt=prompts, **options, stream=True).text
+    pieces = [json.loads(line[6:]) for line in events.splitlines() if line.startswith("data: ")]
+    for n, each in enumerate(answers):
+        of_it = [piece for piece in pieces if piece["index"] == n]
+        assert "".join(piece["content"] for piece in of_it) == each["content"]
+        assert [piece["stop"] for piece in of_it] == [False] * (len(of_it) - 1) + [True]
+    for wrong in ([], [[300], 300], ["a"] * 17):
+        assert served.post("/completion", prompt=wrong).json()["error"]["param"] == "prompt"
 
 
 def test_the_properties_of_a_model_are_told(served):

@@ -41,8 +41,9 @@ F = TypeVar("F", bound="Fields")
 class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """Fields of a request, or of an object in one: without cycles, which the collector would look for."""
 
-    accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-    """Fields that can only have these values, or be null: what is refused is the rest."""
+    accepted: ClassVar[Mapping[str, tuple[Any, ...] | None]] = {}
+    """Fields that can only have these values, or be null: what is refused is the rest. None: those that a
+    base accepts are not all."""
 
 
 async def read_fields(request: Request, kind: type[F]) -> F:
@@ -217,10 +218,10 @@ def query_fields(request: Request, kind: type[F]) -> F:
 @cache
 def _accepted(kind: type[Fields]) -> Mapping[str, tuple[Any, ...]]:
     """What a kind of fields accepts, and those that it is made of."""
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, tuple[Any, ...] | None] = {}
     for each in reversed(kind.__mro__):
         found |= each.__dict__.get("accepted", {})
-    return found
+    return {name: values for name, values in found.items() if values is not None}
 
 
 @cache

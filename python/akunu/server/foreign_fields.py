@@ -39,7 +39,7 @@ class AdapterScale(Fields):
 class ForeignFields(Fields, kw_only=True):
     """Other names, and settings with their values that change nothing."""
 
-    accepted: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+    accepted: ClassVar[Mapping[str, tuple[Any, ...] | None]] = {
         "min_tokens": (0,),
         "skip_special_tokens": (True,),
         "spaces_between_special_tokens": (True, False),

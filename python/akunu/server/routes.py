@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from akunu.server import llama_server, ollama, ollama_models
+from akunu.server import llama_completion, llama_server, ollama, ollama_models
 from akunu.server.adapters import (
     AdapterName,
     AdapterPath,
@@ -23,7 +23,8 @@ from akunu.server.anthropic_messages import count_tokens, messages
 from akunu.server.embeddings import EmbeddingRequest, embeddings
 from akunu.server.endpoint import Endpoint
 from akunu.server.health import health, ready
-from akunu.server.llama_server import InfillRequest, ModelQuery, NativeRequest
+from akunu.server.llama_completion import InfillRequest, NativeRequest
+from akunu.server.llama_server import ModelQuery
 from akunu.server.metrics import metrics
 from akunu.server.model_list import ModelsQuery, list_models, one_model
 from akunu.server.multipart import FORM
@@ -115,10 +116,10 @@ ENDPOINTS: Final = (
     Endpoint("POST", "/models/load", load, "Load a model, as llama-server's router", ModelName),
     Endpoint("POST", "/models/unload", unload, "Unload a model, as llama-server's router", ModelName),
     *(
-        Endpoint("POST", path, llama_server.completion, "llama-server's completions", NativeRequest)
+        Endpoint("POST", path, llama_completion.completion, "llama-server's completions", NativeRequest)
         for path in ("/completion", "/completions")
     ),
-    Endpoint("POST", "/infill", llama_server.infill, "What stands between two texts", InfillRequest),
+    Endpoint("POST", "/infill", llama_completion.infill, "What stands between two texts", InfillRequest),
     Endpoint("GET", "/props", llama_server.props, "A model, as llama-server describes it", query=ModelQuery),
     Endpoint("GET", "/lora-adapters", adapters, "The adapters of a model", query=AdaptersQuery),
     Endpoint("POST", "/lora-adapters", set_adapters, "The adapter of requests that name none"),
