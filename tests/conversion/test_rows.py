@@ -11,7 +11,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.base.errors import UnsupportedError
-from akunu.conversion.read_back import refuse_difference
+from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.config import resolve
 from models import folders, rows, tiny
 from models.test_engine import nmse, open_engine
@@ -74,3 +74,10 @@ def test_muse_glimmer_stays_a_file(tmp_path: Path) -> None:
     file = rows.write("muse_glimmer", "F32", tmp_path / "x.gguf")
     with pytest.raises(UnsupportedError, match="'muse-glimmer', which is no model type of Hugging Face's"):
         akunu.convert(file, tmp_path / "out", "mlx-f32", progress=False)
+
+
+def test_frequencies_that_only_one_of_two_models_has_are_a_difference() -> None:
+    """As where all layers of an OLMo 3 are windowed, of whose scaling its folder has to speak."""
+    values = np.ones(2, np.float32)
+    assert close(values, values.copy())
+    assert not close(values, None) and not close(None, values) and not close(values, 1.0)

@@ -292,6 +292,12 @@ def test_the_head_of_nemotron_is_its_own_whatever_the_configuration_says(tmp_pat
     assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-8
 
 
+def test_groups_of_experts_that_a_model_does_not_have_are_no_error(tmp_path: Path) -> None:
+    golden = tiny.golden("nemotron_h")
+    path = families.write_folder(families.ALL["nemotron_h"], tmp_path, n_group=4, topk_group=2)
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-8
+
+
 def test_feed_forwards_of_nemotron_may_have_biases(tmp_path: Path) -> None:
     family, golden = families.ALL["nemotron_h"], tiny.golden("nemotron_h")
 

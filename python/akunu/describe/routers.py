@@ -97,10 +97,10 @@ def _with_numbers(router: ExpertRouter, numbers: Numbers, *, grouped: bool = Tru
     if router.own_norm:
         router = dataclasses.replace(router, input_scale=numbers.integer("dim") ** -0.5)
     groups = numbers.integer("expert_groups")
-    if groups <= 1 or not grouped:
+    used, experts = numbers.integer("expert_groups_used"), numbers.integer("n_experts")
+    if groups <= 1 or not grouped or not experts:
         return router
     top = router.best_of_group
-    used, experts = numbers.integer("expert_groups_used"), numbers.integer("n_experts")
     if experts % groups or experts // groups < top:
         raise ModelFileError(
             f"{numbers.name('expert_groups')}: found {groups}, expected a divisor of the {experts} experts "
