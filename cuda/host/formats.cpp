@@ -5,6 +5,21 @@
 
 namespace akunu::cuda {
 
+std::optional<u32> kv_type(DType type) {
+    switch (type) {
+        case DType::F16:
+            return kKvF16;
+        case DType::F32:
+            return kKvF32;
+        case DType::Q8_0:
+            return kKvQ8;
+        case DType::Q4_0:
+            return kKvQ4;
+        default:
+            return std::nullopt;
+    }
+}
+
 std::uint32_t CudaFormats::matmul_input(DType weight) const { return weight == DType::F32 ? kActF32 : kActF16; }
 
 std::uint64_t CudaFormats::activation_bytes(std::uint32_t format, std::uint64_t rows, std::uint64_t dim) const {
@@ -12,8 +27,7 @@ std::uint64_t CudaFormats::activation_bytes(std::uint32_t format, std::uint64_t 
 }
 
 std::uint64_t CudaFormats::kv_bytes(DType dtype, std::uint32_t n_kv_heads, std::uint32_t head_dim) const {
-    const u32 type = dtype == DType::F32 ? kKvF32 : dtype == DType::Q8_0 ? kKvQ8 : kKvF16;
-    return std::uint64_t{n_kv_heads} * kv_unit_bytes(type, head_dim);
+    return std::uint64_t{n_kv_heads} * kv_unit_bytes(kv_type(dtype).value_or(kKvF16), head_dim);
 }
 
 std::uint64_t CudaFormats::attention_partial_bytes(std::uint32_t n_heads, std::uint32_t head_dim,
@@ -21,9 +35,7 @@ std::uint64_t CudaFormats::attention_partial_bytes(std::uint32_t n_heads, std::u
     return partial_floats(n_heads, head_dim) * sizeof(float);
 }
 
-bool CudaFormats::supports_kv(const KvTypes& types) const {
-    return types.k == types.v && (types.k == DType::F16 || types.k == DType::F32 || types.k == DType::Q8_0);
-}
+bool CudaFormats::supports_kv(const KvTypes& types) const { return kv_type(types.k) && kv_type(types.v); }
 
 Weight CudaFormats::allocate_experts(std::span<const HostTensor> experts) {
     const HostTensor& first = experts.front();

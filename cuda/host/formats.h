@@ -2,6 +2,8 @@
 // The device and plans that are made without one share it.
 #pragma once
 
+#include <optional>
+
 #include "core/device.h"
 #include "core/mixed_types.h"
 #include "cuda/kernels/command.h"
@@ -19,6 +21,9 @@ inline DeviceTraits device_traits() {
     t.mixed_qkv = kMixedQkv;
     return t;
 }
+
+// That of a cache's keys or values; none: the cache has no such type.
+std::optional<u32> kv_type(DType type);
 
 class CudaFormats : public Device {
   public:

@@ -79,8 +79,9 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     const bool whole = rope.whole() && attention.whole() && last.whole() && c[0].kv == c[1].kv;
     if (!whole || !q || !buffers[1] || !buffers[2] || p.head_dim % 4 != 0 || p.head_dim > kMaxFusedDim) return {};
     // Where keys are split, units are no more than blocks.
-    const std::uint64_t units = std::min(blocks, kMaxSplits * max_rows * p.n_kv_heads);
-    const std::uint64_t bytes = units * (p.n_heads / p.n_kv_heads) * (p.head_dim + 2) * sizeof(float);
+    const u32 heads = group_part(p.n_heads / p.n_kv_heads);
+    const std::uint64_t units = std::min(blocks, kMaxSplits * max_rows * (p.n_heads / heads));
+    const std::uint64_t bytes = units * heads * (p.head_dim + 2) * sizeof(float);
     if (blocks > kMaxTickets || bytes > buffers[8].end() - buffers[8].offset) return {};
     Command out{};
     out.op = kOpDecodeAttention;

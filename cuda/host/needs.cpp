@@ -63,7 +63,7 @@ Needs needs_of(std::span<const Command> commands) {
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
-            n.groups.insert(p.latent ? 0 : std::bit_ceil(p.n_heads / p.n_kv_heads));
+            n.groups.insert(p.latent ? 0 : std::bit_ceil(group_part(p.n_heads / p.n_kv_heads)));
         }
     }
     // Those that one model uses sooner or later, so that they are compiled together.

@@ -115,7 +115,7 @@ class Check {
         const auto code = op_code(from.op);
         expect(joined ? from.op == Op::kAttentionSplit || from.op == Op::kAttention : code && c.op == *code, c,
                "another op");
-        expect(c.kv < kKvTypes && c.streams <= 2, c, "a type that is none");
+        expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         for (u32 i = 0; i < c.n_patches; ++i) {
             const u32 bytes = joined ? sizeof(DecodeAttentionParams) : from.param_bytes;
@@ -267,7 +267,7 @@ class Check {
         const auto& second = now.buffers[4] < then.buffers[4] ? then : now;
         const auto bytes = [](const Command& c) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
-            return 2 * p.n_kv_heads * kv_unit_bytes(c.kv, p.head_dim);
+            return kv_page_bytes(c.kv, p.n_kv_heads, p.head_dim);
         };
         const u64 page = u64{reinterpret_cast<const DecodeAttentionParams&>(now.params).page_words} * 4;
         return first.buffers[4] + bytes(first) <= second.buffers[4] &&

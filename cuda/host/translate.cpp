@@ -74,18 +74,10 @@ static_assert(u32(PatchSource::kLogits) == u32(kPatchLogits) && u32(PatchSource:
     throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)) + ": " + why);
 }
 
-u32 kv_type(const DispatchCmd& c) {
-    if (c.kv.k != c.kv.v) refuse(c, "KV cache types '" + kv_name(c.kv) + "'");
-    switch (c.kv.k) {
-        case DType::F16:
-            return kKvF16;
-        case DType::F32:
-            return kKvF32;
-        case DType::Q8_0:
-            return kKvQ8;
-        default:
-            refuse(c, "KV cache type '" + std::string(dtype_info(c.kv.k).name) + "'");
-    }
+u32 kv_types(const DispatchCmd& c) {
+    const auto keys = kv_type(c.kv.k), values = kv_type(c.kv.v);
+    if (!keys || !values) refuse(c, "KV cache type '" + kv_name(c.kv) + "'");
+    return kv_pair(*keys, *values);
 }
 
 }  // namespace
@@ -143,12 +135,11 @@ void check_experts(const DispatchCmd& c, u32 experts, u32 chosen) {
 }
 
 void check_heads(const DispatchCmd& c, u32 heads, u32 kv_heads, u32 head_dim) {
-    const u32 group = kv_heads ? heads / kv_heads : 0;
-    if (head_dim == 0 || head_dim > kMaxHeadDim || group == 0 || group > kMaxGroup || heads % kv_heads != 0) {
-        refuse(c, std::to_string(heads) + " heads of " + std::to_string(head_dim) + " over " +
-                      std::to_string(kv_heads) + " KV heads; at most " + std::to_string(kMaxHeadDim) + " and " +
-                      std::to_string(kMaxGroup) + " for each are known");
+    if (kv_heads == 0 || heads == 0 || heads % kv_heads != 0) {
+        refuse(c, std::to_string(heads) + " heads over " + std::to_string(kv_heads) + " KV heads");
     }
+    if (head_dim == 0) refuse(c, "heads without elements");
+    check_most(c, "elements of a head", head_dim, kMaxHeadDim);
 }
 
 Command compiled(const DispatchCmd& c, const Geometry& geometry) {
@@ -157,7 +148,7 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     if (!code) throw UnsupportedError("no CUDA kernel for " + std::string(op_name(c.op)));
     out.op = *code;
     out.barrier = c.barrier;
-    out.kv = kv_type(c);
+    out.kv = kv_types(c);
     out.half_input = c.input_format == kActF16;
     out.n_patches = c.n_patches;
     for (std::size_t i = 0; i < c.n_patches; ++i) {

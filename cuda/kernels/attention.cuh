@@ -35,6 +35,16 @@ struct CacheQuad<kKvQ8> {
         return {element(0) * d, element(1) * d, element(2) * d, element(3) * d};
     }
 };
+template <>
+struct CacheQuad<kKvQ4> {
+    u32 q;  // with four codes of another quad, which are above or below
+    u16 scale, shift;
+    AKUNU_DEVICE float element(u32 i) const { return float(q >> (8 * i + shift) & 15) - 8.0f; }
+    AKUNU_DEVICE float4 value() const {
+        const float d = half_to_float(scale);
+        return {element(0) * d, element(1) * d, element(2) * d, element(3) * d};
+    }
+};
 
 constexpr float kLog2E = 0x1.715476p+0f;
 AKUNU_DEVICE float minus_infinity() { return bits_to_float(0xFF800000u); }
@@ -65,10 +75,12 @@ struct KvUnit {
                         half_to_float(u16(q.y >> 16))};
             }
             for (u32 i = 0; i < 4; ++i) v[i] = quad * 4 + i < head_dim ? half_to_float(p[i]) : 0.0f;
+        } else if (kType == kKvQ4) {
+            return quad_in(unit, row, quad).value();
         } else {
             const signed char* p = reinterpret_cast<const signed char*>(unit) + at;
             const u16* scales = reinterpret_cast<const u16*>(unit + q8_scales_offset(head_dim));
-            const float d = half_to_float(scales[row * q8_row_blocks(head_dim) + quad / 8]);
+            const float d = half_to_float(scales[row * kv_row_blocks(head_dim) + quad / 8]);
             for (u32 i = 0; i < 4; ++i) v[i] = quad * 4 + i < head_dim ? float(p[i]) * d : 0.0f;
         }
         return {v[0], v[1], v[2], v[3]};
@@ -87,10 +99,16 @@ struct KvUnit {
             out.v = *reinterpret_cast<const float4*>(unit + u64(at) * 4);
         } else if constexpr (kType == kKvF16) {
             out.q = *reinterpret_cast<const uint2*>(unit + u64(at) * 2);
+        } else if constexpr (kType == kKvQ4) {
+            const u16* scales = reinterpret_cast<const u16*>(unit + q4_scales_offset(head_dim));
+            const u32 block = row * kv_row_blocks(head_dim) + quad / 8;
+            out.q = *reinterpret_cast<const u32*>(unit + block * 16 + quad % 4 * 4);
+            out.scale = scales[block];
+            out.shift = quad % 8 / 4 * 4;
         } else {
             const u16* scales = reinterpret_cast<const u16*>(unit + q8_scales_offset(head_dim));
             out.q = *reinterpret_cast<const u32*>(unit + at);
-            out.scale = scales[row * q8_row_blocks(head_dim) + quad / 8];
+            out.scale = scales[row * kv_row_blocks(head_dim) + quad / 8];
         }
         return out;
     }
@@ -113,21 +131,37 @@ struct KvUnit {
                 const float scale = reduce_warp(fabsf(v), Larger()) / 127.0f;
                 const float q = scale > 0.0f ? rintf(fminf(fmaxf(v / scale, -127.0f), 127.0f)) : 0.0f;
                 u16* scales = reinterpret_cast<u16*>(unit + q8_scales_offset(head_dim));
-                if (lane_id() == 0) scales[row * q8_row_blocks(head_dim) + d0 / 32] = to_half(scale);
+                if (lane_id() == 0) scales[row * kv_row_blocks(head_dim) + d0 / 32] = to_half(scale);
                 if (mine) {
                     reinterpret_cast<signed char*>(unit)[row * head_dim + d] = static_cast<signed char>(q);
                     x[d] = q * half_to_float(to_half(scale));
                 }
             }
+            if (kType == kKvQ4) {
+                // The value that is farthest from 0 is -8 times the scale; of two as far the negative one.
+                const float v = mine ? x[d] : 0.0f, high = reduce_warp(v, Larger()), low = -reduce_warp(-v, Larger());
+                const float scale = (high > -low ? high : low) / -8.0f, inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+                const u32 code = u32(fminf(fmaxf(v * inverse + 8.5f, 0.0f), 15.0f));
+                const u32 above = shuffle_xor(code, 16), block = row * kv_row_blocks(head_dim) + d0 / 32;
+                u16* scales = reinterpret_cast<u16*>(unit + q4_scales_offset(head_dim));
+                if (lane_id() == 0) scales[block] = to_half(scale);
+                if (lane_id() < 16) unit[block * 16 + lane_id()] = u8(code | above << 4);
+                if (mine) x[d] = (float(code) - 8.0f) * half_to_float(to_half(scale));
+            }
         }
     }
 };
 
-// KV head h has keys in unit h, values in n_kv_heads + h.
-template <u32 kType, typename P>
-AKUNU_DEVICE KvUnit<kType> kv_unit(u8* cache, const u32* pages, const P& p, u32 slot, u32 unit) {
-    return {cache + unit * kv_unit_bytes(kType, p.head_dim), pages + u64(slot) * p.max_pages, u64(p.page_words) * 4,
+// The keys, and the values, of a KV head.
+template <u32 kTypes, typename P>
+AKUNU_DEVICE KvUnit<key_type(kTypes)> key_unit(u8* cache, const u32* pages, const P& p, u32 slot, u32 kv) {
+    return {cache + keys_at(kTypes, kv, p.head_dim), pages + u64(slot) * p.max_pages, u64(p.page_words) * 4,
             p.head_dim};
+}
+template <u32 kTypes, typename P>
+AKUNU_DEVICE KvUnit<value_type(kTypes)> value_unit(u8* cache, const u32* pages, const P& p, u32 slot, u32 kv) {
+    return {cache + values_at(kTypes, p.n_kv_heads, kv, p.head_dim), pages + u64(slot) * p.max_pages,
+            u64(p.page_words) * 4, p.head_dim};
 }
 
 // By what a warp turns a row's heads; a lane has pairs of elements.
@@ -162,7 +196,7 @@ struct Turn {
 };
 
 // A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
-template <u32 kType, u32 kOwn>
+template <u32 kTypes, u32 kOwn>
 AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
     constexpr u32 kAtOnce = 4;
     static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
@@ -217,22 +251,38 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
                 for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
             }
             if (h < p.n_heads) continue;
-            kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, row.slot, h - p.n_heads)
-                .store(row.position + p.step, head);
+            u8* const cache = b.buffer<u8>(4);
+            const u32* const pages = b.buffer<u32>(7);
+            if (h < turned) {
+                key_unit<kTypes>(cache, pages, p, row.slot, h - p.n_heads).store(row.position + p.step, head);
+            } else {
+                value_unit<kTypes>(cache, pages, p, row.slot, h - turned).store(row.position + p.step, head);
+            }
         }
         sync_warp();
     }
 }
 
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE void prepare_heads(Block b) {
     const u32 head_dim = b.params<PrepareHeadsParams>().head_dim;
-    if (head_dim <= 64) return prepare_heads_heads<kType, 2>(b);
-    if (head_dim <= 128) return prepare_heads_heads<kType, 4>(b);
-    head_dim <= 256 ? prepare_heads_heads<kType, 8>(b) : prepare_heads_heads<kType, kMaxHeadDim / 32>(b);
+    if (head_dim <= 64) return prepare_heads_heads<kTypes, 2>(b);
+    if (head_dim <= 128) return prepare_heads_heads<kTypes, 4>(b);
+    head_dim <= 256 ? prepare_heads_heads<kTypes, 8>(b) : prepare_heads_heads<kTypes, kMaxHeadDim / 32>(b);
 }
 
-// What attend() leaves of each query head of the group, in shared memory.
+// The parts of groups of query heads of which each is taken alone.
+struct GroupParts {
+    u32 heads, parts, all;  // heads of a part, parts of a KV head, and of all of these
+    template <typename P>
+    AKUNU_DEVICE explicit GroupParts(const P& p)
+        : heads(group_part(p.n_heads / p.n_kv_heads)),
+          parts(p.n_heads / p.n_kv_heads / heads),
+          all(p.n_kv_heads * parts) {}
+    AKUNU_DEVICE u32 kv(u32 part) const { return part / parts; }
+};
+
+// What attend() leaves of each query head of the part of a group, in shared memory.
 struct HeadState {
     float top, sum, keep;
 };
@@ -254,19 +304,19 @@ AKUNU_DEVICE AttendMemory attend_memory(Block b, u32 padded) {
     return {base, scores, joined, reinterpret_cast<HeadState*>(joined + kJoinedHeads * 4 * kThreads)};
 }
 
-// One row's heads of a group against keys [first, end); calls out(head of the group, d, value) with what is to be
-// divided by the head's sum.
-template <u32 kType, u32 kGroup, typename Out>
-AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const float* q, u32 slot, u32 kv, u32 first, u32 end,
-                         Out&& out) {
-    const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, quads = (hd + 3) / 4, padded = quads * 4;
+// One row's heads of a part of a group against keys [first, end); calls out(head of the part, d, value) with what is to
+// be divided by the head's sum.
+template <u32 kTypes, u32 kGroup, typename Out>
+AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const GroupParts& groups, const float* q, u32 slot,
+                         u32 part, u32 first, u32 end, Out&& out) {
+    const u32 group = groups.heads, hd = p.head_dim, quads = (hd + 3) / 4, padded = quads * 4;
     const AttendMemory m = attend_memory(b, padded);
-    const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, kv);
-    const auto values = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, p.n_kv_heads + kv);
+    const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, groups.kv(part));
+    const auto values = value_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, groups.kv(part));
     const float kNone = bits_to_float(0xFF800000u);
     sync_block();
     for (u32 i = thread_id(); i < group * padded; i += kThreads) {
-        m.q[i] = i % padded < hd ? q[(kv * group + i / padded) * hd + i % padded] : 0.0f;
+        m.q[i] = i % padded < hd ? q[(part * group + i / padded) * hd + i % padded] : 0.0f;
     }
     if (thread_id() < group) m.heads[thread_id()] = {kNone, 0.0f, 0.0f};
     sync_block();
@@ -395,26 +445,27 @@ AKUNU_DEVICE KeyRange keys_of_one(const AttentionParams& p, u32 position) {
     return {first_key(position, p.window), position + 1};
 }
 // One row; its keys are dealt to the splits in equal parts.
-template <u32 kType, u32 kGroup>
+template <u32 kTypes, u32 kGroup>
 AKUNU_DEVICE_CALL void attention_split(Block b) {
     const auto& p = b.params<AttentionParams>();
     const Row row = b.buffer<Row>(3)[0];
     const KeyRange range = keys_of_one(p, row.position + p.step);
     const u32 first = range.first, n = range.end - first;
-    const u32 splits = splits_of(n), group = p.n_heads / p.n_kv_heads;
+    const GroupParts groups(p);
+    const u32 splits = splits_of(n);
     float* partials = b.buffer<float>(2);
     float* stats = partials + u64(p.n_heads) * kMaxSplits * p.head_dim;
-    for (u32 u = b.first(); u < splits * p.n_kv_heads; u += b.blocks()) {
-        const u32 split = u / p.n_kv_heads, kv = u % p.n_kv_heads;
-        attend<kType, kGroup>(b, p, b.buffer<float>(0), row.slot, kv, first + u32(u64(n) * split / splits),
-                              first + u32(u64(n) * (split + 1) / splits),
-                              [&](u32 g, u32 d, float v, const HeadState& head) {
-                                  const u32 at = (kv * group + g) * kMaxSplits + split;
-                                  partials[u64(at) * p.head_dim + d] = v;
-                                  if (d != 0) return;
-                                  stats[2 * at] = head.top;
-                                  stats[2 * at + 1] = head.sum;
-                              });
+    for (u32 u = b.first(); u < splits * groups.all; u += b.blocks()) {
+        const u32 split = u / groups.all, part = u % groups.all;
+        attend<kTypes, kGroup>(b, p, groups, b.buffer<float>(0), row.slot, part, first + u32(u64(n) * split / splits),
+                               first + u32(u64(n) * (split + 1) / splits),
+                               [&](u32 g, u32 d, float v, const HeadState& head) {
+                                   const u32 at = (part * groups.heads + g) * kMaxSplits + split;
+                                   partials[u64(at) * p.head_dim + d] = v;
+                                   if (d != 0) return;
+                                   stats[2 * at] = head.top;
+                                   stats[2 * at + 1] = head.sum;
+                               });
     }
 }
 

@@ -119,7 +119,12 @@ enum Reader : u32 {
 enum ScaleType : u32 { kScaleF32, kScaleF16, kScaleBf16, kScaleE8M0, kScaleE4M3 };
 constexpr u32 reader_spec(u32 bits, u32 group, u32 scale) { return bits | group << 8 | scale << 16; }
 
-enum KvType : u32 { kKvF16, kKvF32, kKvQ8, kKvTypes };
+enum KvType : u32 { kKvF16, kKvF32, kKvQ8, kKvQ4, kKvTypes };
+// What `Command::kv` and templates of both are given: the type of keys and that of values.
+constexpr u32 kKvPairs = kKvTypes * kKvTypes;
+constexpr u32 kv_pair(u32 keys, u32 values) { return keys * kKvTypes + values; }
+constexpr u32 key_type(u32 pair) { return pair / kKvTypes; }
+constexpr u32 value_type(u32 pair) { return pair % kKvTypes; }
 
 // A weight's codes, and what else its blocks have: scales, minima. A planar type's biases are its third plane.
 struct WeightPlanes {
@@ -135,7 +140,7 @@ struct alignas(16) Command {
     u32 barrier;       // 1: waits for all commands before it
     u32 reads_words;   // 1: a consumer: where there is a ring, it waits for its producer's words, not for a barrier
     u32 writes_words;  // 1: a producer: the command behind it reads its words
-    u32 kv;            // KvType
+    u32 kv;            // kv_pair()
     u32 half_input;    // 1: a matmul's rows are F16
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue

@@ -145,12 +145,12 @@ AKUNU_DEVICE void join_splits(const Partials& partials, const DecodeOutput& out,
     }
 }
 
-template <u32 kType, u32 kKind, bool kTiles = (kKind >= kTileKinds)>
+template <u32 kTypes, u32 kKind, bool kTiles = (kKind >= kTileKinds)>
 struct KeysOf {
-    using Keys = LaneKeys<kType, kKind>;
+    using Keys = LaneKeys<kTypes, kKind>;
 };
-template <u32 kType, u32 kKind>
-struct KeysOf<kType, kKind, true> {
+template <u32 kTypes, u32 kKind>
+struct KeysOf<kTypes, kKind, true> {
     using Keys = TileKeys<kKind>;
 };
 
@@ -163,9 +163,10 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
     if (any_of_warp(b.command().as_before != 0)) return s;
     sync_block();
     if (thread_id() == 0) {
-        const u32 group = p.n_heads / p.n_kv_heads, pairs = p.rows * p.n_kv_heads;  // of a row and a KV head
+        const GroupParts groups(p);
+        const u32 group = groups.heads, pairs = p.rows * groups.all;  // of a row and a part of a group
         const u32 most = splits_of(p.window ? smaller(p.keys, p.window) : p.keys, Keys::kLeastSplit);
-        s = {0, 0, 0, kWarpsShift, group};
+        s = {0, 0, 0, kWarpsShift, group, groups.parts};
         s.splits = larger(1, smaller(most, b.blocks() / pairs));
         const u32 units = s.splits * pairs;
         // Where there are blocks enough, the heads of a group are dealt to several.
@@ -188,12 +189,13 @@ AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, boo
     team.sync();
     if (team.thread() == 0) {
         const DecodeShape& s = block_state().decode;
-        const u32 group = s.group, pairs = p.rows * p.n_kv_heads;
+        const u32 group = s.group, of_row = p.n_kv_heads * s.parts, pairs = p.rows * of_row;
         const u32 unit = u >> s.halvings, part = u & ((1u << s.halvings) - 1), pair = unit % pairs;
         at.unit = u + 1;
         at.split = unit / pairs;
-        at.row = pair / p.n_kv_heads;
-        at.kv = pair % p.n_kv_heads;
+        at.row = pair / of_row;
+        at.part = pair % of_row;
+        at.kv = at.part / s.parts;
         at.first_head = group * part >> s.halvings;
         at.end_head = group * (part + 1) >> s.halvings;
         const Row row = b.buffer<Row>(6)[at.row];
@@ -211,9 +213,9 @@ AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, boo
     return at;
 }
 
-template <u32 kType, u32 kKind>
+template <u32 kTypes, u32 kKind>
 AKUNU_DEVICE void decode_group(Block b) {
-    using Keys = typename KeysOf<kType, kKind>::Keys;
+    using Keys = typename KeysOf<kTypes, kKind>::Keys;
     const auto& p = b.params<DecodeAttentionParams>();
     const u32 hd = Keys::head_dim(p), padded = rounded_up(hd, 4);
     const DecodeShape& shape = decode_shape<Keys>(b);
@@ -232,14 +234,15 @@ AKUNU_DEVICE void decode_group(Block b) {
         bool known;
         const DecodeUnit& at = decode_unit<Keys>(b, team, u, known);
         if (!at.there) continue;
-        const SplitKeys<kType> range{kv_unit<kType>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
-                                     u32(p.n_kv_heads * kv_unit_bytes(kType, hd)),
-                                     at.first,
-                                     at.end,
-                                     at.own,
-                                     team};
+        const SplitKeys<kTypes> range{key_unit<kTypes>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
+                                      u32(values_at(kTypes, p.n_kv_heads, at.kv, hd) - keys_at(kTypes, at.kv, hd)),
+                                      at.first,
+                                      at.end,
+                                      at.own,
+                                      team};
         Keys keys(range);
-        const u32 pair = at.row * p.n_kv_heads + at.kv;
+        const u32 kv = at.row * p.n_kv_heads + at.kv,
+                  part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
             if (head != at.first_head) team.sync();
             keys.start(known);  // none of this step's
@@ -255,11 +258,11 @@ AKUNU_DEVICE void decode_group(Block b) {
                     const bool is_value = job > at.end_head;
                     u8* const page = range.keys.cache + at.page * range.keys.page_bytes;  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
-                    const float* x = is_query ? b.buffer<float>(0) + (u64(pair) * group + job) * hd
-                                              : b.buffer<float>(is_value ? 2 : 1) + u64(pair) * hd;
+                    const float* x = is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
+                                              : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
                     // Of one row the words of q, k and v lie one behind the other.
                     const u32 word =
-                        (is_query ? at.kv * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
+                        (is_query ? at.part * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
                         copy_head<Keys>(b, p, x, word, to);
@@ -271,7 +274,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                         Keys::settle(to);
                         continue;
                     }
-                    range.keys.store_in(page + (is_value ? range.apart : 0), at.position, to);
+                    range.store(page, is_value, at.position, to);
                 }
                 team.sync();
                 for (u32 h = first_job; at.own && h < at.end_head; h += team.warps) score_own(p, m, h);
@@ -281,9 +284,9 @@ AKUNU_DEVICE void decode_group(Block b) {
             const Partials parts = partials();
             const DecodeOutput to = out();
             join_warps(m, team, hd, head, heads, met, at.own, [&](u32 h, u32 d, const Joined& all) {
-                const u32 of = pair * group + head + h;
+                const u32 of = part * group + head + h;
                 if (at.splits == 1) {
-                    return to.store2(u64(of) * hd + d, all.result(b.buffer<float>(11), at.kv * group + head + h));
+                    return to.store2(u64(of) * hd + d, all.result(b.buffer<float>(11), at.part * group + head + h));
                 }
                 *reinterpret_cast<float2*>(parts.value(of, at.split) + d) = all.value;
                 if (d == 0) parts.stats(of, at.split) = {all.top, all.sum};
@@ -292,18 +295,18 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (at.splits == 1) continue;
         // The team is the block.
         if (!comes_last(b.grid()->tickets[u % (shape.units / shape.splits)], at.splits)) continue;
-        join_splits(partials(), out(), b.buffer<float>(11), p.n_heads, pair * group + at.first_head,
+        join_splits(partials(), out(), b.buffer<float>(11), p.n_heads, part * group + at.first_head,
                     at.end_head - at.first_head, at.splits);
     }
     if (waits) b.wait();
 }
 
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    switch (decode_kind(kType, b.params<DecodeAttentionParams>().head_dim)) {
-#define X(kind)                                                                                    \
-    case kind:                                                                                     \
-        if constexpr ((kind) < kTileKinds || kType == kKvF16) return decode_group<kType, kind>(b); \
+    switch (decode_kind(kTypes, b.params<DecodeAttentionParams>().head_dim)) {
+#define X(kind)                                                                                                       \
+    case kind:                                                                                                        \
+        if constexpr ((kind) < kTileKinds || kTypes == kv_pair(kKvF16, kKvF16)) return decode_group<kTypes, kind>(b); \
         return;
         AKUNU_DECODE_KINDS
 #undef X

@@ -11,13 +11,14 @@ constexpr u32 kRowsAhead = 4;  // keys and values of a lane that are on their wa
 constexpr u32 kAtATime = 2;    // that it takes at a time
 
 // What a lane reads of a key, and of its value.
-template <u32 kType, u32 kLanes>
+template <u32 kTypes, u32 kLanes>
 struct KeyRow {
-    CacheQuad<kType> k[kQuads], v[kQuads];
+    CacheQuad<key_type(kTypes)> k[kQuads];
+    CacheQuad<value_type(kTypes)> v[kQuads];
 
     static AKUNU_DEVICE u32 quad(u32 i) { return lane_id() % kLanes + i * kLanes; }
     // Behind the head's end the last quad again.
-    AKUNU_DEVICE void load(const KvUnit<kType>& keys, const KvUnit<kType>& values, u32 key) {
+    AKUNU_DEVICE void load(const KvUnit<key_type(kTypes)>& keys, const KvUnit<value_type(kTypes)>& values, u32 key) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kQuads; ++i) {
             const u32 at = smaller(quad(i), keys.head_dim / 4 - 1);
@@ -93,7 +94,7 @@ struct KeySums {
 };
 
 // A split's keys, dealt to the team's lanes.
-template <u32 kType, u32 kLanes>
+template <u32 kTypes, u32 kLanes>
 struct LaneKeys {
     static constexpr u32 kHeads = 2;  // more, and registers are scarce
     static constexpr u32 kMaxDim = kLanes * kQuads * 4, kTeamElements = 2048;
@@ -108,10 +109,10 @@ struct LaneKeys {
         return reinterpret_cast<const float2*>(head)[pair];
     }
 
-    SplitKeys<kType> range;
-    KeyRow<kType, kLanes> rows[kRowsAhead];
+    SplitKeys<kTypes> range;
+    KeyRow<kTypes, kLanes> rows[kRowsAhead];
 
-    AKUNU_DEVICE explicit LaneKeys(const SplitKeys<kType>& range) : range(range) {}
+    AKUNU_DEVICE explicit LaneKeys(const SplitKeys<kTypes>& range) : range(range) {}
 
     // Warps that meet keys.
     AKUNU_DEVICE u32 met() const {
@@ -122,7 +123,7 @@ struct LaneKeys {
     // From one row of a lane to its next.
     AKUNU_DEVICE u32 stride() const { return range.team.warps * (32 / kLanes); }
     // Behind the end the last one again.
-    AKUNU_DEVICE void load(KeyRow<kType, kLanes>& row, u32 i) const {
+    AKUNU_DEVICE void load(KeyRow<kTypes, kLanes>& row, u32 i) const {
         const u32 key = warp_start() + lane_id() / kLanes + i * stride();
         row.load(range.keys, range.values(), smaller(key, larger(range.end, 1) - 1));
     }
@@ -163,10 +164,10 @@ struct LaneKeys {
             for (u32 first = 0; first < kRowsAhead; first += kAtATime) {
                 if (warp_start() + (n + first) * stride() >= range.end) break;
                 float score[kNow][kAtATime];
-                CacheQuad<kType> values[kAtATime][kQuads];
+                CacheQuad<value_type(kTypes)> values[kAtATime][kQuads];
                 AKUNU_UNROLL
                 for (u32 a = 0; a < kAtATime; ++a) {
-                    KeyRow<kType, kLanes>& row = rows[first + a];
+                    KeyRow<kTypes, kLanes>& row = rows[first + a];
                     float4 k[kQuads];
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kQuads; ++i) {

@@ -22,14 +22,24 @@ struct Team {
 };
 
 // The keys of a split: [first, end) are in the cache, and then there is the row's own, if it is the split's.
-template <u32 kType>
+template <u32 kTypes>
 struct SplitKeys {
-    KvUnit<kType> keys;
-    u32 apart;            // bytes from a key to its value
+    KvUnit<key_type(kTypes)> keys;
+    u32 apart;            // bytes from a page's keys to their values
     u32 first, end, own;  // own: 1 or 0
     Team team;
-    AKUNU_DEVICE KvUnit<kType> values() const {
+    AKUNU_DEVICE KvUnit<value_type(kTypes)> values() const {
         return {keys.cache + apart, keys.pages, keys.page_bytes, keys.head_dim};
+    }
+    // A row of keys, or of values, into a page's unit of keys.
+    AKUNU_DEVICE void store(u8* unit, bool is_value, u32 position, float* x) const {
+        if constexpr (key_type(kTypes) == value_type(kTypes)) {
+            keys.store_in(unit + (is_value ? apart : 0), position, x);
+        } else if (is_value) {
+            values().store_in(unit + apart, position, x);
+        } else {
+            keys.store_in(unit, position, x);
+        }
     }
 };
 

@@ -158,10 +158,10 @@ struct TileKeys {
                 half_to_float(u16(parts.x >> 16)) + half_to_float(u16(parts.y >> 16)) * kBack};
     }
 
-    SplitKeys<kKvF16> range;
+    SplitKeys<kv_pair(kKvF16, kKvF16)> range;
     u32 page;  // of the next step that is asked for
 
-    AKUNU_DEVICE explicit TileKeys(const SplitKeys<kKvF16>& range) : range(range), page(0) {}
+    AKUNU_DEVICE explicit TileKeys(const SplitKeys<kv_pair(kKvF16, kKvF16)>& range) : range(range), page(0) {}
 
     // Warps that meet keys.
     AKUNU_DEVICE u32 met() const {

@@ -99,42 +99,43 @@ AKUNU_DEVICE void run_few(Block b, u32 readers) {
 }
 
 // A group of 0: all heads share the rows of the cache.
-template <u32 kType, u32 kGroup>
+template <u32 kTypes, u32 kGroup>
 AKUNU_DEVICE void run_attention_group(Block b) {
     if constexpr (kGroup == 0) {
         if (b.command().op == kOpAttention) {
-            if constexpr (kUses<kOpAttention>) attention_latent<kType>(b);
+            if constexpr (kUses<kOpAttention>) attention_latent<kTypes>(b);
         } else {
-            if constexpr (kUses<kOpAttentionSplit>) attention_latent_split<kType>(b);
+            if constexpr (kUses<kOpAttentionSplit>) attention_latent_split<kTypes>(b);
         }
     } else if (b.command().op == kOpAttention) {
-        if constexpr (kUses<kOpAttention>) attention<kType, kGroup>(b);
+        if constexpr (kUses<kOpAttention>) attention<kTypes, kGroup>(b);
     } else {
-        if constexpr (kUses<kOpAttentionSplit>) attention_split<kType, kGroup>(b);
+        if constexpr (kUses<kOpAttentionSplit>) attention_split<kTypes, kGroup>(b);
     }
 }
 
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE void run_attention(Block b) {
     if (b.command().op == kOpPrepareHeads) {
-        if constexpr (kUses<kOpPrepareHeads>) prepare_heads<kType>(b);
+        if constexpr (kUses<kOpPrepareHeads>) prepare_heads<kTypes>(b);
         return;
     }
     if (b.command().op == kOpLatentKv) {
-        if constexpr (kUses<kOpLatentKv>) latent_kv<kType>(b);
+        if constexpr (kUses<kOpLatentKv>) latent_kv<kTypes>(b);
         return;
     }
     if (b.command().op == kOpAttentionWeights) {
-        if constexpr (kUses<kOpAttentionWeights>) attention_weights<kType>(b);
+        if constexpr (kUses<kOpAttentionWeights>) attention_weights<kTypes>(b);
         return;
     }
     const auto& p = b.params<AttentionParams>();
+    const u32 heads = p.latent ? 0 : group_part(p.n_heads / p.n_kv_heads);
     u32 room = p.latent ? 0 : 1;
-    while (!p.latent && room < p.n_heads / p.n_kv_heads) room *= 2;
+    while (room < heads) room *= 2;
     switch (room) {
 #define X(n) \
     case n:  \
-        return run_attention_group<kType, n>(b);
+        return run_attention_group<kTypes, n>(b);
         AKUNU_GROUPS
 #undef X
     }

@@ -9,7 +9,7 @@ namespace akunu::cuda {
 
 // Writes a row's latent, normed, and its rotated key to the cache, and rotates the queries: a warp for each head, and
 // one for what is kept.
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void latent_kv(Block b) {
     const auto& p = b.params<LatentKvParams>();
     const u32 key_dim = p.latent + p.rope_dim, query_dim = p.nope_dim + p.rope_dim, half = p.rope_dim / 2;
@@ -49,22 +49,22 @@ AKUNU_DEVICE_CALL void latent_kv(Block b) {
         for (u32 d = lane_id(); d < p.latent; d += 32) kept[d] = x[d] * scale * norm[d];
         turn(x + p.latent, kept + p.latent, 1.0f);
         sync_warp();
-        const KvUnit<kType> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages, u64(p.page_words) * 4,
-                               key_dim};
+        const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
+                                          u64(p.page_words) * 4, key_dim};
         to.store(position, kept);
         sync_warp();
     }
 }
 
 // A head against keys [first, end): calls out(d, value, top, sum) with what is to be divided by the sum.
-template <u32 kType, typename Out>
+template <u32 kTypes, typename Out>
 AKUNU_DEVICE void attend_latent(Block b, const AttentionParams& p, const float* q, u32 slot, u32 first, u32 end,
                                 Out&& out) {
     constexpr u32 kLanes = 8;  // of a key
     const u32 hd = p.head_dim, quads = (hd + 3) / 4, value_quads = (p.latent + 3) / 4;
     float* const query = reinterpret_cast<float*>(b.shared());
     float* const scores = query + kMaxLatentKey;
-    const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, 0);
+    const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, slot, 0);
     sync_block();
     for (u32 d = thread_id(); d < quads * 4; d += kThreads) query[d] = d < hd ? q[d] * p.scale : 0.0f;
     float acc[4] = {0.0f, 0.0f, 0.0f, 0.0f}, top = minus_infinity(), sum = 0.0f;
@@ -122,19 +122,19 @@ AKUNU_DEVICE void attend_latent(Block b, const AttentionParams& p, const float* 
     }
 }
 
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_latent(Block b) {
     const auto& p = b.params<AttentionParams>();
     for (u32 u = b.first(); u < p.rows * p.n_heads; u += b.blocks()) {
         const Row row = b.buffer<Row>(3)[u / p.n_heads];
         float* to = b.buffer<float>(2) + u64(u) * p.latent;
-        attend_latent<kType>(b, p, b.buffer<float>(0) + u64(u) * p.head_dim, row.slot, 0, row.position + p.step + 1,
-                             [&](u32 d, float v, float, float sum) { to[d] = v / sum; });
+        attend_latent<kTypes>(b, p, b.buffer<float>(0) + u64(u) * p.head_dim, row.slot, 0, row.position + p.step + 1,
+                              [&](u32 d, float v, float, float sum) { to[d] = v / sum; });
     }
 }
 
 // One row; its keys are dealt to the splits in equal parts. attention_merge joins them.
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_latent_split(Block b) {
     const auto& p = b.params<AttentionParams>();
     const Row row = b.buffer<Row>(3)[0];
@@ -143,13 +143,13 @@ AKUNU_DEVICE_CALL void attention_latent_split(Block b) {
     float* stats = partials + u64(p.n_heads) * kMaxSplits * p.latent;
     for (u32 u = b.first(); u < splits * p.n_heads; u += b.blocks()) {
         const u32 split = u / p.n_heads, head = u % p.n_heads, at = head * kMaxSplits + split;
-        attend_latent<kType>(b, p, b.buffer<float>(0) + u64(head) * p.head_dim, row.slot, u32(u64(n) * split / splits),
-                             u32(u64(n) * (split + 1) / splits), [&](u32 d, float v, float top, float sum) {
-                                 partials[u64(at) * p.latent + d] = v;
-                                 if (d != 0) return;
-                                 stats[2 * at] = top;
-                                 stats[2 * at + 1] = sum;
-                             });
+        attend_latent<kTypes>(b, p, b.buffer<float>(0) + u64(head) * p.head_dim, row.slot, u32(u64(n) * split / splits),
+                              u32(u64(n) * (split + 1) / splits), [&](u32 d, float v, float top, float sum) {
+                                  partials[u64(at) * p.latent + d] = v;
+                                  if (d != 0) return;
+                                  stats[2 * at] = top;
+                                  stats[2 * at + 1] = sum;
+                              });
     }
 }
 

@@ -2,9 +2,9 @@
 // sound; long ones are taken by the tensor cores, and so is each whose rows see all of their sequence; others row by
 // row.
 //
-// A block takes a run's query heads of one KV head, 16 of them a warp, and a tile of keys at a time, the softmax a
-// running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the
-// cache is F32 they have two parts (parts.cuh).
+// A block takes a run's query heads of one KV head, or of a part of a large group, 16 of them a warp, and a tile of
+// keys at a time, the softmax a running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is
+// what a matmul takes. Where the cache is F32 they have two parts (parts.cuh).
 #pragma once
 
 #include "attention.cuh"
@@ -62,9 +62,10 @@ struct Runs {
 
 // How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values, each in
 // its parts. Rows have 16-byte pieces, piece p at place p ^ row % 8.
-template <u32 kType, u32 kDim>
+template <u32 kTypes, u32 kDim>
 struct PromptMemory {
-    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kType == kKvF16 ? 2 : 1, kParts = kType == kKvF32 ? 2 : 1;
+    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kTypes == kv_pair(kKvF16, kKvF16) ? 2 : 1;
+    static constexpr u32 kParts = key_type(kTypes) == kKvF32 || value_type(kTypes) == kKvF32 ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kHeadRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
     static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kParts * kQueryBytes;
     static constexpr u32 kStageBytes = 2 * kParts * kPlaneBytes;
@@ -77,9 +78,9 @@ struct PromptMemory {
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
 };
 
-// Rows [first, end) of one sequence with one KV head.
+// Rows [first, end) of one sequence with one part of a group.
 struct Run {
-    u32 first, end, kv, slot, position;
+    u32 first, end, part, slot, position;
     u32 begin_keys, end_keys;  // that any of them sees
     u32 sequence_end;          // where rows see all of their sequence
 };
@@ -97,16 +98,18 @@ AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 se
 
 // Loads tiles of keys and values, each thread pieces of a few keys: those of F16 by copies, others through registers,
 // where the next tile's are while one is multiplied. Which pages these are in is looked up a tile ahead.
-template <u32 kType, u32 kDim>
+template <u32 kTypes, u32 kDim>
 struct KeyTiles {
-    using M = PromptMemory<kType, kDim>;
+    using M = PromptMemory<kTypes, kDim>;
     static constexpr u32 kPieces = kDim / 8, kEach = M::kKeys * kPieces / kThreads;
-    static constexpr bool kCopied = kType == kKvF16;
+    static constexpr bool kCopied = kTypes == kv_pair(kKvF16, kKvF16);
     const AttentionParams& p;
-    const KvUnit<kType>&keys, values;
+    const KvUnit<key_type(kTypes)>& keys;
+    const KvUnit<value_type(kTypes)>& values;
     const Run& run;
     u32 pages[kEach];
-    CacheQuad<kType> held[kCopied ? 1 : kEach][2][2];  // of keys and values
+    CacheQuad<key_type(kTypes)> held_keys[kCopied ? 1 : kEach][2];
+    CacheQuad<value_type(kTypes)> held_values[kCopied ? 1 : kEach][2];
 
     // Of the tile from position `at` on; those that no row sees are others.
     AKUNU_DEVICE u32 key(u32 i) const { return (i * kThreads + thread_id()) / kPieces; }
@@ -122,16 +125,16 @@ struct KeyTiles {
         for (u32 i = 0; i < kEach; ++i) {
             const u32 piece = thread_id() % kPieces, row = position(at, i) % kPagePositions;
             if (piece * 8 >= p.head_dim) continue;
-            AKUNU_UNROLL
-            for (u32 v = 0; v < 2; ++v) {
-                const KvUnit<kType>& unit = v ? values : keys;
-                const u8* page = unit.cache + pages[i] * unit.page_bytes;
-                if constexpr (kCopied) {
-                    const u32 to = (v ? M::values(stage) : M::keys(stage)) + M::piece(key(i), piece);
-                    copy_async16(shared_memory() + to, page + (row * p.head_dim + piece * 8) * 2);
-                } else {
-                    held[i][v][0] = unit.quad_in(page, row, 2 * piece);
-                    held[i][v][1] = unit.quad_in(page, row, 2 * piece + 1);
+            const u64 page = pages[i] * keys.page_bytes;
+            if constexpr (kCopied) {
+                const u32 from = (row * p.head_dim + piece * 8) * 2, to = M::piece(key(i), piece);
+                copy_async16(shared_memory() + M::keys(stage) + to, keys.cache + page + from);
+                copy_async16(shared_memory() + M::values(stage) + to, values.cache + page + from);
+            } else {
+                AKUNU_UNROLL
+                for (u32 j = 0; j < 2; ++j) {
+                    held_keys[i][j] = keys.quad_in(keys.cache + page, row, 2 * piece + j);
+                    held_values[i][j] = values.quad_in(values.cache + page, row, 2 * piece + j);
                 }
             }
         }
@@ -145,9 +148,10 @@ struct KeyTiles {
             for (u32 i = 0; i < kEach; ++i) {
                 const u32 piece = thread_id() % kPieces, to = M::piece(key(i), piece);
                 if (piece * 8 >= p.head_dim) continue;
-                store_halves<M::kParts>(M::keys(0) + to, M::kPlaneBytes, held[i][0][0].value(), held[i][0][1].value());
-                store_halves<M::kParts>(M::values(0) + to, M::kPlaneBytes, held[i][1][0].value(),
-                                        held[i][1][1].value());
+                store_halves<M::kParts>(M::keys(0) + to, M::kPlaneBytes, held_keys[i][0].value(),
+                                        held_keys[i][1].value());
+                store_halves<M::kParts>(M::values(0) + to, M::kPlaneBytes, held_values[i][0].value(),
+                                        held_values[i][1].value());
             }
         }
     }
@@ -156,9 +160,9 @@ struct KeyTiles {
 AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * by, v.z * by, v.w * by}; }
 
 // Of a warp's 16 rows, of which a lane has two: g and g + 8.
-template <u32 kType, u32 kDim>
+template <u32 kTypes, u32 kDim>
 struct HeadTile {
-    using M = PromptMemory<kType, kDim>;
+    using M = PromptMemory<kTypes, kDim>;
     static constexpr u32 kColumns = M::kKeys / 8;
     KeyRange seen[2];
     float top[2], sum[2];
@@ -291,19 +295,20 @@ struct HeadTile {
     }
 };
 
-template <u32 kType, u32 kDim>
+template <u32 kTypes, u32 kDim>
 AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
-    using M = PromptMemory<kType, kDim>;
+    using M = PromptMemory<kTypes, kDim>;
     const auto& p = b.params<AttentionParams>();
-    const u32 group = p.n_heads / p.n_kv_heads, hd = p.head_dim, n = (run.end - run.first) * group;
-    const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, run.kv);
-    const auto values = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, p.n_kv_heads + run.kv);
+    const GroupParts groups(p);
+    const u32 group = groups.heads, hd = p.head_dim, n = (run.end - run.first) * group;
+    const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
+    const auto values = value_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
     const auto row_at = [&](u32 m) {
-        return (u64(run.first + m / group) * p.n_heads + run.kv * group + m % group) * hd;
+        return (u64(run.first + m / group) * p.n_heads + run.part * group + m % group) * hd;
     };
     constexpr u32 kPieces = kDim / 8;
     static_assert(kHeadRows * kPieces % (4 * kThreads) == 0 && kThreads % kPieces == 0, "threads load as many pieces");
-    using Brought = KeyTiles<kType, kDim>;
+    using Brought = KeyTiles<kTypes, kDim>;
     Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
     tiles.find(at);
@@ -333,7 +338,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         }
     }
 
-    HeadTile<kType, kDim> tile;
+    HeadTile<kTypes, kDim> tile;
     AKUNU_UNROLL
     for (u32 d = 0; d < kDim / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
     AKUNU_UNROLL
@@ -369,7 +374,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         if (m >= n) continue;
         // Scores are those of base 2.
         const float* sinks = b.buffer<float>(5);
-        if (sinks) sum += power_of_two(sinks[run.kv * group + m % group] * kLog2E - tile.top[r]);
+        if (sinks) sum += power_of_two(sinks[run.part * group + m % group] * kLog2E - tile.top[r]);
         float* to = b.buffer<float>(2) + row_at(m) + 2 * (lane_id() % 4);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDim / 8; ++d) {
@@ -389,64 +394,67 @@ AKUNU_DEVICE u32 end_of_sequence(Block b, const AttentionParams& p, const Row* r
 }
 
 // Row by row, those in long runs left out.
-template <u32 kType, u32 kGroup>
+template <u32 kTypes, u32 kGroup>
 AKUNU_DEVICE_CALL void attend_rows(Block b, Runs runs, bool all) {
     const auto& p = b.params<AttentionParams>();
     const Row* rows = b.buffer<Row>(3);
-    const u32 group = p.n_heads / p.n_kv_heads;
-    for (u32 u = b.first(); u < runs.rows * p.n_kv_heads; u += b.blocks()) {
-        const u32 i = u / p.n_kv_heads, r = runs.from + i, kv = u % p.n_kv_heads;
+    const GroupParts groups(p);
+    for (u32 u = b.first(); u < runs.rows * groups.all; u += b.blocks()) {
+        const u32 i = u / groups.all, r = runs.from + i, part = u % groups.all;
         if (!all && runs.is_long(runs.begin(i), runs.end(i))) continue;
         const u32 sequence_end = p.fixed_keys || !p.bidirectional ? 0 : end_of_sequence(b, p, rows, r);
         const KeyRange range = keys_of_row(p, rows[r].position + p.step, sequence_end, end_of_row(b, r));
-        float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + kv * group) * p.head_dim;
-        attend<kType, kGroup>(b, p, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, kv, range.first,
-                              range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
-                                  to[g * p.head_dim + d] =
-                                      v / (head.sum + sink_weight(b.buffer<float>(5), kv * group + g, head.top));
-                              });
+        float* to = b.buffer<float>(2) + (u64(r) * p.n_heads + part * groups.heads) * p.head_dim;
+        attend<kTypes, kGroup>(b, p, groups, b.buffer<float>(0) + u64(r) * p.n_heads * p.head_dim, rows[r].slot, part,
+                               range.first, range.end, [&](u32 g, u32 d, float v, const HeadState& head) {
+                                   to[g * p.head_dim + d] =
+                                       v /
+                                       (head.sum + sink_weight(b.buffer<float>(5), part * groups.heads + g, head.top));
+                               });
     }
 }
 
 // Long runs.
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
     const auto& p = b.params<AttentionParams>();
     const Row* rows = b.buffer<Row>(3) + runs.from;
-    const u32 tiles = (runs.rows + runs.tile - 1) / runs.tile, units = tiles * p.n_kv_heads;
+    const GroupParts groups(p);
+    const u32 tiles = (runs.rows + runs.tile - 1) / runs.tile, units = tiles * groups.all;
     // The last ones see most keys, and come first; who has the first of a round has the last of the next.
     for (u32 round = 0, before = 0; before < units; ++round, before += b.blocks()) {
         const u32 u = before + (round % 2 ? b.blocks() - 1 - b.first() : b.first());
         if (u >= units) continue;
-        const u32 tile = tiles - 1 - u / p.n_kv_heads, behind = smaller((tile + 1) * runs.tile, runs.rows);
+        const u32 tile = tiles - 1 - u / groups.all, behind = smaller((tile + 1) * runs.tile, runs.rows);
         for (u32 r = tile * runs.tile, end; r < behind; r = end) {
             end = runs.end(r);
             if (!runs.is_long(r, end)) continue;
-            Run run{runs.from + r, runs.from + end, u % p.n_kv_heads, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
+            Run run{runs.from + r, runs.from + end, u % groups.all, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
             if (!p.fixed_keys && p.bidirectional) run.sequence_end = end_of_sequence(b, p, b.buffer<Row>(3), run.first);
             run.begin_keys = keys_of_row(p, run.position, run.sequence_end, end_of_row(b, run.first)).first;
             run.end_keys =
                 keys_of_row(p, run.position + (end - 1 - r), run.sequence_end, end_of_row(b, run.end - 1)).end;
-            p.head_dim <= 64 ? attend_run<kType, 64>(b, run) : attend_run<kType, 128>(b, run);
+            p.head_dim <= 64 ? attend_run<kTypes, 64>(b, run) : attend_run<kTypes, 128>(b, run);
         }
     }
 }
 
-template <u32 kType, u32 kGroup>
+template <u32 kTypes, u32 kGroup>
 AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
     // Half as many rows a tile where there are blocks for twice as many tiles.
-    u32 tile = kHeadRows / (p.n_heads / p.n_kv_heads);
-    while (tile >= 2 * kLongRun && 2 * p.n_kv_heads * ((p.rows + tile - 1) / tile) <= b.blocks()) tile /= 2;
+    const GroupParts groups(p);
+    u32 tile = kHeadRows / groups.heads;
+    while (tile >= 2 * kLongRun && 2 * groups.all * ((p.rows + tile - 1) / tile) <= b.blocks()) tile /= 2;
     Runs runs{0, p.rows, tile, p.bidirectional ? 1 : smaller(kLongRun, tile)};
     const bool too_few = !p.bidirectional && p.rows < kLongRun;
-    if (too_few || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kType, kGroup>(b, runs, true);
+    if (too_few || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kTypes, kGroup>(b, runs, true);
     for (; runs.from < p.rows; runs.from += Runs::kMost) {
         runs.rows = smaller(Runs::kMost, p.rows - runs.from);
         runs.find(b.buffer<Row>(3), p.fixed_keys != 0);
         const bool has_short = Runs::has_short() != 0;
-        attend_runs<kType>(b, runs);
-        if (has_short) attend_rows<kType, kGroup>(b, runs, false);
+        attend_runs<kTypes>(b, runs);
+        if (has_short) attend_rows<kTypes, kGroup>(b, runs, false);
     }
 }
 

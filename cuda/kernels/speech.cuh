@@ -22,7 +22,7 @@ AKUNU_DEVICE_CALL void unfold(Block b) {
 }
 
 // out[i][row][key] = softmax(scale·q·Kᵀ) of the i-th chosen head. A block takes a row and a head, eight lanes a key.
-template <u32 kType>
+template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_weights(Block b) {
     constexpr u32 kLanes = 8;
     const auto& p = b.params<AttentionWeightsParams>();
@@ -31,8 +31,8 @@ AKUNU_DEVICE_CALL void attention_weights(Block b) {
     for (u32 u = b.first(); u < p.rows * p.chosen; u += b.blocks()) {
         const u32 row = u / p.chosen, i = u % p.chosen, head = b.buffer<u32>(2)[i];
         const float* q = b.buffer<float>(0) + (u64(row) * p.n_heads + head) * hd;
-        const auto keys = kv_unit<kType>(b.buffer<u8>(1), b.buffer<u32>(5), p, b.buffer<Row>(4)[row].slot,
-                                         head / (p.n_heads / p.n_kv_heads));
+        const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(5), p, b.buffer<Row>(4)[row].slot,
+                                           head / (p.n_heads / p.n_kv_heads));
         float* out = b.buffer<float>(3) + (u64(i) * p.out_rows + row) * n;
         sync_block();
         for (u32 d = thread_id(); d < quads * 4; d += kThreads) {

@@ -54,12 +54,12 @@ struct alignas(16) Walk {
 struct DecodeShape {
     u32 units, splits, halvings;  // splits of keys; parts of a group's heads are two to the power of halvings
     u32 team_shift;               // a team has two to the power of it warps
-    u32 group;                    // query heads of a KV head
+    u32 group, parts;             // query heads that are taken together, and such parts of a KV head's group
 };
 // and a team's unit: some query heads of a KV head, and a row's keys [first, end), behind which is the row's own.
 struct DecodeUnit {
     u32 unit;  // one more than its number; 0: none
-    u32 there, slot, position, row, kv, first_head, end_head, split, splits, first, end, own;
+    u32 there, slot, position, row, kv, part, first_head, end_head, split, splits, first, end, own;
     u32 page;  // of the row's own key
 };
 

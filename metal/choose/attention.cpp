@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "metal/choose/kernel_choice.h"
+#include "metal/choose/traits.h"
 #include "metal/include/kv_layout.h"
 
 namespace akunu::metal {
@@ -13,18 +14,13 @@ namespace {
 // Query heads that a threadgroup has at most, by their size: a larger group has several, each with a part of it.
 constexpr std::uint32_t most_heads(std::uint32_t dim) { return dim > 256 ? 8 : 16; }
 
-// The name of a cache type in functions' names; empty when there are no kernels for it.
-std::string_view type_name(DType type) {
-    switch (type) {
-        case DType::F16:
-            return "f16";
-        case DType::F32:
-            return "f32";
-        case DType::Q8_0:
-            return "q8_0";
-        default:
-            return {};
-    }
+// How functions of a cache's types are called; empty when there are none. Usual types have functions of their own,
+// those of the others are told the types.
+constexpr std::string_view kPair = "pair";
+std::string_view type_name(const KvTypes& types) {
+    if (!has_kernels(types)) return {};
+    if (types.k != types.v || types.k == DType::Q4_0) return kPair;
+    return types.k == DType::F16 ? "f16" : types.k == DType::F32 ? "f32" : "q8_0";
 }
 
 constexpr std::size_t kBatchedIndex = 2;
@@ -120,11 +116,7 @@ std::optional<KernelChoice> latent(Op op, const std::string& type, const Attenti
                   splits);
 }
 
-}  // namespace
-
-std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip) {
-    const std::string type(cmd.kv.k == cmd.kv.v ? type_name(cmd.kv.k) : std::string_view{});
-    if (type.empty()) return std::nullopt;
+std::optional<KernelChoice> of_type(const DispatchCmd& cmd, const Chip& chip, const std::string& type) {
     switch (cmd.op) {
         case Op::kPrepareHeads: {
             const auto p = cmd.params_as<PrepareHeadsParams>();
@@ -169,6 +161,21 @@ std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip&
         default:
             return std::nullopt;
     }
+}
+
+}  // namespace
+
+std::optional<KernelChoice> choose_attention(const DispatchCmd& cmd, const Chip& chip) {
+    const std::string_view type = type_name(cmd.kv);
+    if (type.empty()) return std::nullopt;
+    auto chosen = of_type(cmd, chip, std::string(type));
+    if (!chosen || type != kPair) return chosen;
+    using enum Constant::Type;
+    for (Pass& pass : chosen->passes) {
+        pass.constants.push_back({kUint, 5, *kv_type(cmd.kv.k)});
+        pass.constants.push_back({kUint, 6, *kv_type(cmd.kv.v)});
+    }
+    return chosen;
 }
 
 }  // namespace akunu::metal

@@ -1,6 +1,8 @@
 // What suits Apple's GPUs, for the device and for plans that are made without one.
 #pragma once
 
+#include <optional>
+
 #include "core/device.h"
 #include "core/mixed_types.h"
 #include "metal/include/kv_layout.h"
@@ -20,9 +22,21 @@ constexpr std::uint64_t activation_bytes_of(std::uint32_t format, std::uint64_t 
     return rows * dim * (format == kActF16 ? 2 : 4);
 }
 
-// Keys and values have one type.
-constexpr bool has_kernels(const KvTypes& types) {
-    return types.k == types.v && (types.k == DType::F16 || types.k == DType::F32 || types.k == DType::Q8_0);
+// The number of a type of keys or of values; none: the cache has no such type.
+constexpr std::optional<KvType> kv_type(DType type) {
+    switch (type) {
+        case DType::F16:
+            return kKvF16;
+        case DType::F32:
+            return kKvF32;
+        case DType::Q8_0:
+            return kKvQ8;
+        case DType::Q4_0:
+            return kKvQ4;
+        default:
+            return std::nullopt;
+    }
 }
+constexpr bool has_kernels(const KvTypes& types) { return kv_type(types.k) && kv_type(types.v); }
 
 }  // namespace akunu::metal

@@ -30,14 +30,14 @@ struct FlashTile {
 };
 
 // Stages keys (or values) [begin, begin + kKeys) as rows of `stride` elements, zeros where there are none.
-template <typename Kv, uint kKeys, typename T>
+template <typename Unit, uint kKeys, typename T>
 static inline void stage_rows(device const uchar* cache, KvHead head, uint begin, uint end, uint stride, uint tid,
                               threadgroup T* tile) {
     const uint quads = (kHeadDim + 7) / 8 * 2;  // whole matrices
     for (uint i = tid; i < kKeys * quads; i += kAttentionThreads) {
         const uint key = i / quads, quad = i % quads;
         float4 v = float4(0.0f);
-        if (begin + key < end && quad < head_quads()) v = Kv::load(cache, head.at(begin + key), quad);
+        if (begin + key < end && quad < head_quads()) v = Unit::load(cache, head.at(begin + key), quad);
         *(threadgroup metal::vec<T, 4>*)(tile + key * stride + quad * 4) = metal::vec<T, 4>(v);
     }
 }
@@ -180,12 +180,12 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         const uint last = p.bidirectional != 0 ? text_end(rows, from, to, p.rows) - 1 : to - 1;
         const uint text_keys = rows[last].position + p.step + 1;
         const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys, ends, query_row) : 0;
-        const KvHead keys = kv_head<Kv>(pages, p, slot, kv_of(p, group.y));
-        const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + kv_of(p, group.y));
+        const KvHead keys = key_head<Kv>(pages, p, slot, kv_of(p, group.y));
+        const KvHead values = value_head<Kv>(pages, p, slot, kv_of(p, group.y));
         const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys, ends, to - 1);
         const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
         for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
-            stage_rows<Kv, kKeys>(cache, keys, k0, end, kStride, tid, tile);
+            stage_rows<typename Kv::Keys, kKeys>(cache, keys, k0, end, kStride, tid, tile);
             threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (active) {
                 for (uint c = 0; c < kKeys / 8; ++c) {
@@ -207,7 +207,7 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
                                                                         first, stop, p.softcap, state);
                 for (uint c = lane % kLanes; c < 8; c += kLanes) factors[(first_query + row_of_8) * 8 + c] = keep;
             }
-            stage_rows<Kv, kKeys>(cache, values, k0, end, kStride, tid, tile);
+            stage_rows<typename Kv::Values, kKeys>(cache, values, k0, end, kStride, tid, tile);
             threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (active) {
                 scale_rows(sums, factors + first_query * 8);

@@ -11,6 +11,8 @@ constant uint kGroup [[function_constant(1)]];    // query heads per KV head
 constant bool kBatched [[function_constant(2)]];  // few rows: keys are split over threadgroups, which leave partial results
 constant uint kMostSplits [[function_constant(3)]];  // that decode attention has
 constant bool kHasSinks [[function_constant(4)]];    // heads have a score that has no value
+constant uint kKeyType [[function_constant(5)]];     // KvType, where a function is not of one type of cache alone
+constant uint kValueType [[function_constant(6)]];
 // Groups of four elements in a row, and whether rows may be read as vectors. No constants: those of a header that several
 // files include would be several symbols of one library.
 static inline uint head_quads() { return (kHeadDim + 3) / 4; }
@@ -82,15 +84,22 @@ struct KvHead {
 };
 // The KV head of a threadgroup's query heads, which are those of a group or of a part of one: part `part` of all.
 static inline uint kv_of(constant AttentionParams& p, uint part) { return part * kGroup * p.n_kv_heads / p.n_heads; }
-// `unit`: KV head h has keys in unit h, values in n_kv_heads + h.
+// A KV head's keys, and its values, which begin behind the keys of all.
 template <typename Kv, typename Params>
-static inline KvHead kv_head(device const uint* pages, constant Params& p, uint slot, uint unit) {
-    return {pages + ulong(slot) * p.max_pages, ulong(p.page_words) * 4, unit * Kv::unit_bytes()};
+static inline KvHead key_head(device const uint* pages, constant Params& p, uint slot, uint kv) {
+    return {pages + ulong(slot) * p.max_pages, ulong(p.page_words) * 4, kv * Kv::Keys::unit_bytes()};
+}
+template <typename Kv, typename Params>
+static inline KvHead value_head(device const uint* pages, constant Params& p, uint slot, uint kv) {
+    return {pages + ulong(slot) * p.max_pages, ulong(p.page_words) * 4,
+            p.n_kv_heads * Kv::Keys::unit_bytes() + kv * Kv::Values::unit_bytes()};
 }
 
 // A cache of type T: `Tile` is what prefill keeps in threadgroup memory.
 template <typename T>
 struct KvFloat {
+    typedef KvFloat<T> Keys;
+    typedef KvFloat<T> Values;
     typedef T Tile;
     static ulong unit_bytes() { return ulong(kPagePositions) * kHeadDim * sizeof(T); }
     // Elements 4·quad to 4·quad + 3; past the row's end 0.
@@ -108,13 +117,15 @@ struct KvFloat {
 };
 
 struct KvQ8 {
+    typedef KvQ8 Keys;
+    typedef KvQ8 Values;
     typedef float Tile;  // a product of int8 and f16 has more bits than f16
     static ulong unit_bytes() { return q8_unit_bytes(kPagePositions, kHeadDim); }
     static float4 load(device const uchar* cache, KvRow r, uint quad) {
         device const uchar* unit = cache + r.unit;
         device const char* row = (device const char*)unit + r.row * kHeadDim;
         device const half* scales = (device const half*)(unit + q8_scales_offset(kPagePositions, kHeadDim));
-        const float d = float(scales[r.row * q8_row_blocks(kHeadDim) + quad * 4 / kQ8Block]);
+        const float d = float(scales[r.row * kv_row_blocks(kHeadDim) + quad * 4 / kKvBlock]);
         if (has_whole_quads()) return float4(*(device const char4*)(row + quad * 4)) * d;
         float4 v = float4(0.0f);
         for (uint i = 0; i < 4 && quad * 4 + i < kHeadDim; ++i) v[i] = float(row[quad * 4 + i]) * d;
@@ -125,8 +136,31 @@ struct KvQ8 {
         device half* scales = (device half*)(unit + q8_scales_offset(kPagePositions, kHeadDim));
         const float d = metal::simd_max(d0 + lane < kHeadDim ? metal::fabs(x) : 0.0f) / 127.0f;
         const float q = d > 0.0f ? metal::rint(metal::clamp(x / d, -127.0f, 127.0f)) : 0.0f;
-        if (lane == 0) scales[r.row * q8_row_blocks(kHeadDim) + d0 / kQ8Block] = half(metal::min(d, 65504.0f));
+        if (lane == 0) scales[r.row * kv_row_blocks(kHeadDim) + d0 / kKvBlock] = half(metal::min(d, 65504.0f));
         if (d0 + lane < kHeadDim) ((device char*)unit)[r.row * kHeadDim + d0 + lane] = char(q);
+    }
+};
+
+struct KvQ4 {
+    static ulong unit_bytes() { return q4_unit_bytes(kPagePositions, kHeadDim); }
+    static uint block(KvRow r, uint quad) { return r.row * kv_row_blocks(kHeadDim) + quad * 4 / kKvBlock; }
+    static float4 load(device const uchar* cache, KvRow r, uint quad) {
+        device const uchar* unit = cache + r.unit;
+        device const half* scales = (device const half*)(unit + q4_scales_offset(kPagePositions, kHeadDim));
+        const uint at = block(r, quad), above = quad % 8 / 4 * 4;
+        const uchar4 two = *(device const uchar4*)(unit + at * (kKvBlock / 2) + quad % 4 * 4);
+        return (float4((two >> uchar4(above)) & uchar4(15)) - 8.0f) * float(scales[at]);
+    }
+    // The value that is farthest from 0 is -8 times the scale; of two as far the negative one.
+    static void store(device uchar* cache, KvRow r, uint d0, uint lane, float x) {
+        device uchar* unit = cache + r.unit;
+        device half* scales = (device half*)(unit + q4_scales_offset(kPagePositions, kHeadDim));
+        const float v = d0 + lane < kHeadDim ? x : 0.0f, high = metal::simd_max(v), low = metal::simd_min(v);
+        const float d = (high > -low ? high : low) / -8.0f, inverse = d != 0.0f ? 1.0f / d : 0.0f;
+        const uint code = uint(metal::clamp(v * inverse + 8.5f, 0.0f, 15.0f));
+        const uint above = metal::simd_shuffle_xor(code, ushort(16)), at = block(r, d0 / 4);
+        if (lane == 0) scales[at] = half(metal::clamp(d, -65504.0f, 65504.0f));
+        if (lane < kKvBlock / 2) unit[at * (kKvBlock / 2) + lane] = uchar(code | above << 4);
     }
 };
 

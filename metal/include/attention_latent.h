@@ -56,8 +56,8 @@ template <typename Kv>
         kept[second] = kv[first] * table[i].y + kv[second] * table[i].x;
     }
     metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
-    const KvRow at = kv_head<Kv>(pages, p, rows[row].slot, 0).at(position);
-    for (uint d = 0; d < kHeadDim; d += 32) Kv::store(cache, at, d, lane, d + lane < kHeadDim ? kept[d + lane] : 0.0f);
+    const KvRow at = key_head<Kv>(pages, p, rows[row].slot, 0).at(position);
+    for (uint d = 0; d < kHeadDim; d += 32) Kv::Keys::store(cache, at, d, lane, d + lane < kHeadDim ? kept[d + lane] : 0.0f);
 }
 
 // What is known of a head after some keys.
@@ -96,7 +96,7 @@ static inline LatentState attend_latent(device const float* q, device const ucha
             const KvRow at = keys.at(begin + tid);
             score = 0.0f;
             for (uint quad = 0; quad < head_quads(); ++quad) {
-                score += metal::dot(shared.query[quad], Kv::load(cache, at, quad));
+                score += metal::dot(shared.query[quad], Kv::Keys::load(cache, at, quad));
             }
         }
         const float most = threadgroup_max(score, shared.tops, lane, simdgroup, kAttentionSimdgroups);
@@ -111,7 +111,7 @@ static inline LatentState attend_latent(device const float* q, device const ucha
             const uint quad = tid + i * kAttentionThreads;
             if (quad >= quads) continue;
             float4 sum = out.quads[i] * keep;
-            for (uint key = 0; key < n; ++key) sum += shared.scores[key] * Kv::load(cache, keys.at(begin + key), quad);
+            for (uint key = 0; key < n; ++key) sum += shared.scores[key] * Kv::Keys::load(cache, keys.at(begin + key), quad);
             out.quads[i] = sum;
         }
     }
@@ -142,7 +142,7 @@ template <typename Kv>
     threadgroup LatentShared shared;
     LatentSums sums;
     const ulong index = ulong(group.x) * p.n_heads + group.y;
-    const KvHead keys = kv_head<Kv>(pages, p, rows[group.x].slot, 0);
+    const KvHead keys = key_head<Kv>(pages, p, rows[group.x].slot, 0);
     const LatentState state = attend_latent<Kv>(q + index * kHeadDim, cache, keys, 0, last_key(p, rows[group.x]) + 1, p,
                                                 shared, tid, lane, simdgroup, sums);
     store_sums(sums, out + index * p.latent, p.latent, state.sum, tid);
@@ -166,7 +166,7 @@ template <typename Kv>
     if (group.x >= splits) return;
     const uint from = split_begin(group.x, blocks, splits) * kSplitKeys;
     const uint to = metal::min(position + 1, split_begin(group.x + 1, blocks, splits) * kSplitKeys);
-    const KvHead keys = kv_head<Kv>(pages, p, rows[0].slot, 0);
+    const KvHead keys = key_head<Kv>(pages, p, rows[0].slot, 0);
     const LatentState state = attend_latent<Kv>(q + ulong(group.y) * kHeadDim, cache, keys, from, to, p, shared, tid, lane,
                                                 simdgroup, sums);
     const uint room = split_room(context_of(p), kMostSplits);

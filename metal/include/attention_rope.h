@@ -65,7 +65,7 @@ template <typename Kv>
     } else if (head < p.n_heads + 2 * p.n_kv_heads) {
         const bool is_key = head < p.n_heads + p.n_kv_heads;
         const uint kv = head - p.n_heads - (is_key ? 0 : p.n_kv_heads);
-        const KvHead to = kv_head<Kv>(pages, p, rows[row].slot, head - p.n_heads);
+        const KvHead to = is_key ? key_head<Kv>(pages, p, rows[row].slot, kv) : value_head<Kv>(pages, p, rows[row].slot, kv);
         const KvRow at = to.at(rows[row].position + p.step);
         const ulong from = (ulong(row) * p.n_kv_heads + kv) * kHeadDim;
         if (is_key) {
@@ -74,11 +74,11 @@ template <typename Kv>
             rope_head(k + from, norms + kHeadDim, table, p, lane, turned);
             metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
             for (uint d = 0; d < kHeadDim; d += 32) {
-                Kv::store(cache, at, d, lane, d + lane < kHeadDim ? turned[d + lane] : 0.0f);
+                Kv::Keys::store(cache, at, d, lane, d + lane < kHeadDim ? turned[d + lane] : 0.0f);
             }
         } else {
             for (uint d = 0; d < kHeadDim; d += 32) {
-                Kv::store(cache, at, d, lane, d + lane < kHeadDim ? v[from + d + lane] : 0.0f);
+                Kv::Values::store(cache, at, d, lane, d + lane < kHeadDim ? v[from + d + lane] : 0.0f);
             }
         }
     }

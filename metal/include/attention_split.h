@@ -38,7 +38,7 @@ static inline void split_scores(device const uchar* cache, KvHead keys, threadgr
         for (uint quad = lane % kLanesPerKey; quad < head_quads(); quad += kLanesPerKey) {
             float4 k[kKeysPerLane];
 #pragma clang loop unroll(full)
-            for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::load(cache, rows[j], quad);
+            for (uint j = 0; j < kKeysPerLane; ++j) k[j] = Kv::Keys::load(cache, rows[j], quad);
 #pragma clang loop unroll(full)
             for (uint g = 0; g < kMaxGroup; ++g) {
                 if (g >= kGroup) continue;
@@ -110,8 +110,8 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     threadgroup SplitHead heads[kMaxGroup];
 
     const uint slot = rows[0].slot, position = last_key(p, rows[0]);
-    const KvHead keys = kv_head<Kv>(pages, p, slot, kv_of(p, group.y));
-    const KvHead values = kv_head<Kv>(pages, p, slot, p.n_kv_heads + kv_of(p, group.y));
+    const KvHead keys = key_head<Kv>(pages, p, slot, kv_of(p, group.y));
+    const KvHead values = value_head<Kv>(pages, p, slot, kv_of(p, group.y));
     const uint window_first = first_key(position, p.window), first_block = window_first / kSplitKeys;
     const uint blocks = split_blocks(position, p.window), splits = metal::min(blocks, kMostSplits);
     const uint from = (first_block + split_begin(group.x, blocks, splits)) * kSplitKeys;
@@ -153,7 +153,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
         }
         if (team < teams) {
             for (uint key = first + team; key < end; key += teams) {
-                const float4 v = Kv::load(cache, values.at(key), quad);
+                const float4 v = Kv::Values::load(cache, values.at(key), quad);
 #pragma clang loop unroll(full)
                 for (uint g = 0; g < kMaxGroup; ++g) {
                     if (g < kGroup) out[g] += scores[g * kSplitKeys + key - begin] * v;

@@ -23,7 +23,7 @@ template <typename Kv>
     threadgroup float4 query[kMaxHeadDim / 4];
     threadgroup float tops[kAttentionSimdgroups], sums[kAttentionSimdgroups];
     const uint row = group.x, head = heads[group.y];
-    const KvHead keys = kv_head<Kv>(pages, p, rows[row].slot, head / kGroup);
+    const KvHead keys = key_head<Kv>(pages, p, rows[row].slot, head / kGroup);
     q += (ulong(row) * p.n_heads + head) * kHeadDim;
     out += (ulong(group.y) * p.out_rows + row) * p.fixed_keys;
     for (uint quad = tid; quad < head_quads(); quad += kAttentionThreads) query[quad] = load_head_quad(q, quad * 4) * p.scale;
@@ -34,7 +34,7 @@ template <typename Kv>
     for (uint key = tid; key < p.fixed_keys; key += kAttentionThreads) {
         const KvRow at = keys.at(key);
         float score = 0.0f;
-        for (uint quad = 0; quad < head_quads(); ++quad) score += metal::dot(query[quad], Kv::load(cache, at, quad));
+        for (uint quad = 0; quad < head_quads(); ++quad) score += metal::dot(query[quad], Kv::Keys::load(cache, at, quad));
         out[key] = score;
         top = metal::max(top, score);
     }

@@ -6,6 +6,10 @@
 //   f16, f32  [unit][position][head_dim]
 //   q8_0      [unit], each int8 [position][head_dim], then half scales [position][ceil(head_dim / 32)]; both planes are
 //             rounded up to 16 bytes. A row's blocks are of 32 elements, its last one of what remains.
+//   q4_0      [unit], each [position][block][16], a byte of codes i and i + 16 of a block, the lower bits first, then
+//             half scales as for q8_0. A row's blocks are whole; behind its end codes are 8, which is 0.
+//
+// Keys and values may have different types.
 #pragma once
 
 #include "core/params.h"
@@ -27,17 +31,25 @@ enum AttentionSizes : u32 {
     kSplitKeys = 128,     // keys that a threadgroup of attention_split takes at once, counted from position 0
     kMaxBatchSplits = 32,
     kMaxBatchRows = 16,
-    kQ8Block = 32,
+    kKvBlock = 32,
 };
+
+// Types of keys, or of values, as function constants name them.
+enum KvType : u32 { kKvF16, kKvF32, kKvQ8, kKvQ4 };
 
 static_assert(u32(kSplitKeys) % u32(kPagePositions) == 0, "a context rounded up to pages has as many splits");
 
 constexpr u64 round_up_16(u64 n) { return (n + 15) / 16 * 16; }
-constexpr u32 q8_row_blocks(u32 head_dim) { return (head_dim + kQ8Block - 1) / kQ8Block; }
+constexpr u32 kv_row_blocks(u32 head_dim) { return (head_dim + kKvBlock - 1) / kKvBlock; }
 // Bytes from a unit's start to its scales, and of a unit.
 constexpr u64 q8_scales_offset(u64 positions, u32 head_dim) { return round_up_16(positions * head_dim); }
 constexpr u64 q8_unit_bytes(u64 positions, u32 head_dim) {
-    return q8_scales_offset(positions, head_dim) + round_up_16(positions * q8_row_blocks(head_dim) * 2);
+    return q8_scales_offset(positions, head_dim) + round_up_16(positions * kv_row_blocks(head_dim) * 2);
+}
+constexpr u32 q4_row_bytes(u32 head_dim) { return kv_row_blocks(head_dim) * (kKvBlock / 2); }
+constexpr u64 q4_scales_offset(u64 positions, u32 head_dim) { return positions * q4_row_bytes(head_dim); }
+constexpr u64 q4_unit_bytes(u64 positions, u32 head_dim) {
+    return q4_scales_offset(positions, head_dim) + round_up_16(positions * kv_row_blocks(head_dim) * 2);
 }
 
 // Partial results: [row][head][split][head_dim] unnormalised outputs, then [row][head][split] (maximum, sum of exp). There
@@ -61,6 +73,7 @@ constexpr u32 batch_split_count(u32 context) {
 // Bytes of one layer's keys, or values, of a page.
 constexpr u64 kv_bytes(DType dtype, u32 n_kv_heads, u32 head_dim) {
     if (dtype == DType::Q8_0) return u64{n_kv_heads} * q8_unit_bytes(kPagePositions, head_dim);
+    if (dtype == DType::Q4_0) return u64{n_kv_heads} * q4_unit_bytes(kPagePositions, head_dim);
     return u64{n_kv_heads} * kPagePositions * head_dim * (dtype == DType::F32 ? 4 : 2);
 }
 

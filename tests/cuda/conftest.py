@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from children import environment
-from cuda_emulator.build import build
+from cuda_emulator.build import CACHE_OPS, KV_TYPES, build
 from missing import missing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,13 @@ def small_emulator(emulator: Path) -> Path:
     return build(["F32", "F16", "Q4_0", "Q4_K", "Q6_K"], small=True)
 
 
+@pytest.fixture(scope="session")
+def cache_emulator(emulator: Path) -> Path:
+    """A GPU with the ops of caches alone, for every type of keys beside every type of values."""
+    pairs = [f"{keys},{values}" for keys in KV_TYPES for values in KV_TYPES]
+    return build(["F32"], pairs=pairs, ops=CACHE_OPS)
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -45,6 +52,11 @@ def run(emulator: Path, tmp_path: Path) -> Run:
 @pytest.fixture
 def run_small(small_emulator: Path, tmp_path: Path) -> Run:
     return runner(small_emulator, tmp_path)
+
+
+@pytest.fixture
+def run_cache(cache_emulator: Path, tmp_path: Path) -> Run:
+    return runner(cache_emulator, tmp_path)
 
 
 def runner(emulator: Path, tmp_path: Path) -> Run:

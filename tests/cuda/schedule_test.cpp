@@ -114,7 +114,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
             value = kept;
         };
         field(c.op, c.op + 1, "another op");
-        field(c.kv, kKvTypes, "a type of cache that is none");
+        field(c.kv, kKvPairs, "a type of cache that is none");
         field(c.label, static_cast<u32>(t.commands.size()), "a label behind the table");
         field(c.label, c.label ? c.label - 1 : 1, "a label twice");
         field(c.reads_words, 1 - c.reads_words, "words that are not there, or that nobody reads");

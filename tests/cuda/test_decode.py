@@ -18,7 +18,7 @@ ids = (np.arange({keys}) * 7 % 61).astype(np.uint32)
 def decoded(device):
     engines.DEVICE = device
     options = dict(context={keys} + 16, kv_dtype="{kv}", weights="{weights}")
-    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, **options)
+    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, group={group}, **options)
     engine.begin(ids, temperature=0.0, end_ids=(), logprobs=5)
     while engine.prefill()[0]:
         pass
@@ -35,7 +35,7 @@ print("equal")
 def equal(**values: object) -> str:
     """Code that prints "equal" where a random model's tokens are the CPU's."""
     code = CODE
-    for name, value in values.items():
+    for name, value in ({"group": 1} | values).items():
         code = code.replace("{" + name + "}", str(value))
     return code
 
@@ -58,6 +58,35 @@ def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
 ) -> None:
     """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
     done = run(equal(keys=keys, dim=dim, head_dim=head_dim, kv=kv, weights="f32"))
+    assert done.stdout == "equal\n", done.stderr or done.stdout
+
+
+@pytest.mark.parametrize("kv", ["q4_0", "q8_0,q4_0", "f16,q4_0"])
+def test_keys_and_values_may_have_types_of_their_own(run: Run, kv: str) -> None:
+    done = run(equal(keys=300, dim=160, head_dim=40, kv=kv, weights="f32"))
+    assert done.stdout == "equal\n", done.stderr or done.stdout
+
+
+def test_caches_keep_what_the_cpus_keep(passes: Callable[..., None]) -> None:
+    """Windows, shared caches, heads of two sizes; of the pairs of types those that the emulator has."""
+    passes(
+        "models/test_kv_types.py",
+        "a_device_keeps_what_the_cpu_keeps[q4_0]",
+        "a_device_keeps_what_the_cpu_keeps[q8_0,q4_0]",
+        "a_device_keeps_what_the_cpu_keeps[f16,q4_0]",
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "heads", "group", "head_dim", "kv"),
+    [(9, 20, 20, 64, "f16"), (5, 17, 17, 64, "q8_0"), (140, 34, 34, 8, "q8_0,q4_0")],
+)
+def test_groups_of_more_query_heads_than_a_block_takes_at_once(
+    run: Run, keys: int, heads: int, group: int, head_dim: int, kv: str
+) -> None:
+    """In parts of ten heads, of one, and of two; several blocks share many keys."""
+    code = equal(keys=keys, dim=heads * head_dim, head_dim=head_dim, group=group, kv=kv, weights="f32")
+    done = run(code)
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 

@@ -13,7 +13,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 KINDS = (
     "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "LORA",
-    "SINK",
+    "SINK", "KV",
 )  # fmt: skip
 CODE = """
 from kernels import cases
@@ -99,6 +99,17 @@ def test_attention(run: Run) -> None:
     """Texts of few keys, every type of cache, one text and several."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 40 and not case.get('others')"
     check(run, f"case.builder in {ATTENTION} and ({few})", 40)
+
+
+def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None:
+    large = "case.builder == 'attention' and case.get('shape')[0] > 16 * case.get('shape')[1]"
+    check(run, f"{large} and case.get('position') <= 200", 12)
+
+
+def test_any_type_of_keys_beside_any_of_values(run_cache: Run) -> None:
+    """Texts of few keys; pages and rows of other texts are found alike whatever the type."""
+    few = "(case.get('position') or 0) + (case.get('rows') or 1) < 110 and not case.get('others')"
+    check(run_cache, f"case in cases.KV_CHECKS and ({few})", 100)
 
 
 def test_a_block_of_99_kb_is_enough(run_small: Run) -> None:

@@ -23,36 +23,64 @@ FLAGS = [
 
 #: The readers of weights, in the order of their numbers.
 READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)
+#: The ops likewise.
+OPS = re.findall(r"^    kOp([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)
+#: Types of keys and of values, in the order of their numbers, and pairs that engines of tests use.
+KV_TYPES = ("f16", "f32", "q8_0", "q4_0")
+KV_PAIRS = ("f16,f16", "f32,f32", "q8_0,q8_0", "q4_0,q4_0", "q8_0,q4_0", "f16,q4_0")
+#: Ops that read or write the cache: where no other is compiled, all pairs of types cost little.
+CACHE_OPS = (
+    "PrepareHeads", "Attention", "AttentionSplit", "AttentionMerge", "CopyRecords", "LatentKv",
+)  # fmt: skip
 
 
-def definitions(readers: Sequence[str], small: bool) -> list[str]:
-    """All ops, cache types, groups and sizes of heads, and some readers."""
+def pair_number(pair: str) -> int:
+    """As kv_pair() in cuda/kernels/command.h has it."""
+    keys, values = (KV_TYPES.index(name) for name in pair.split(","))
+    return keys * len(KV_TYPES) + values
+
+
+def definitions(readers: Sequence[str], small: bool, pairs: Sequence[str], ops: Sequence[str]) -> list[str]:
+    """All groups and sizes of heads, and some readers, types of the cache and ops."""
     groups, kinds, numbers = (
         [0, 1, 2, 4, 8, 16],
         [8, 16, 32, 64, 128],
         [READERS.index(name) for name in readers],
     )
-    lists = {"READERS": numbers, "KV_TYPES": [0, 1, 2], "GROUPS": groups, "DECODE_KINDS": kinds}
+    lists = {
+        "READERS": numbers,
+        "KV_TYPES": [pair_number(pair) for pair in pairs],
+        "GROUPS": groups,
+        "DECODE_KINDS": kinds,
+    }
+    mask = sum(1 << OPS.index(op) for op in ops)
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
     lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}")
-    return ["#define AKUNU_OPS ~0ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
+    return [f"#define AKUNU_OPS {mask}ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
 
 
-def build(readers: Sequence[str] = READERS, *, small: bool = False) -> Path:
+def build(
+    readers: Sequence[str] = READERS,
+    *,
+    small: bool = False,
+    pairs: Sequence[str] = KV_PAIRS,
+    ops: Sequence[str] = OPS,
+) -> Path:
     """Build the library, or take it from a cache of contents.
 
     `small` stands for a GPU whose blocks have 99 KB and no products of warpgroups, as an RTX 4090; otherwise
     the GPU is like an H100.
 
-    Models with weights that have another reader are refused when their kernels are loaded.
+    Models with weights that have another reader, or a cache of other types, are refused when their kernels
+    are loaded.
 
     Raises FileNotFoundError where there is no C++ compiler.
     """
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
-    text = "\n".join(definitions(readers, small)) + '\n#include "emulator.cpp"\n'
+    text = "\n".join(definitions(readers, small, pairs, ops)) + '\n#include "emulator.cpp"\n'
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]

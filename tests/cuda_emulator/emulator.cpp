@@ -5,7 +5,7 @@
 // "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only, and
 // EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves. EMULATOR_SHARED_BYTES=n is a GPU with smaller
 // blocks, EMULATOR_NO_ROOM=1 one on whose multiprocessors no block fits, EMULATOR_NO_COOPERATION=1 one whose blocks may
-// not wait for one another.
+// not wait for one another, EMULATOR_DISPLAY=1 one that a display waits for.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -335,24 +335,30 @@ bool fails(const char* function) {
     return ++calls[function] == (colon == std::string::npos ? 1 : std::atoi(wanted.c_str() + colon + 1));
 }
 
-// What a text asks for and this library was not built with; empty where there is all. A command whose reader is missing
-// would do nothing, and others would wait for it.
+// The first number of a list of the text's that is not among those that were built; -1: there is none.
+template <std::size_t n>
+int missing_of(const std::string& text, const std::string& define, const unsigned (&built)[n]) {
+    const auto begin = text.find(define), end = text.find('\n', begin);
+    for (auto at = begin + define.size(); (at = text.find("X(", at)) < end; ++at) {
+        const int wanted = std::atoi(text.c_str() + at + 2);
+        if (std::ranges::find(built, static_cast<unsigned>(wanted)) == std::end(built)) return wanted;
+    }
+    return -1;
+}
+
+// What a text asks for and this library was not built with; empty where there is all. A command whose reader, or whose
+// types of the cache, are missing would do nothing, and others would wait for it.
 std::string lacking(const std::string& text) {
 #define X(n) n,
-    constexpr unsigned kBuilt[] = {AKUNU_READERS};
+    constexpr unsigned kReadersBuilt[] = {AKUNU_READERS}, kPairsBuilt[] = {AKUNU_KV_TYPES};
 #undef X
     constexpr const char* kNames[] = {EMULATOR_READER_NAMES};
     static_assert(std::size(kNames) == kReaders);
-    const std::string define = "#define AKUNU_READERS";
-    const auto begin = text.find(define);
-    if (begin == std::string::npos) return "the emulator was given no readers";
-    const auto end = text.find('\n', begin);
-    for (auto at = begin + define.size(); (at = text.find("X(", at)) < end; ++at) {
-        const auto reader = static_cast<unsigned>(std::atoi(text.c_str() + at + 2));
-        if (std::ranges::find(kBuilt, reader) == std::end(kBuilt)) {
-            return std::string("the emulator was built without the reader of ") + kNames[reader];
-        }
-    }
+    const std::string readers = "#define AKUNU_READERS", pairs = "#define AKUNU_KV_TYPES";
+    if (text.find(readers) == std::string::npos) return "the emulator was given no readers";
+    const int reader = missing_of(text, readers, kReadersBuilt), pair = missing_of(text, pairs, kPairsBuilt);
+    if (reader >= 0) return std::string("the emulator was built without the reader of ") + kNames[reader];
+    if (pair >= 0) return "the emulator was built without the cache's types " + std::to_string(pair);
     return {};
 }
 
@@ -409,6 +415,7 @@ API cuDeviceGetAttribute(int* v, int which, int) {
     const char* base = std::getenv("EMULATOR_SHARED_BASE");
     *v = which == 13    ? 1000
          : which == 16  ? emulator::blocks_wanted()
+         : which == 17  ? std::getenv("EMULATOR_DISPLAY") != nullptr
          : which == 36  ? 215
          : which == 37  ? 512
          : which == 38  ? 50 << 20

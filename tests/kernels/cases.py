@@ -245,6 +245,11 @@ def _attention() -> Iterator[Case]:
             yield case("attention", rows=1, position=300, shape=shape, kv=kv, split=True, formats=formats)
             yield case("attention", rows=21, position=290, shape=shape, kv=kv, window=200)
         yield case("attention", rows=70, position=0, shape=(4, 2, 512), kv=kv, others=((1, 77), (9, 3)))
+        # Groups of more query heads than are taken together, in parts of 10, 16 and one.
+        yield case("attention", rows=40, position=3, shape=(40, 2, 64), kv=kv, others=((3, 9), (20, 0)))
+        yield case("attention", rows=21, position=9, shape=(128, 1, 32), kv=kv, sinks=True)
+        yield case("attention", rows=1, position=30, shape=(46, 2, 16), kv=kv, split=True)
+        yield case("attention", rows=1, position=200, shape=(128, 1, 64), kv=kv, split=True, formats=BOTH)
     for split, rows, position in [(True, 1, 299), (True, 1, 1023), (False, 7, 250), (False, 130, 200)]:
         at = dict(rows=rows, position=position, split=split)
         for window in (1, 2, 64, 256, 257, 4096):
@@ -282,7 +287,7 @@ def _attention() -> Iterator[Case]:
 
 
 def _kv_types() -> Iterator[Case]:
-    """Each type of keys with each of values, where they differ or are Q4_0: only the CPU has these."""
+    """Each type of keys with each of values, where they differ or are Q4_0."""
     types = ("f16", "f32", "q8_0", "q4_0")
     pairs = [f"{k},{v}" for k in types for v in types if k != v or k == "q4_0"]
     for i, kv in enumerate(pairs):
@@ -672,8 +677,10 @@ LORA_CHECKS: list[Case] = [*_lora()]
 IMPORTANCE_CHECKS: list[Case] = [*_column_squares()]
 #: Attention with sinks.
 SINK_CHECKS: list[Case] = [*_sinks()]
+#: Types of the KV cache that differ, or are Q4_0.
+KV_CHECKS: list[Case] = [*_kv_types()]
 #: What runs on the CPU alone: attention in integers, and matmuls to int8.
-CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs(), *_kv_types()]
+CPU_CHECKS: list[Case] = [*_fixed_attention(), *_quantised_outputs()]
 #: Ops that only devices with fused norms have; the table builder does not give them to the CPU.
 FUSED_CHECKS: list[Case] = [*_fused()]
 

@@ -1,4 +1,4 @@
-"""Caches of Q4_0, and of keys and values with types of their own, on the CPU; what is refused, and where."""
+"""Caches of Q4_0, and of keys and values with types of their own; what is refused, and where."""
 
 from __future__ import annotations
 
@@ -56,14 +56,27 @@ def test_a_page_has_the_bytes_of_both_types(path: Path, kv_dtype: str) -> None:
     assert opened.pages["page_bytes"] / whole == pytest.approx((BYTES[k] + BYTES[v]) / 8, rel=0.02)
 
 
+@pytest.mark.parametrize("kv_dtype", PAIRS)
+def test_a_device_keeps_what_the_cpu_keeps(path: Path, kv_dtype: str) -> None:
+    """Of prompts, and of a row at a time, for which devices have other kernels."""
+    ids = tiny.golden(NAME).prompt
+    expected = engine(path, kv_dtype).logits(ids)
+    for chunk in (16, 1):
+        opened = open_gguf(path, kv_dtype=kv_dtype, chunk=chunk)
+        assert opened.kv_dtype == kv_dtype
+        assert nmse(opened.logits(ids), expected) < 2e-3
+
+
 @pytest.mark.parametrize("kv_dtype", ["q4_0", "q8_0,q4_0", "f16,f32"])
-def test_a_gpu_refuses_them_by_name_before_anything_runs(kv_dtype: str) -> None:
-    said = f"KV cache type '{kv_dtype}' is not supported by device"
-    with (
-        pytest.raises(akunu.UnsupportedError, match=said),
-        open_engine("llama3.2-1b:q4_0", device="plan:M4 Max", kv_dtype=kv_dtype),
-    ):
-        pass
+@pytest.mark.parametrize("device", ["plan:M4 Max", "plan:H100"])
+def test_a_plan_for_a_gpu_has_pages_of_both_types(device: str, kv_dtype: str) -> None:
+    bytes_of = BYTES | {"q8_0": 1.0625}  # a scale is an F16
+    k, v = (bytes_of[name] for name in kv_dtypes(kv_dtype))
+    pages = {}
+    for kind in ("f32", kv_dtype):
+        with open_engine("llama3.2-1b:q4_0", device=device, kv_dtype=kind) as opened:
+            pages[kind] = opened.engine.pages["page_bytes"]
+    assert pages[kv_dtype] / pages["f32"] == pytest.approx((k + v) / 8, rel=0.01)
 
 
 def test_latent_attention_keeps_keys_alone(tmp_path: Path) -> None:

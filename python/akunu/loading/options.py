@@ -50,8 +50,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         CPU threads; None, 0 or -1: one for each physical core that this process may use.
     kv_dtype
         Type of the KV cache: "f16", "f32", "q8_0" or "q4_0" (8 or 4 bits with a scale for every 32 values).
-        Values may have another type than keys: "q8_0,q4_0" names first that of keys. GPUs have neither that
-        nor "q4_0". Latent attention keeps keys alone.
+        Values may have another type than keys: "q8_0,q4_0" names first that of keys. Latent attention keeps
+        keys alone.
     parallel
         Texts that are generated at a time, at most 256; others wait.
     kv_memory

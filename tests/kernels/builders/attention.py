@@ -209,8 +209,10 @@ def prepare_heads(
     stored_v = kv_round(v, v_type)
     # The one weight is e^0, which fast math may get wrong in the last place; a scale may be f32 or f16, which
     # is off by up to 2^-11 of itself.
-    bound = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") else 2.0**-22
-    bound = bound if v_type == "q8_0" else EXACT_NMSE
+    if dev.isa.startswith("sm_") and v_type in ("q8_0", "q4_0"):
+        bound = F16_ATTENTION_NMSE
+    else:
+        bound = 2.0**-22 if v_type == "q8_0" else EXACT_NMSE
     bound = max(bound, _tile_nmse(dev, head_dim))
     p.expect("values", np.repeat(stored_v, heads // kv_heads, axis=1), bound)
     p.run(
