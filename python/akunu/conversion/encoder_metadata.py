@@ -16,7 +16,8 @@ from akunu.describe.encoder_config import ACTIVATIONS, POOLING_TYPES, RANK
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
 from akunu.describe.file_tensors import DENSE_NAMES, head_layers
 from akunu.describe.gguf_numbers import local_by_period
-from akunu.describe.hf_config import HfNumbers, HfRotary
+from akunu.describe.hf_numbers import HfNumbers
+from akunu.describe.hf_rotary import HfRotary
 
 __all__ = ["encoder_layers", "pooling", "whole_window"]
 

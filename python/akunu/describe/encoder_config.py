@@ -31,7 +31,9 @@ from akunu.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, i
 from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
 from akunu.describe.gguf_numbers import GgufNumbers, local_by_period, local_layers_of
 from akunu.describe.gguf_rotary import gguf_rotary
-from akunu.describe.hf_config import HfNumbers, HfRotary, local_layers, refuse_unknown_features, resolve_hf
+from akunu.describe.hf_config import refuse_unknown_features, resolve_hf
+from akunu.describe.hf_numbers import HfNumbers, local_layers
+from akunu.describe.hf_rotary import HfRotary
 from akunu.describe.layer_rules import with_fused_qkv
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.rotary import inverse_frequencies
