@@ -231,6 +231,11 @@ def test_a_phone_shows_one_thing_at_a_time(browser, served):
     assert not page.is_visible("#sidebar")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     ask(page, "What is the capital of France?")
+    page.wait_for_selector("#room")
+    for one in page.query_selector_all("header > :is(button, label, #room)"):
+        box = one.bounding_box()
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+        assert box["height"] < 45  # in one line
     page.click("#open-sidebar")
     page.wait_for_selector("#sidebar.open")
     page.mouse.click(380, 400)

@@ -129,3 +129,12 @@ def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypa
             assert served.chat(max_tokens=2).status_code == 200
         finally:
             go_on.set()
+
+
+def test_anthropics_format_has_an_older_name(served):
+    form = {"type": "json_schema", "schema": CITY}
+    fields = {"model": "ember", "messages": HELLO, "max_tokens": 200}
+    answer = served.post("/v1/messages", **fields, output_format=form).json()
+    checked(answer["content"][0]["text"])
+    twice = served.post("/v1/messages", **fields, output_format=form, output_config={"format": form})
+    assert twice.status_code == 400 and "output_format" in twice.json()["error"]["message"]

@@ -309,3 +309,21 @@ def test_a_call_in_a_fence_is_a_call_unless_a_field_says_otherwise(answering, mo
     assert "```" in answering.stream(path, FENCED)
     monkeypatch.delitem(ASKED[path], "stream")
     assert calls_of(answering(path, FENCED)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"), [({"city": "Rome"}, '{"city":"Rome"}'), ({}, "{}"), (None, "{}")]
+)
+def test_arguments_of_a_past_call_may_be_the_object_itself(served, arguments, meant):
+    def prompt(given):
+        call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": given}}
+        messages = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "4"},
+        ]
+        answer = served.post("/apply-template", model="ember", messages=messages)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["prompt"]
+
+    assert prompt(arguments) == prompt(meant)

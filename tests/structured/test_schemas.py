@@ -357,3 +357,16 @@ def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
         schema = {"items": schema}
     with pytest.raises(InvalidArgumentError, match="schema: "):
         hostile().stream("x", schema=schema)
+
+
+@pytest.mark.parametrize(
+    "dialect",
+    ["http://json-schema.org/schema#", "https://example.com/tool.json", "x", None, 7,
+     "http://json-schema.org/draft-07/schema#"],
+)  # fmt: skip
+def test_a_dialect_that_is_not_known_is_not_fetched(dialect: object) -> None:
+    schema = {"$schema": dialect, "type": "object", "properties": {"$schema": {"const": 1}},
+              "required": ["$schema"], "additionalProperties": False}  # fmt: skip
+    inner = {"type": "array", "items": schema, "minItems": 1, "maxItems": 1}
+    assert allows(schema, '{"$schema": 1}') and not allows(schema, '{"a": 1}')
+    assert allows(inner, '[{"$schema": 1}]')

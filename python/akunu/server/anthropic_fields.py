@@ -24,7 +24,7 @@ __all__ = ["CountRequest", "MessagesRequest"]
 class Block(Fields):
     """A block of a content. Which fields it has depends on its type; `_FIELDS` says it."""
 
-    accepted: ClassVar = {"citations": ([],), "toolset_name": ()}
+    accepted: ClassVar = {"citations": ([], {"enabled": False}), "toolset_name": ()}
 
     type: str
     text: str | None = None
@@ -121,6 +121,7 @@ class CountRequest(Fields, kw_only=True):
     tool_choice: ToolChoice | None = None
     thinking: Thinking | None = None
     output_config: OutputConfig | None = None
+    output_format: OutputFormat | None = None  # the same as its `format`, as clients of the beta send it
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
@@ -165,9 +166,15 @@ class CountRequest(Fields, kw_only=True):
             )  # fmt: skip
         names = {"any": "required", "tool": choice.name or ""}
         config = self.output_config or OutputConfig()
+        if self.output_format and config.format:
+            raise ApiError(
+                400, "output_format: is another name of output_config.format, which is given too; give one",
+                param="output_format", code="invalid_value",
+            )  # fmt: skip
+        form = self.output_format or config.format
         modes = {"enabled": True, "disabled": False, "adaptive": None}
         options = self.options() | {
-            "schema": config.format.schema if config.format else None,
+            "schema": form.schema if form else None,
             "tools": tools,
             "tool_choice": names.get(choice.type, choice.type),
             "parallel_tool_calls": False if choice.disable_parallel_tool_use else None,

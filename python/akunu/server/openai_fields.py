@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from akunu.server.client_tools import client_tools
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
@@ -41,7 +43,8 @@ class CalledFunction(Fields):
     """What an assistant called."""
 
     name: str
-    arguments: str
+    arguments: str | dict[str, Any] | None
+    """JSON; some clients repeat an answer with the object itself."""
     parsed_arguments: Any = None  # the same, as OpenAI's client adds it to an answer that it has parsed
 
 
@@ -106,7 +109,9 @@ def plain_messages(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]
 
 
 def _call(call: Call) -> dict[str, Any]:
-    function = {"name": call.function.name, "arguments": call.function.arguments}
+    given = call.function.arguments
+    arguments = given if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
+    function = {"name": call.function.name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 

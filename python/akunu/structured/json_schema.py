@@ -23,6 +23,9 @@ _ESCAPES: Final = 'nrbtf\\"'
 know it: ``"\\u0061"`` for ``a``, with a value that fits what other names have."""
 _CONTROLS: Final = re.compile(r"\\u00(?:0[0-7bBeEfF]|1[0-9a-fA-F]|7[fF])|\x7f")
 
+_DRAFT: Final = re.compile(r"https?://json-schema\.org/(?:draft-0[467]|draft/(?:2019-09|2020-12))/schema#?")
+"""A dialect that is known. One that is not, such as `http://json-schema.org/schema#` ("the newest"), would
+have to be fetched: the schema is read as if it did not say."""
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"const", "enum", "default", "examples"})
 
@@ -88,7 +91,7 @@ def _understood(value: Any, name: str) -> Any:
     _check(value, name)
     schema: dict[str, Any] = {}
     for key, part in value.items():
-        if _says_nothing(key, value):
+        if _says_nothing(key, value) or (key == "$schema" and not _DRAFT.fullmatch(str(part))):
             continue
         if key in _NO_SCHEMAS or key == "x-guidance":
             schema[key] = part
