@@ -7,8 +7,10 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/environment.h"
 #include "core/error.h"
@@ -16,6 +18,7 @@
 #include "cuda/host/compiler.h"
 #include "cuda/host/gpu.h"
 #include "cuda/host/pack.h"
+#include "cuda/host/pieces.h"
 
 namespace akunu::cuda {
 
@@ -33,6 +36,8 @@ const Driver& driver() {
 
 // How long a block waits for the others of a stage.
 constexpr double kTimeoutMs = 20'000;
+// How long a display waits for a prompt's launch.
+constexpr double kDisplayLaunchMs = 300;
 
 // Calls f(begin, end) for parts of [0, n), each of `least` at least, on a few threads.
 template <typename F>
@@ -53,6 +58,8 @@ struct CudaDevice::Impl {
         static_cast<std::uint64_t>(environment_number("AKUNU_CUDA_TIMEOUT_MS", kTimeoutMs));
     CUdevice device = 0;
     Limits limits = limits_of(d, device);
+    // Of a launch of a prompt, in seconds; 0: it may take as long as it takes.
+    const double longest = environment_number("AKUNU_CUDA_LAUNCH_MS", limits.has_display ? kDisplayLaunchMs : 0) / 1000;
     Context context{d, device};
     Memory memory{d};
     Modules modules{d, limits};
@@ -60,6 +67,8 @@ struct CudaDevice::Impl {
     Buffer barrier, mailbox, parts, words;
     u32 parity = 0;
     u32 number = 0;                                  // of the last command of all launches
+    u32 begun = 0;                                   // commands of a step before the launch's
+    Pace pace;                                       // of prompts
     std::vector<std::weak_ptr<const Needs>> wanted;  // of the programs that are
 
     Impl() {
@@ -89,6 +98,8 @@ struct CudaDevice::Impl {
                       const Meanwhile& meanwhile);
     void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
     std::string command_name(Segments segments, const ReplayArgs& given) const;
+    void start(CUfunction function, Launch& launch);
+    void end(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll);
     Needs wanted_now();
     void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
     // Memory for sums of tiles in parts, and behind them for results of choices, as much as some program takes.
@@ -185,7 +196,7 @@ std::span<const Command> running(const CudaProgram& p, const ReplayArgs& args) {
 }
 
 std::string CudaDevice::Impl::command_name(Segments segments, const ReplayArgs& given) const {
-    std::size_t at = box().command;
+    std::size_t at = std::size_t{begun} + box().command;
     std::string name = "the end of the step";
     each_segment(segments, given, [&](const CudaProgram& p, const ReplayArgs& args) {
         const auto commands = running(p, args);
@@ -215,16 +226,47 @@ void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Con
     d.check(result, command_name(segments, args));
 }
 
+void CudaDevice::Impl::start(CUfunction function, Launch& launch) {
+    std::uint64_t commands = 0;
+    for (u32 i = 0; i < launch.n_segments; ++i) commands += std::uint64_t{launch.segments[i].n_commands} * launch.steps;
+    launch.number = numbers(commands);
+    launch.parity = parity;
+    box() = {};
+    void* params[] = {&launch};
+    d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
+                                        static_cast<unsigned>(limits.shared_bytes), stream, params),
+            "starting the interpreter");
+    parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
+}
+
+void CudaDevice::Impl::end(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll) {
+    wait(segments, args, control, poll);
+    if (box().error != kNoError) clear(barrier);
+    if (box().error == kSharedElsewhere) {
+        throw DeviceError("a block's shared memory does not begin at " + std::to_string(limits.shared_base) +
+                          ", behind what the driver says that CUDA keeps");
+    }
+    if (box().error != kNoError) {
+        throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
+                          std::to_string(timeout_ms) + " ms");
+    }
+}
+
 std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
                                     u64* times, const Meanwhile& meanwhile) {
     context.use();
     Launch launch{};
     Needs needs;
+    u32 commands = 0;
+    std::vector<std::span<const Command>> lists;
     each_segment(segments, args, [&](const CudaProgram& program, const ReplayArgs& of) {
         Segment& s = launch.segments[launch.n_segments];
         s = program.segment(of);
         needs.add(*program.list(of).needs());
-        if (s.n_commands != 0) ++launch.n_segments;
+        if (s.n_commands == 0) return;
+        ++launch.n_segments;
+        commands += s.n_commands;
+        lists.push_back(running(program, of));
     });
     if (launch.n_segments == 0 || args.steps == 0) return 0;
     Needs all = wanted_now();
@@ -235,34 +277,26 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.logits = args.logits;
     launch.steps = args.steps;
     launch.keys = args.keys;
-    launch.parity = parity;
     launch.timeout_ns = timeout_ms * 1'000'000;
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.parts = reinterpret_cast<u64>(parts.device);
     launch.words = reinterpret_cast<u64*>(words.device);
-    std::uint64_t commands = 0;
-    for (const Segment& s : launch.segments) commands += std::uint64_t{s.n_commands} * args.steps;
-    launch.number = numbers(commands);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
-    box() = {};
     set_ring(segments, args, launch);
-    void* params[] = {&launch};
-    d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
-                                        static_cast<unsigned>(limits.shared_bytes), stream, params),
-            "starting the interpreter");
-    parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
-    const bool told = !meanwhile || meanwhile();
-    wait(segments, args, control, poll);
-    if (box().error != kNoError) clear(barrier);
-    if (box().error == kSharedElsewhere) {
-        throw DeviceError("a block's shared memory does not begin at " + std::to_string(limits.shared_base) +
-                          ", behind what the driver says that CUDA keeps");
-    }
-    if (box().error != kNoError) {
-        throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
-                          std::to_string(timeout_ms) + " ms");
+    const bool cuts = longest > 0 && args.steps == 1 && args.rows > kFewRows && !times;
+    bool told = true;
+    for (begun = 0; begun < commands;) {
+        Piece piece = piece_of(launch, lists, begun, cuts ? pace.commands(longest, args.rows) : commands);
+        const auto began = Clock::now();
+        start(function, piece.launch);
+        if (begun == 0 && meanwhile) told = meanwhile();
+        end(segments, args, control, poll);
+        if (cuts) {
+            pace.learn(piece.commands, args.rows, std::chrono::duration<double>(Clock::now() - began).count());
+        }
+        begun += piece.commands;
     }
     return told ? box().steps : 0;
 }

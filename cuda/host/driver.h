@@ -21,6 +21,7 @@ constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 enum DeviceAttribute : int {
     kClock = 13,
     kMultiprocessors = 16,
+    kRunTimeLimit = 17,
     kMemoryClock = 36,
     kMemoryBits = 37,
     kCacheBytes = 38,  // of the second level

@@ -47,6 +47,7 @@ Limits limits_of(const Driver& d, CUdevice device) {
         l.compute_major = number / 10;
     }
     l.cooperative = attribute(kCooperativeLaunch) != 0;
+    l.has_display = attribute(kRunTimeLimit) != 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     // By the data sheet; some 94 % of it can be had. Two transfers a clock; both clocks are in kHz.
     const double bytes = 0.94 * 2 * attribute(kMemoryClock) * (attribute(kMemoryBits) / 8.0);

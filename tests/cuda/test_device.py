@@ -228,6 +228,36 @@ print(_core.devices()[0]["id"], engine.isa, 0 < (1 << 29) - engine.memory_left -
     assert done.stdout == "cuda sm_90 True\n", done.stderr
 
 
+PROMPT = """
+import hashlib
+import numpy as np
+from sampling import engines
+
+engines.DEVICE = "cuda"
+ids = (np.arange(100) * 7 % 61).astype(np.uint32)
+engine = engines.synthetic(64, 64, layers=2, context=128, kv_dtype="q8_0", weights="q8_0", chunk=100)
+engine.begin(ids, temperature=0.0, end_ids=())
+while engine.prefill()[0]:
+    pass
+print(list(engine.decode(4).ids), hashlib.sha256(engine.logits(ids).tobytes()).hexdigest())
+"""
+
+
+def test_a_prompt_is_cut_into_launches_where_one_may_take_so_long(run: Run) -> None:
+    cut = {"AKUNU_CUDA_LAUNCH_MS": "0.1"}
+    whole = run(PROMPT)
+    assert whole.returncode == 0, whole.stderr
+    assert run(PROMPT, **cut).stdout == whole.stdout
+    twelfth = {"EMULATOR_FAIL": "cuLaunchCooperativeKernel:12"}
+    assert run(PROMPT, **twelfth).stdout == whole.stdout
+    assert "starting the interpreter" in run(PROMPT, **cut, **twelfth).stderr
+
+
+def test_a_gpu_with_a_display_is_given_back_while_a_prompt_runs(run: Run) -> None:
+    """A launch takes 0.3 s at most there; on the emulator all do."""
+    assert run(PROMPT, EMULATOR_DISPLAY="1").stdout == run(PROMPT).stdout
+
+
 def test_a_step_of_a_prompt_has_as_many_rows_as_suit_the_device(run: Run) -> None:
     code = """
 from akunu import _core
