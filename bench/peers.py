@@ -119,7 +119,7 @@ def run_call(
 def test_name(result: dict[str, Any]) -> str:
     """ "tg128 @ d4096" and so on, from a result of any engine."""
     parts = [f"{kind}{result[key]}" for kind, key in (("pp", "n_prompt"), ("tg", "n_gen")) if result[key]]
-    return "+".join(parts) + (f" @ d{result['n_depth']}" if result["n_depth"] else "")
+    return "+".join(parts) + (f" @ d{result['n_depth']}" if result.get("n_depth") else "")
 
 
 def bytes_per_token(model: Path, test: str) -> float:
@@ -365,7 +365,9 @@ def command(
     paths = [*models, *write_synthetic([name for name in synthetic.split(",") if name], folder)]
     if not paths:
         raise click.UsageError("give a model, or --synthetic")
-    options = ["-p", n_prompt, "-n", n_gen, "-d", n_depth, "-r", str(repetitions)]
+    options = ["-p", n_prompt, "-n", n_gen, "-r", str(repetitions)]
+    if n_depth != "0":  # which ik_llama.cpp does not have
+        options += ["-d", n_depth]
     jobs = [Job(path, count) for path in paths for count in counts]
     calls = measure(jobs, programs, options, rounds=rounds, retries=retries, seed=seed, rule=rule)
     sizes = {(call.job.model, test): 0.0 for call in calls for test in call.tokens_per_second}

@@ -142,6 +142,16 @@ def test_rows_that_were_slow_while_others_worked_are_tried_again() -> None:
     assert busy.worth(1, [Proposal(0.95, 16)], 32)[1][0] > 0
 
 
+def test_a_step_without_drafts_takes_no_longer_than_one_with_some() -> None:
+    """Where each step has drafts, none without is measured: it must not seem to be as slow as it once was."""
+    made = costs(first=1.0, row=0.1)
+    made.measured(1, 2.0)  # others worked meanwhile
+    for _ in range(30):
+        made.measured(2, 1.1)
+    assert made.of(1) <= made.of(2)
+    assert made.worth(1, [Proposal(0.0, 8, True)], 32, 0.05) == (0.0, [0])
+
+
 def test_nothing_is_looked_up_where_no_draft_could_pay() -> None:
     for row in (0.01, 0.1, 0.5, 0.9, 1.5):
         for rows in (1, 3, 8, 16, 31):

@@ -12,7 +12,7 @@ import pytest
 import akunu
 from akunu.loading.draft_model import DraftModel
 from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import PROPOSER_TRUST, Proposal, ProposerTrust, UsualTrust
+from akunu.scheduling.drafts import PROPOSER_MOST, PROPOSER_TRUST, Proposal, ProposerTrust, UsualTrust
 from akunu.scheduling.model_proposer import ModelProposer
 from models import llama2c
 
@@ -184,6 +184,19 @@ def test_trust_in_it_follows_what_held_and_comes_back() -> None:
     for _ in range(30):
         trust.learn(4, 4)
     assert trust.value > 0.95
+
+
+def test_it_drafts_less_after_each_time_that_none_held() -> None:
+    trust = ProposerTrust()
+    mosts = []
+    for _ in range(5):
+        trust.learn(3, 0)
+        mosts.append(trust.most)
+    assert mosts == [4, 2, 1, 1, 1]
+    trust.learn(0, 0)  # it drafted nothing
+    assert trust.most == 1
+    trust.learn(1, 1)
+    assert trust.most == PROPOSER_MOST
 
 
 def test_a_new_text_is_not_tried_as_if_others_had_not_been() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from akunu.scheduling.drafts import PROPOSER_MOST, Proposal, StepCosts
+from akunu.scheduling.drafts import Proposal, StepCosts
 from akunu.scheduling.sequence import Sequence
 
 if TYPE_CHECKING:
@@ -86,5 +86,5 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Looku
 def _or_proposed(sequence: Sequence, found: Proposal, context: int, proposer: Proposer) -> Proposal:
     """What was looked up, or what the smaller model would write if that is likelier."""
     trust = sequence.proposer_trust.value
-    room = min(sequence.room_for_drafts(context), proposer.room(sequence), PROPOSER_MOST)
+    room = min(sequence.room_for_drafts(context), proposer.room(sequence), sequence.proposer_trust.most)
     return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)

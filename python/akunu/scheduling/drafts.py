@@ -94,6 +94,8 @@ class ProposerTrust:
 
     def __init__(self, value: float = PROPOSER_TRUST) -> None:
         self.value = value
+        self.most = PROPOSER_MOST
+        """How many it drafts at most: half as many after each time that none of them held."""
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
 
@@ -108,8 +110,9 @@ class ProposerTrust:
             self._known = min(self._known + 1, 1 / (1 - PROPOSER_FORGET))
             self.value += (held - self.value) / self._known
         if accepted:
-            self._hope = PROPOSER_HOPE
+            self._hope, self.most = PROPOSER_HOPE, PROPOSER_MOST
         elif drafted:
+            self.most = max(self.most // 2, 1)
             self._hope = max(self._hope / 2, PROPOSER_LEAST_HOPE)
 
     def hope(self) -> None:
@@ -175,6 +178,10 @@ class StepCosts:
         for i, knot in enumerate(KNOTS):
             guess = self._knots[0] * _guess(knot)
             self._knots[i] -= 0.002 * max(self._knots[i] - guess, 0)
+        # Fewer rows take no longer. A step without drafts is not measured while each has some, and would seem
+        # to be as slow as it once was.
+        for i in reversed(range(len(KNOTS) - 1)):
+            self._knots[i] = min(self._knots[i], self._knots[i + 1])
 
     @property
     def known(self) -> bool:

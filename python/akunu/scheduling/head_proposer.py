@@ -66,10 +66,13 @@ class HeadProposer:
         """Decide whether the next drafts are of common tokens, by the latest ones of these sequences."""
         if not self._tokens:
             return
-        said = [token for sequence in sequences for token in sequence.tokens[-LATEST:]]
-        share = sum(token < self._tokens for token in said) / len(said) if said else 1.0
+        share = self._share_of_common(sequences)
         common, whole = (self._seconds(len(sequences), step, common=which) for which in (True, False))
         self._common = (1 + HELD * share) * (step + whole) > (1 + HELD) * (step + common)
+
+    def _share_of_common(self, sequences: AnySequence[Sequence]) -> float:
+        said = [token for sequence in sequences for token in sequence.tokens[-LATEST:]]
+        return sum(token < self._tokens for token in said) / len(said) if said else 1.0
 
     def room(self, sequence: Sequence) -> int:
         """Return the most tokens that it can draft for a sequence."""
