@@ -1,7 +1,7 @@
 // The dispatch table: a model's forward pass as a flat array of resolved commands.
 //
 // A table is built once and replayed. What changes from one replay to the next is data as well: a Patch says which u32
-// of a command's parameters becomes `source + add` before the command runs. Labels and costs are kept apart from the
+// of a command's parameters becomes `source · times` before the command runs. Labels and costs are kept apart from the
 // hot array.
 #pragma once
 
@@ -60,6 +60,7 @@ enum class PatchSource : std::uint8_t {
 struct Patch {
     std::uint8_t offset = 0;  // byte offset in params
     PatchSource source = PatchSource::kRows;
+    std::uint16_t times = 1;  // a factor: where each row of the step is so many rows of the command
 };
 
 constexpr int kMaxBuffers = 12;
@@ -145,9 +146,9 @@ struct DispatchTable {
     PatchSource rows = PatchSource::kRows;  // what its commands' rows are
 };
 
-// Value of a patch at chain index `step`.
-constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::uint32_t step) {
-    switch (p.source) {
+// Value of a replay variable at chain index `step`.
+constexpr std::uint32_t source_value(PatchSource source, const ReplayArgs& a, std::uint32_t step) {
+    switch (source) {
         case PatchSource::kRows:
             return a.rows;
         case PatchSource::kLogits:
@@ -158,6 +159,11 @@ constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::ui
             return a.keys + step;
     }
     return 0;
+}
+
+// What a patch writes at chain index `step`.
+constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::uint32_t step) {
+    return source_value(p.source, a, step) * p.times;
 }
 
 // Copies a command's parameters and applies its patches.

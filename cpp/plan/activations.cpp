@@ -7,6 +7,25 @@
 
 namespace akunu {
 
+Act rows_in(const Binding& f32, std::uint32_t dim) { return {f32, {}, dim, dim}; }
+
+Act Act::divided(std::uint32_t n) const {
+    if (n == 0 || dim % n != 0 || stride != dim) {
+        throw Error("rows of " + std::to_string(dim) + " elements, " + std::to_string(stride) + " apart, cannot be " +
+                    std::to_string(n) + " rows each: a defect of Akunu");
+    }
+    return {f32, {}, dim / n, dim / n, times * n};
+}
+
+Act Act::columns(std::uint32_t first, std::uint32_t n) const {
+    if (std::uint64_t{first} + n > dim) {
+        throw Error("rows of " + std::to_string(dim) + " elements have no columns " + std::to_string(first) + " to " +
+                    std::to_string(std::uint64_t{first} + n) + ": a defect of Akunu");
+    }
+    const std::uint64_t skip = std::uint64_t{first} * sizeof(float);
+    return {{f32.buffer, f32.offset + skip, f32.end() - f32.offset - skip}, {}, n, stride, times};
+}
+
 void Activations::reserve(const std::string& name, std::uint64_t dim, std::uint32_t formats, std::uint64_t per_row) {
     Need& n = needs_[name];
     n.dim = std::max(n.dim, dim);

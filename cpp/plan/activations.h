@@ -18,8 +18,17 @@ namespace akunu {
 // write those that their `formats` name.
 struct Act {
     Binding f32, compact;
+    // What its rows are, where its user has said it: their elements, the floats from one to the next, and how many of
+    // them there are for each row of the step.
+    std::uint32_t dim = 0, stride = 0, times = 1;
     const Binding& in(std::uint32_t format) const { return format == kActF32 ? f32 : compact; }
+    // The same f32 with each row as n rows. Throws Error where it cannot be divided so.
+    Act divided(std::uint32_t n) const;
+    // Of each f32 row the elements [first, first + n).
+    Act columns(std::uint32_t first, std::uint32_t n) const;
 };
+// Rows of so many elements, one behind the other.
+Act rows_in(const Binding& f32, std::uint32_t dim);
 
 class Activations {
   public:

@@ -75,15 +75,16 @@ class AttentionBlock final : public Block {
         project(e, phase);
         norm_rows(e, attention_.n_heads);
         if (value_norm_) {
-            e.norm_heads("attn_v_norm", place_.layer, projections(e).v, value_norm_, attention_.n_kv_heads,
-                         attention_.head_dim, attention_.norm_eps);
+            const Act heads = rows_in(projections(e).v, attention_.kv_dim()).divided(attention_.n_kv_heads);
+            e.rms_norm("attn_v_norm", place_.layer, heads, value_norm_, heads, {.eps = attention_.norm_eps});
         }
         prepare_heads(e, attention_.n_heads);
         attend(e, phase);
         const Act& out = e.activations.act(gate_ ? "attn_gated" : "attn");
         if (gate_) {
-            e.activate("attn_gated", place_.layer, kActSigmoid, e.activations.f32("attn_gate"),
-                       e.activations.f32("attn"), attention_.q_dim(), out, e.input_formats(output_));
+            const u32 dim = attention_.q_dim();
+            e.activate("attn_gated", place_.layer, kActSigmoid, rows_in(e.activations.f32("attn_gate"), dim),
+                       rows_in(e.activations.f32("attn"), dim), out, e.input_formats(output_));
         }
         e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
     }
@@ -168,7 +169,7 @@ class AttentionBlock final : public Block {
         if (!qk_norm_ || !attention_.norms_whole_rows) return;
         const Projections p = projections(e);
         const auto norm = [&](const char* name, const Binding& x, const Vector& weight, std::uint32_t dim) {
-            e.rms_norm(name, place_.layer, x, weight, {x, {}}, {.dim = dim, .eps = attention_.norm_eps});
+            e.rms_norm(name, place_.layer, rows_in(x, dim), weight, {x, {}}, {.eps = attention_.norm_eps});
         };
         if (n_heads) norm("attn_q_norm", p.q, part_of(qk_norm_, 0, attention_.q_dim()), attention_.q_dim());
         if (!owns_kv()) return;

@@ -56,7 +56,7 @@ void AudioStem::convolve(Emitter& e, const std::string& name, const Convolution&
         .params(UnfoldParams{
             .rows = 0, .channels = channels, .length = frames(), .taps = kTaps, .stride = stride, .formats = format});
     e.matmul(name, -1, unfolded, c.weight, out, {.bias = c.bias, .fixed_rows = rows});
-    e.activate(name + "_act", -1, kActGelu, out, {}, config_.dim, {out, {}}, kActF32, {.fixed_rows = rows});
+    e.activate(name + "_act", -1, kActGelu, rows_in(out, config_.dim), {}, {out, {}}, kActF32, rows);
 }
 
 }  // namespace akunu

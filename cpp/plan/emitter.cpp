@@ -64,6 +64,15 @@ Emitter::Command& Emitter::Command::fixed_rows(std::uint32_t n) {
     return *this;
 }
 
+Emitter::Command& Emitter::Command::times(std::uint32_t n) {
+    if (n == 0 || n > UINT16_MAX) {
+        throw InvalidArgumentError("'" + label().name + "' has " + std::to_string(n) +
+                                   " rows for each of a step's, expected 1.." + std::to_string(UINT16_MAX));
+    }
+    times_ = static_cast<std::uint16_t>(n);
+    return *this;
+}
+
 void Emitter::Command::finish() {
     DispatchCmd& c = cmd();
     const OpInfo& op = op_info(c.op);
@@ -82,19 +91,21 @@ void Emitter::Command::finish() {
             if (op.buffers[i].name == "out_compact" && !(formats & ~kActF32)) c.buffers[i] = {};
         }
     }
-    const auto patch = [&](const char* name, PatchSource source) {
-        if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source};
+    const auto patch = [&](const char* name, PatchSource source, std::uint16_t times = 1) {
+        if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source, times};
     };
-    if (!fixed_rows_) patch("rows", emitter_.rows_);
+    if (!fixed_rows_) patch("rows", emitter_.rows_, times_);
     patch("step", PatchSource::kStep);
     patch("keys", PatchSource::kKeys);
     // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
     if (const FieldInfo* f = find_field(op, "rows")) {
-        const std::uint32_t rows = fixed_rows_ ? fixed_rows_ : emitter_.max_rows_;
+        const std::uint32_t rows = fixed_rows_ ? fixed_rows_ : emitter_.max_rows_ * times_;
         std::memcpy(c.params.data() + f->offset, &rows, sizeof rows);
     }
     Cost& cost = label().cost;
     cost = op.cost(c);
+    cost.bytes_per_row *= times_;
+    cost.flops_per_row *= times_;
     if (fixed_rows_) {
         cost.bytes += cost.bytes_per_row * fixed_rows_;
         cost.flops += cost.flops_per_row * fixed_rows_;
@@ -115,8 +126,8 @@ void Emitter::Command::finish() {
 void Emitter::norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
                    std::uint32_t formats, bool gathered) {
     if (config.layer_norm) return layer_norm(std::move(name), layer, x, norm, out, config.dim, formats, gathered);
-    rms_norm(std::move(name), layer, x, norm.weight, out,
-             {.dim = config.dim, .eps = config.norm_eps, .formats = formats, .gathered = gathered});
+    rms_norm(std::move(name), layer, rows_in(x, config.dim), norm.weight, out,
+             {.eps = config.norm_eps, .formats = formats, .gathered = gathered});
 }
 
 void Emitter::layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out,
@@ -136,44 +147,17 @@ void Emitter::layer_norm(std::string name, int layer, const Binding& x, const No
                                 .gather = gathered});
 }
 
-void Emitter::rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+void Emitter::rms_norm(std::string name, int layer, const Act& x, const Vector& weight, const Act& out,
                        const RmsNormOptions& o) {
     emit(Op::kNorm, std::move(name), layer)
-        .buffer(x)
+        .buffer(x.f32)
         .buffer(weight)
         .act(out)
         .buffer(o.gathered ? step.logit_rows : Binding{})
-        .shape(std::to_string(o.dim))
+        .shape(x.times == 1 ? std::to_string(x.dim) : shape_of(x.times, x.dim))
+        .times(x.times)
         .params(NormParams{
-            .rows = 0, .dim = o.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
-}
-
-// kPrepareHeads norms heads where it turns them; these it does not turn.
-void Emitter::norm_heads(std::string name, int layer, const Binding& x, const Vector& weight, std::uint32_t n_heads,
-                         std::uint32_t head_dim, float eps) {
-    const PagedCache& cache = step.kv.at(0);
-    emit(Op::kPrepareHeads, std::move(name), layer)
-        .buffer(x)
-        .buffer({})
-        .buffer({})
-        .buffer({})
-        .buffer({})
-        .buffer(weight)
-        .buffer(step.rows)
-        .buffer(cache.tables)
-        .kv(step.kv_types)
-        .shape(shape_of(n_heads, head_dim))
-        .params(PrepareHeadsParams{.rows = 0,
-                                   .step = 0,
-                                   .n_heads = n_heads,
-                                   .n_kv_heads = 0,
-                                   .head_dim = head_dim,
-                                   .rope_dim = 0,
-                                   .style = kRopeHalf,
-                                   .qk_norm = 1,
-                                   .eps = eps,
-                                   .max_pages = cache.max_pages,
-                                   .page_words = cache.page_words});
+            .rows = 0, .dim = x.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
 }
 
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
@@ -193,20 +177,20 @@ Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uin
     return {hidden, input.compact};
 }
 
-void Emitter::activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                       const Act& out, std::uint32_t formats, const ActivateOptions& o) {
+void Emitter::activate(std::string name, int layer, Activation activation, const Act& x, const Act& up, const Act& out,
+                       std::uint32_t formats, std::uint32_t fixed_rows) {
     emit(Op::kGateAct, std::move(name), layer)
-        .buffer(x)
-        .buffer(up)
+        .buffer(x.f32)
+        .buffer(up.f32)
         .act(out)
-        .shape(std::to_string(n))
-        .fixed_rows(o.fixed_rows)
+        .shape(std::to_string(x.dim))
+        .fixed_rows(fixed_rows)
         .params(GateActParams{.rows = 0,
-                              .n = n,
+                              .n = x.dim,
                               .activation = activation,
                               .formats = formats,
-                              .gated = bool(up),
-                              .up_stride = o.up_stride ? o.up_stride : n});
+                              .gated = bool(up.f32),
+                              .up_stride = up.f32 ? up.stride : x.dim});
 }
 
 void Emitter::attention(const std::string& name, int layer, Phase phase, const AttentionInputs& in,
@@ -267,7 +251,7 @@ void Emitter::gated(const std::string& name, int layer, Activation activation, c
             .params(SparsifyParams{.rows = 0, .n = n, .deviations = *deviations});
     }
     matmul(name + "_up", layer, x, up, u, {.bias = weights.up_bias});
-    activate(name + "_act", layer, activation, g, u, n, out, formats);
+    activate(name + "_act", layer, activation, rows_in(g, n), rows_in(u, n), out, formats);
 }
 
 void Emitter::embed(std::string name, const Binding& ids, const Weight& table, const Binding& out,

@@ -70,6 +70,8 @@ class Emitter : public PlanContext {
         Command& partials(std::uint32_t n_heads, std::uint32_t head_dim);
         // Its rows are always so many.
         Command& fixed_rows(std::uint32_t n);
+        // Each row of the step is so many of its rows.
+        Command& times(std::uint32_t n);
         // Sets the parameters and their patches; the last call.
         template <typename P>
         void params(const P& p) {
@@ -85,6 +87,7 @@ class Emitter : public PlanContext {
         std::size_t index_;
         std::size_t left_out_ = 0;  // of the row's buffers
         std::uint32_t partial_heads_ = 0, partial_head_dim_ = 0, fixed_rows_ = 0;
+        std::uint16_t times_ = 1;
     };
     Command emit(Op op, std::string name, int layer = -1);
     // What the rows of the commands that follow are, and how many at most, where they are others than the table's.
@@ -99,31 +102,20 @@ class Emitter : public PlanContext {
     // The same of rows of any size; its kind is LayerNorm. Epsilon is the model's, where it is not given.
     void layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t dim,
                     std::uint32_t formats, bool gathered = false, std::optional<float> eps = {});
-    // out = x / rms(x) * weight, of rows of any size.
+    // out = x / rms(x) * weight, of rows of any size and number, one behind the other.
     struct RmsNormOptions {
-        std::uint32_t dim = 0;
         float eps = 0;
         std::uint32_t formats = kActF32;
         bool gathered = false;
     };
-    void rms_norm(std::string name, int layer, const Binding& x, const Vector& weight, const Act& out,
+    void rms_norm(std::string name, int layer, const Act& x, const Vector& weight, const Act& out,
                   const RmsNormOptions& options);
-    // Heads of x become norm(x)·weight, each by itself; x has `n_heads` of them in a row.
-    void norm_heads(std::string name, int layer, const Binding& x, const Vector& weight, std::uint32_t n_heads,
-                    std::uint32_t head_dim, float eps);
     // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
-    // out = act(x)·up, or act(x) alone, in `formats`.
-    struct ActivateOptions {
-        std::uint32_t fixed_rows = 0;  // n > 0: always so many
-        std::uint32_t up_stride = 0;   // floats between two rows of up; 0: as many as x has
-    };
-    void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                  const Act& out, std::uint32_t formats, const ActivateOptions& options);
-    void activate(std::string name, int layer, Activation activation, const Binding& x, const Binding& up, u32 n,
-                  const Act& out, std::uint32_t formats) {
-        activate(std::move(name), layer, activation, x, up, n, out, formats, ActivateOptions{});
-    }
+    // out = act(x)·up, or act(x) alone, in `formats`; rows of `up` may be parts of longer ones. `fixed_rows`: n > 0:
+    // always so many.
+    void activate(std::string name, int layer, Activation activation, const Act& x, const Act& up, const Act& out,
+                  std::uint32_t formats, std::uint32_t fixed_rows = 0);
     // out = act(x·Wgᵀ + bg) * (x·Wuᵀ + bu), in `formats`.
     struct Gated {
         Weight gate, up;

@@ -94,8 +94,8 @@ class ExpertsBlock final : public Block {
             down(e, routed_, "experts", config_.used, sum, !norms_.branch);
         }
         if (post_experts_) {
-            e.rms_norm("experts_post_norm", place_.layer, sum, post_experts_, {sum, {}},
-                       {.dim = place_.config.dim, .eps = place_.config.norm_eps});
+            e.rms_norm("experts_post_norm", place_.layer, rows_in(sum, place_.config.dim), post_experts_, {sum, {}},
+                       {.eps = place_.config.norm_eps});
         }
         if (shared_) down(e, shared_, "shared", 1, sum, true);
         if (plain_down_) add_plain(e, sum);
@@ -216,7 +216,7 @@ class ExpertsBlock final : public Block {
         if (plain_.gate) return e.gated("shared", place_.layer, config_.activation, input, plain_, out, formats);
         const Binding& up = e.activations.f32("up");
         e.matmul("shared_up", place_.layer, input, plain_.up, up);
-        e.activate("shared_act", place_.layer, config_.activation, up, {}, config_.shared_dim, out, formats);
+        e.activate("shared_act", place_.layer, config_.activation, rows_in(up, config_.shared_dim), {}, out, formats);
     }
 
     void gate_up(Emitter& e, const Act& input, const Experts& x, const std::string& name, u32 used) const {

@@ -80,7 +80,7 @@ class FeedForwardBlock final : public Block {
         }
         const Binding& raw = e.activations.f32("up");
         e.matmul("ffn_up", place_.layer, input, weights_.up, raw, {.bias = weights_.up_bias});
-        e.activate("ffn_act", place_.layer, activation_, raw, {}, n_, out, e.input_formats(down_));
+        e.activate("ffn_act", place_.layer, activation_, rows_in(raw, n_), {}, out, e.input_formats(down_));
     }
 
     // ffn = act(gate(norm(h))) * up(norm(h))

@@ -72,8 +72,8 @@ class LatentAttentionBlock final : public Block {
         if (q_a_) {
             const Act& a = e.activations.act("latent_q_a");
             e.matmul("latent_q_a", layer, input, q_a_, a.f32, {.bias = q_a_bias_});
-            e.rms_norm("latent_q_norm", layer, a.f32, q_norm_, a,
-                       {.dim = c_.q_rank, .eps = c_.norm_eps, .formats = e.input_formats(q_)});
+            e.rms_norm("latent_q_norm", layer, rows_in(a.f32, c_.q_rank), q_norm_, a,
+                       {.eps = c_.norm_eps, .formats = e.input_formats(q_)});
             e.matmul("latent_q", layer, a, q_, q);
         } else {
             e.matmul("latent_q", layer, input, q_, q);

@@ -35,11 +35,10 @@ class LayerInputBlock final : public Block {
         const Act input = e.block_input("layer_input", place_.layer, {}, e.input_format(gate_));
         const Binding &gate = e.activations.f32("layer_input_gate"), &all = e.activations.f32("layer_inputs");
         e.matmul("layer_input_gate", place_.layer, input, gate_, gate);
-        const std::uint64_t stride = std::uint64_t{inputs_.count} * inputs_.dim, skip = config_.index * inputs_.dim;
+        const Act part = rows_in(all, inputs_.count * inputs_.dim).columns(config_.index * inputs_.dim, inputs_.dim);
         const Act& out = e.activations.act("layer_input");
-        e.activate("layer_input_act", place_.layer, config_.activation, gate,
-                   part_of(all, skip, e.activations.rows() * stride - skip), inputs_.dim, out, e.input_formats(output_),
-                   {.up_stride = static_cast<u32>(stride)});
+        e.activate("layer_input_act", place_.layer, config_.activation, rows_in(gate, inputs_.dim), part, out,
+                   e.input_formats(output_));
         const auto& streams = place_.config.streams;
         if (!streams) return e.add_to_residual("layer_input_output", place_.layer, out, output_, {}, norms_);
         const Binding& branch = e.activations.f32("branch");

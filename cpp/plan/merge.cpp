@@ -100,8 +100,8 @@ class MergeBlock final : public Block {
             if (merged_norm_.bias) {
                 e.layer_norm("merged_norm", place_.layer, x, merged_norm_, input, width_, format, false, eps());
             } else {
-                e.rms_norm("merged_norm", place_.layer, x, merged_norm_.weight, input,
-                           {.dim = width_, .eps = eps(), .formats = format});
+                e.rms_norm("merged_norm", place_.layer, rows_in(x, width_), merged_norm_.weight, input,
+                           {.eps = eps(), .formats = format});
             }
         } else if (format != kActF32) {
             e.quantize("merged", place_.layer, input, width_, format);
@@ -117,7 +117,7 @@ class MergeBlock final : public Block {
             const Binding& inner = e.activations.f32("inner");
             e.matmul("merge_first", place_.layer, input, first_, inner, {.bias = first_bias_});
             const Act& activated = e.activations.act("inner_act");
-            e.activate("merge_act", place_.layer, merge_.activation, inner, {}, merge_.dim, activated,
+            e.activate("merge_act", place_.layer, merge_.activation, rows_in(inner, merge_.dim), {}, activated,
                        e.input_format(last_));
             input = activated;
         }

@@ -221,8 +221,9 @@ void Model::layer_inputs(Emitter& e) const {
     const Act hidden = e.block_input("layer_inputs", -1, {}, e.input_format(input_projection_));
     const Binding& out = e.activations.f32("layer_inputs");
     e.matmul("layer_inputs_projection", -1, hidden, input_projection_, out);
-    e.norm_heads("layer_inputs_norm", -1, out, input_norm_, in->count, in->dim,
-                 config_.norm_eps * static_cast<float>(config_.dim));
+    const Act parts = rows_in(out, in->count * in->dim).divided(in->count);
+    e.rms_norm("layer_inputs_norm", -1, parts, input_norm_, parts,
+               {.eps = config_.norm_eps * static_cast<float>(config_.dim)});
     e.embed("layer_inputs_table", e.step.history, input_table_, out, shape_of(in->count, in->dim),
             {.dim = in->count * in->dim,
              .vocab = in->vocab_size,

@@ -52,7 +52,7 @@ void PoolingHead::emit(Emitter& e) const {
         const Act y{raw(i + 1), {}};
         e.matmul(name, -1, x, layer.weight, y.f32, {.bias = layer.bias});
         const auto n = static_cast<u32>(layer.weight.rows);
-        if (layer.activation) e.activate(name + "_act", -1, *layer.activation, y.f32, {}, n, y, kActF32);
+        if (layer.activation) e.activate(name + "_act", -1, *layer.activation, rows_in(y.f32, n), {}, y, kActF32);
         if (layer.norm) e.norm(name + "_norm", -1, y.f32, layer.norm, y, kActF32);
     }
 }

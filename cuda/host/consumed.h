@@ -38,7 +38,7 @@ class Consumed {
         const auto* const end = command_.patches.begin() + command_.n_patches;
         const auto* const patch =
             std::find_if(command_.patches.begin(), end, [&](const Patch& p) { return p.offset == offset; });
-        fits_ = patch != end && patch->source == source && fits_;
+        fits_ = patch != end && patch->source == source && patch->times == 1 && fits_;
         ++patches_;
     }
     // A buffer, which may be none.

@@ -15,7 +15,9 @@ u32 rows_of(const DispatchCmd& from, const Command& c, const ReplayArgs& args) {
     const FieldInfo* field = find_field(op_info(from.op), "rows");
     if (!field) return 1;
     for (u32 i = 0; i < c.n_patches; ++i) {
-        if (c.patch_field[i] == field->offset / 4) return c.patch_value[i] == kPatchRows ? args.rows : args.logits;
+        if (c.patch_field[i] != field->offset / 4) continue;
+        const u32 rows = (c.patch_value[i] & kPatchSourceMask) == kPatchRows ? args.rows : args.logits;
+        return rows * (1 + (c.patch_value[i] >> kPatchTimesShift));
     }
     return c.params[field->offset / 4];
 }

@@ -119,7 +119,8 @@ class Check {
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         for (u32 i = 0; i < c.n_patches; ++i) {
             const u32 bytes = joined ? sizeof(DecodeAttentionParams) : from.param_bytes;
-            expect(c.patch_field[i] < bytes / 4 && c.patch_value[i] <= kPatchKeys, c, "a patch outside its parameters");
+            expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
+                   "a patch outside its parameters");
         }
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "core/error.h"
 #include "cuda/host/pack.h"
 
 namespace akunu::cuda {
@@ -62,7 +63,9 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
     const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
         s.rows = rows;
         for (u32 i = 0; i < command.n_patches; ++i) {
-            if (command.patch_field[i] == offset / 4) s.rows_from = command.patch_value[i];
+            if (command.patch_field[i] != offset / 4) continue;
+            s.rows_from = command.patch_value[i];
+            if (s.rows_from > kPatchKeys) throw UnsupportedError("a product has several rows for each of a step's");
         }
     };
     if (c.op == Op::kMatmul) take_rows(c.params_as<MatmulParams>().rows, offsetof(MatmulParams, rows));

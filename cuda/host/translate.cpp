@@ -153,7 +153,7 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     out.n_patches = c.n_patches;
     for (std::size_t i = 0; i < c.n_patches; ++i) {
         out.patch_field[i] = c.patches[i].offset / 4;
-        out.patch_value[i] = static_cast<u32>(c.patches[i].source);
+        out.patch_value[i] = static_cast<u32>(c.patches[i].source) | (c.patches[i].times - 1u) << kPatchTimesShift;
     }
     std::memcpy(out.params, c.params.data(), c.param_bytes);
     for (std::size_t i = 0; i < c.n_buffers; ++i) {

@@ -132,8 +132,10 @@ struct WeightPlanes {
     u32 reader, spec;
 };
 
-// What a patch is set to; the order of PatchSource.
+// What a patch is set to; the order of PatchSource. Where a row of the step is n rows of the command, n - 1 stands in
+// the bits from kPatchTimesShift on.
 enum PatchValue : u32 { kPatchRows, kPatchLogits, kPatchStep, kPatchKeys };
+enum PatchBits : u32 { kPatchTimesShift = 8, kPatchSourceMask = 255 };
 
 struct alignas(16) Command {
     u32 op;
@@ -143,7 +145,7 @@ struct alignas(16) Command {
     u32 kv;            // kv_pair()
     u32 half_input;    // 1: a matmul's rows are F16
     u32 n_patches;
-    u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue
+    u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue and PatchBits
     u32 label;                           // its place in the table
     u32 streams;                         // what of its weights comes through the ring, where its rows are few
     u32 as_before;                       // 1: kOpDecodeAttention of the same rows and shape as the one before it

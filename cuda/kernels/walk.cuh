@@ -229,11 +229,12 @@ AKUNU_DEVICE void prepare(u32 slot) {
     }
     sync_warp();
     if (lane < c.n_patches) {
-        const u32 source = c.patch_value[lane];
-        c.params[c.patch_field[lane]] = source == kPatchRows     ? launch.rows
-                                        : source == kPatchLogits ? launch.logits
-                                        : source == kPatchStep   ? at.step
-                                                                 : launch.keys + at.step;
+        const u32 patch = c.patch_value[lane], source = patch & kPatchSourceMask;
+        const u32 value = source == kPatchRows     ? launch.rows
+                          : source == kPatchLogits ? launch.logits
+                          : source == kPatchStep   ? at.step
+                                                   : launch.keys + at.step;
+        c.params[c.patch_field[lane]] = value * (1 + (patch >> kPatchTimesShift));
     }
     sync_warp();
     if (lane == 0) enter(launch, slot);

@@ -23,7 +23,7 @@ inline bool is_attention(Op op) {
 // What a command's counts depend on.
 struct Extent {
     std::uint32_t rows = 1;
-    std::optional<PatchSource> follows;  // whose rows they are, where not always `rows`
+    std::optional<Patch> follows;  // what they are, where not always `rows`
     std::uint32_t window = 0;
 
     static Extent of(const DispatchCmd& cmd) {
@@ -31,7 +31,7 @@ struct Extent {
         if (const FieldInfo* rows = find_field(op_info(cmd.op), "rows")) {
             e.rows = param_u32(cmd, rows->offset);
             for (std::size_t i = 0; i < cmd.n_patches; ++i) {
-                if (cmd.patches[i].offset == rows->offset) e.follows = cmd.patches[i].source;
+                if (cmd.patches[i].offset == rows->offset) e.follows = cmd.patches[i];
             }
         }
         if (is_attention(cmd.op)) e.window = param_u32(cmd, offsetof(AttentionParams, window));
@@ -41,7 +41,7 @@ struct Extent {
 
 constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const ReplayArgs& args, std::uint32_t step) {
     std::uint32_t n = c.base;
-    const std::uint32_t rows = extent.follows ? patch_value({0, *extent.follows}, args, step) : extent.rows;
+    const std::uint32_t rows = extent.follows ? patch_value(*extent.follows, args, step) : extent.rows;
     if (c.rows_per) n *= ceil_div(rows, c.rows_per);
     if (c.keys_per) {
         std::uint32_t keys = args.keys + step;
@@ -52,11 +52,11 @@ constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const 
 }
 
 // Whether the parameters are the same in every replay. A patched row count holds the most rows that the table runs, so
-// where that is one it is always one.
+// where those are of one row they are always as many.
 inline bool is_static(const DispatchCmd& cmd) {
     for (int i = 0; i < cmd.n_patches; ++i) {
         const Patch& p = cmd.patches[static_cast<std::size_t>(i)];
-        if (p.source == PatchSource::kStep || param_u32(cmd, p.offset) != 1) return false;
+        if (p.source == PatchSource::kStep || param_u32(cmd, p.offset) != p.times) return false;
     }
     return true;
 }

@@ -87,7 +87,7 @@ void Indirect::add_command(std::size_t slot) {
     for (std::uint8_t i = 0; i < cmd.n_patches; ++i) {
         const auto word =
             static_cast<std::uint32_t>((slot * kParamsStride + cmd.patches[i].offset) / sizeof(std::uint32_t));
-        list_.push_back({word, static_cast<uint>(cmd.patches[i].source)});
+        list_.push_back({word, static_cast<uint>(cmd.patches[i].source), cmd.patches[i].times});
     }
 }
 
@@ -135,7 +135,7 @@ void Indirect::encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step) 
     if (!list_.empty()) {
         ReplayPatchArgs args{static_cast<uint>(list_.size()), {}};
         for (const PatchSource source : kSources) {
-            args.values[static_cast<std::size_t>(source)] = patch_value({0, source}, args_, step);
+            args.values[static_cast<std::size_t>(source)] = source_value(source, args_, step);
         }
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
         [encoder setComputePipelineState:patch_];

@@ -32,7 +32,7 @@ std::string key_of(const KernelChoice& choice, const Extent& extent, const Dispa
     }
     append(key, extent.rows);
     append(key, extent.follows.has_value());
-    append(key, extent.follows.value_or(PatchSource::kRows));
+    append(key, extent.follows.value_or(Patch{}));
     append(key, extent.window);
     if (fixed) key.append(reinterpret_cast<const char*>(cmd.params.data()), cmd.param_bytes);
     return key;

@@ -7,10 +7,11 @@ namespace akunu::metal {
 using uint = std::uint32_t;
 #endif
 
-// params[word] = values[source], a PatchSource
+// params[word] = values[source] * times, source a PatchSource
 struct ReplayPatch {
     uint word;
     uint source;
+    uint times;
 };
 
 struct ReplayPatchArgs {

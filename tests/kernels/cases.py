@@ -542,6 +542,9 @@ def _experts() -> Iterator[Case]:
         for rows in (1, 30):
             yield case("experts_gate_up", dtype=dtype, rows=rows, experts=4, chosen=2, n=33, k=k)
             yield case("experts_down", dtype=dtype, rows=rows, experts=4, chosen=2, n=33, k=k, ids="few")
+    for dtype in ("f32", "f16", "q8_0"):
+        for rows in (1, 7, 60, 200):
+            yield case("experts_down", dtype=dtype, rows=rows, experts=6, chosen=3, n=43, k=96, whole=True)
     for activation in ("gelu", "gelu_erf"):
         yield case(
             "experts_gate_up", dtype="q8_0", rows=2, experts=3, chosen=2, n=64, k=64, activation=activation

@@ -102,6 +102,18 @@ def has_levels(dtype: str) -> bool:
     return dtype.startswith(("iq1", "iq2", "iq3"))
 
 
+def whole_weight(rng: np.random.Generator, dtype: str, rows: int, cols: int) -> Weight:
+    """Whole numbers from -8 to 8, as f32, f16 or q8_0."""
+    values = rng.integers(-8, 9, (rows, cols))
+    if is_float(dtype):
+        data = values.astype({"f32": np.float32, "f16": np.float16}[dtype]).view(np.uint8)
+        return Weight(dtype, data.reshape(-1), rows, cols)
+    blocks = np.zeros((rows * cols // 32, 34), np.uint8)
+    blocks[:, :2] = np.ones(1, np.float16).view(np.uint8)
+    blocks[:, 2:] = values.astype(np.int8).reshape(-1, 32).view(np.uint8)
+    return Weight(dtype, blocks.reshape(-1), rows, cols)
+
+
 def random_weight(
     rng: np.random.Generator,
     dtype: str,

@@ -215,7 +215,10 @@ def attention(
     q = turned("q", a.rope if a.q_rope is None else a.q_rope, heads("q", a.n_heads))
     if a.kv_owner is None:
         k = turned("k", a.rope, heads("k", a.n_kv_heads))
-        kept[index] = k, heads("v", a.n_kv_heads)
+        v = heads("v", a.n_kv_heads)
+        if a.norm_values:
+            v = rms_norm(v, np.ones(a.head_dim), config.norm_eps if a.norm_eps is None else a.norm_eps)
+        kept[index] = k, v
     k, v = kept[index if a.kv_owner is None else a.kv_owner]
     group = a.n_heads // a.n_kv_heads
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)  # one key head for each query head

@@ -1,7 +1,8 @@
 """Blocks are data: a model that no architecture has, built from Python alone and compared with float64.
 
 It has two kinds of attention with heads and rotary sets of different sizes, heads that are not rotated, norms
-over whole rows, keys and values of another block, a window, a layer without a feed-forward, and one with two.
+over whole rows and over heads of values, keys and values of another block, a window, a layer without a
+feed-forward, and one with two.
 The file is that of a tiny Llama with tensors besides.
 """
 
@@ -43,7 +44,7 @@ def attention(heads: int, kv_heads: int, head_dim: int, **options: Any) -> Atten
 BLOCKS = (
     Block("mixed.0.", 0, attention(4, 2, 64, rope=0, window=WINDOW)),
     Block("mixed.0.", 0, FeedForward(160, "silu")),
-    Block("mixed.1.", 1, attention(6, 3, 32, rope=1)),
+    Block("mixed.1.", 1, attention(6, 3, 32, rope=1, norm_values=True)),
     Block("mixed.2.", 2, attention(3, 1, 48, norms_whole_rows=True, softcap=5.0)),
     Block("mixed.2.", 2, FeedForward(96, "gelu_tanh")),
     Block("mixed.2b.", 2, FeedForward(64, "silu")),
@@ -140,12 +141,21 @@ def test_logits_are_those_of_float64(path: Path, reference: Reference) -> None:
     [
         (0, {"window": 0}),
         (2, {"rope": None}),
+        (2, {"norm_values": False}),
         (3, {"rope": 1}),
         (3, {"softcap": 0.0}),
         (6, {"window": 0}),
         (6, {"norm_eps": 0.5}),
     ],
-    ids=["window", "rope set", "no rotation", "soft cap", "window of shared keys", "epsilon"],
+    ids=[
+        "window",
+        "rope set",
+        "norm of values",
+        "no rotation",
+        "soft cap",
+        "window of shared keys",
+        "epsilon",
+    ],
 )
 def test_the_reference_would_notice_a_wrong(
     path: Path, reference: Reference, index: int, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch

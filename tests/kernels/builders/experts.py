@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .. import reference as ref
 from ..problem import Problem, Weight
-from ..weights import is_float, random_weight
+from ..weights import is_float, random_weight, whole_weight
 from .common import ACTIVATION, EXACT_NMSE, F16_TILE_NMSE, Traits, act_bytes, normal
 from .common import formats as format_bits
 from .matmul import matmul_input
@@ -199,10 +199,17 @@ def experts_down(
     bias: bool = False,
     accumulate: bool = True,
     ids: str = "any",
+    whole: bool = False,
 ) -> None:
+    """`whole`: of whole numbers, exact in all formats as are their sums: every device has the same bits."""
     w = _weights(rng, dtype, experts, n, k)
     x, chosen_ids = normal(rng, rows * chosen, k), _choices(rng, rows, experts, chosen, ids)
     b, y, weights = normal(rng, experts, n), normal(rng, rows, n), np.abs(normal(rng, rows, chosen))
+    if whole:
+        w = dataclasses.replace(whole_weight(rng, dtype, experts * n, k), rows=n, experts=experts)
+        x = rng.integers(-127, 128, x.shape).astype(np.float32)
+        x[:, ::32] = 127  # the scale of a block of int8 is 1
+        b, y, weights = (rng.integers(1, 5, v.shape).astype(np.float32) for v in (b, y, weights))
     source, fmt = matmul_input(p, dev, dtype, x if dev.matmul_input(dtype) != "f32" else x.reshape(rows, -1))
     p.run(
         "experts_down",
@@ -230,4 +237,7 @@ def experts_down(
     for r in range(rows):
         for c, e in enumerate(chosen_ids[r]):
             out[r] += float(weights[r, c]) * (matrices[e] @ values[r, c] + (b[e] if bias else 0))
-    p.expect("y", out, _bound(dtype, fmt, rows))
+    if whole:
+        p.expect("y", out.astype(np.float32))
+    else:
+        p.expect("y", out, _bound(dtype, fmt, rows))
