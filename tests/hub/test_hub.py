@@ -535,6 +535,9 @@ REPOSITORIES = {
         {"": 0, "Q4_K_M": 0},
     ),
     "someone/qwen2-vl-2b": (["qwen2-vl-2b-q4_0.gguf", "qwen2-vl-2b-vision-encoder.gguf"], {"": 0}),
+    "someone/with-a-hyphen": (["m-mm-proj-f16.gguf", "m.Q8_0.gguf"], {"": 1}),
+    "someone/with-an-adapter": (["a-lora-f16.gguf", "m-vision-adapter-F16.gguf", "m.Q6_K.gguf"], {"": 2}),
+    "someone/Lora-7B": (["lora-7b-Q4_K_M.gguf", "lora-7b-Q8_0.gguf"], {"": 0, "Q8_0": 1}),
     "someone/with-a-matrix": (["m.Q4_K_M.gguf", "m.imatrix.gguf", "imatrix_unsloth.gguf"], {"": 0}),
 }
 
@@ -544,6 +547,11 @@ def test_a_projector_is_never_the_model(repo):
     files, meant = REPOSITORIES[repo]
     for wanted, index in meant.items():
         assert choose(repo, [".gitattributes", "README.md", *files], wanted) == [files[index]]
+
+
+def test_a_repository_of_projectors_alone_says_so():
+    with pytest.raises(ModelFileError, match=r"no model, only what goes with one: m-mmproj\.gguf$"):
+        choose("user/repo", ["README.md", "m-mmproj.gguf"])
 
 
 def test_a_quantization_that_only_the_projector_has_is_refused():
@@ -561,6 +569,9 @@ TOWERS = {
     "mradermacher/Thing-4B-GGUF": "Thing-4B.mmproj-f16.gguf",
     "bartowski/Qwen2-VL-7B-Instruct-GGUF": "mmproj-Qwen2-VL-7B-Instruct-f16.gguf",
     "someone/qwen2-vl-2b": "qwen2-vl-2b-vision-encoder.gguf",
+    "someone/with-a-hyphen": "m-mm-proj-f16.gguf",
+    "someone/with-an-adapter": None,
+    "someone/Lora-7B": None,
     "someone/with-a-matrix": None,
 }
 
@@ -617,7 +628,9 @@ def test_a_whole_file_is_taken_before_pieces():
     assert choose("me/m", ["m.Q4_K_M.gguf", "m.Q8_0.gguf-split-a"], "") == ["m.Q4_K_M.gguf"]
 
 
-@pytest.mark.parametrize("host", ["hf.co", "huggingface.co", "https://huggingface.co", "www.huggingface.co"])
+@pytest.mark.parametrize(
+    "host", ["hf.co", "HF.co", "huggingface.co", "https://HuggingFace.co", "www.huggingface.co"]
+)
 def test_a_name_as_the_hub_gives_it_to_other_programs(host):
     assert parse(f"{host}/user/repo-GGUF:Q4_K_M") == HubName("user/repo-GGUF", file="Q4_K_M")
     assert (

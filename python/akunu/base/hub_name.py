@@ -38,7 +38,7 @@ class HubName:
     revision : str
         A branch, a tag or a commit.
     file : str
-        A file of the repository or a quantization; "": the one that is meant (`hub_files.choose`).
+        A file of the repository or a quantization; "": the one that is meant (`hub.files.choose`).
     """
 
     repo: str
@@ -63,7 +63,7 @@ def parse(name: str) -> HubName | None:
     >>> parse("https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/blob/main/Qwen3-0.6B-Q8_0.gguf")
     HubName(repo='Qwen/Qwen3-0.6B-GGUF', revision='main', file='Qwen3-0.6B-Q8_0.gguf')
     """
-    if re.match(r"https?://|(www\.)?(huggingface|hf)\.co/", name):
+    if re.match(r"https?://|(www\.)?(huggingface|hf)\.co/", name, re.IGNORECASE):
         return _address(name)
     found = _NAME.fullmatch(name)
     if found is None:

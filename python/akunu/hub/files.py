@@ -9,6 +9,7 @@ from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
+from akunu.hub.projectors import is_projector
 from akunu.tokenizer.older_files import FILES as OLDER_FILES
 
 __all__ = ["MODEL_MODULE", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
@@ -30,10 +31,10 @@ _PIECE = re.compile(
 parts are models."""
 _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 """Files of whisper.cpp."""
-_NOT_A_MODEL = re.compile(
-    r"(^|/)(mtp|[^/]*(mmproj|mm[-_]?projector|imatrix|vision[-_](encoder|tower)))[^/]*$", re.IGNORECASE
-)
-"""Projectors of images and sounds, by which other programs give a model eyes, and importance matrices."""
+_NOT_A_MODEL = re.compile(r"(^|/)(mtp|[^/]*imatrix)[^/]*$", re.IGNORECASE)
+"""Heads that draft, and importance matrices."""
+_BESIDE_A_MODEL = re.compile(r"(^|[-_.])(lora|(vision|control)[-_]?(adapter|vector))([-_.]|$)", re.IGNORECASE)
+"""Adapters and control vectors: words that a model's own name may have, too."""
 
 
 def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
@@ -74,7 +75,11 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
             raise UnsupportedError(
                 f"{repo} has no config.json beside its SafeTensors, so it is no model that Akunu can run"
             )
-        raise pickle_error(repo, files) or ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
+        if error := pickle_error(repo, files):
+            raise error
+        if beside := sorted(file for file in files if file.endswith(".gguf")):
+            raise ModelFileError(f"{repo} has no model, only what goes with one: {', '.join(beside[:4])}")
+        raise ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
     if wanted:
         for parts in models:
             if wanted in parts:
@@ -99,11 +104,16 @@ def is_whisper_file(name: str) -> bool:
 
 def model_files(gguf: Sequence[str]) -> list[list[str]]:
     """GGUF files of a text model, the parts of a split one together."""
+    found = sorted(filter(_may_be_a_model, gguf))
+    alone = [file for file in found if not _BESIDE_A_MODEL.search(Path(file).name)]
     groups: dict[str, list[str]] = {}
-    for file in sorted(gguf):
-        if not _NOT_A_MODEL.search(file):
-            groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
+    for file in alone or found:
+        groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
     return list(groups.values())
+
+
+def _may_be_a_model(file: str) -> bool:
+    return not is_projector(file) and _NOT_A_MODEL.search(file) is None
 
 
 def joining(piece: str) -> str:
@@ -121,7 +131,7 @@ def _pieces(files: Iterable[str], wanted: str, models: Sequence[list[str]]) -> l
     """Pieces of what is meant, where there is nothing whole that it can mean."""
     if (models and not wanted) or any(wanted in parts for parts in models) or _quantized(models, wanted):
         return []
-    found = sorted(file for file in files if _PIECE.fullmatch(file) and not _NOT_A_MODEL.search(file))
+    found = sorted(file for file in files if _PIECE.fullmatch(file) and _may_be_a_model(file))
     kinds = [[piece.rpartition(".gguf")[0]] for piece in found]
     fitting = [piece for piece, kind in zip(found, kinds, strict=True) if _quantized([kind], wanted)]
     return fitting if wanted and wanted not in found else found
