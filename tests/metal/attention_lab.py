@@ -28,7 +28,7 @@ HEADERS = ROOT / "metal/include"
 INCLUDE = (HEADERS, ROOT / "cpp")
 F32_FORMAT, F16_FORMAT = 1, 4  # ActFormatBits
 SPLIT_KEYS, BATCH_SPLITS, PAGE = 128, 32, 32  # metal/include/kv_layout.h
-FILES = ("f16", "f32", "q8_0", "merge")
+FILES = ("f16", "f32", "q8_0", "pair", "merge")
 
 
 @dataclass(frozen=True)
