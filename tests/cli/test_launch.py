@@ -88,6 +88,7 @@ def test_claude_is_told_by_its_environment(akunu_cli, server, spy):
     assert environment["ANTHROPIC_AUTH_TOKEN"] == "local" and "ANTHROPIC_API_KEY" not in environment
     assert environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "20000"
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "5000"
+    assert int(environment["API_TIMEOUT_MS"]) > 600_000  # in which a processor may read no long prompt
 
 
 def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
@@ -100,6 +101,7 @@ def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
     provider = config["model_providers"][config["model_provider"]]
     assert provider["base_url"] == f"{server.url}/v1" and provider["wire_api"] == "responses"
     assert told["environment"][provider["env_key"]] == "local"
+    assert provider["stream_idle_timeout_ms"] > 300_000
     assert told["arguments"][-2:] == ["-m", "large"]
     assert not {"model_context_window", "model_reasoning_effort"} & config.keys()  # nothing is known of it
 
@@ -123,6 +125,7 @@ def test_opencode_is_told_by_a_config(akunu_cli, server, spy):
     config = json.loads(told["environment"]["OPENCODE_CONFIG_CONTENT"])
     provider, model = config["model"].split("/")
     assert config["provider"][provider]["options"]["baseURL"] == f"{server.url}/v1"
+    assert config["provider"][provider]["options"]["timeout"] > 300_000
     assert config["provider"][provider]["models"][model]["limit"] == {"context": 20000, "output": 5000}
     assert told["arguments"] == ["run", "hi"]
 

@@ -11,8 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["PROGRAMS", "Program", "Target"]
+__all__ = ["PATIENCE", "PROGRAMS", "Program", "Target"]
 
+PATIENCE: Final = 3600
+"""Seconds that an agent waits for an answer, or for more of it: a processor may read a long prompt for more
+than the five or ten minutes after which they give up, and begin again."""
 _ANSWER: Final = 8192
 """Most tokens of one answer, for programs that want to know: at most a quarter of the context."""
 
@@ -101,6 +104,7 @@ def _claude(target: Target) -> Mapping[str, str | None]:
         "ANTHROPIC_BASE_URL": target.url,
         "ANTHROPIC_AUTH_TOKEN": target.key,
         "ANTHROPIC_API_KEY": None,  # it would be asked about, and go before the token
+        "API_TIMEOUT_MS": str(PATIENCE * 1000),
         **dict.fromkeys(models, target.model),
         **sizes,
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # changes at each request, before all that could be cached
@@ -114,6 +118,7 @@ def _codex(target: Target) -> list[str]:
         "base_url": f"{target.url}/v1",
         "wire_api": "responses",
         "env_key": "AKUNU_API_KEY",
+        "stream_idle_timeout_ms": PATIENCE * 1000,
     }
     table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in provider.items())  # as TOML has it too
     size = [] if target.context is None else ["-c", f"model_context_window={target.context}"]
@@ -142,7 +147,7 @@ def _opencode(target: Target) -> Mapping[str, str | None]:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Akunu",
-        "options": {"baseURL": f"{target.url}/v1", "apiKey": target.key},
+        "options": {"baseURL": f"{target.url}/v1", "apiKey": target.key, "timeout": PATIENCE * 1000},
         "models": {target.model: {"name": target.model, **size}},
     }
     config = {"provider": {"akunu": provider}, "model": f"akunu/{target.model}"}

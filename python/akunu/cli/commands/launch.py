@@ -24,7 +24,7 @@ import click
 from akunu.base.errors import AkunuError
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
-from akunu.cli.programs import PROGRAMS, Target
+from akunu.cli.programs import PATIENCE, PROGRAMS, Target
 from akunu.cli.values import MODEL, Integer
 
 __all__ = ["command"]
@@ -153,7 +153,7 @@ def _started(model: str, context: int | None, key: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--context", str(context)] if context else []
+    options = ["--max-seconds", str(PATIENCE), *(["--context", str(context)] if context else [])]
     handle, log = tempfile.mkstemp(prefix="akunu-serve-", suffix=".log")
     with open(handle, "wb") as out:
         server = subprocess.Popen(
