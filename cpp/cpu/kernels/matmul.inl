@@ -450,9 +450,11 @@ static void matmul_f32(const DispatchCmd& cmd, const std::byte* params, const Wo
             }
         });
     };
-    auto steps = worker.claim((groups + kStep - 1) / kStep, kStep * group_cost(layout.bytes, p.rows));
+    std::uint64_t step = kStep;  // less of few rows, such as a router's, so that every worker has some
+    while (step * L > 32 && (groups + step - 1) / step < static_cast<std::uint64_t>(worker.count)) step /= 2;
+    auto steps = worker.claim((groups + step - 1) / step, step * group_cost(layout.bytes, p.rows));
     while (steps.next()) {
-        for (std::uint64_t s = steps.begin; s < steps.end; ++s) run(s * kStep, std::min(groups, (s + 1) * kStep));
+        for (std::uint64_t s = steps.begin; s < steps.end; ++s) run(s * step, std::min(groups, (s + 1) * step));
     }
 }
 
