@@ -70,7 +70,7 @@ class NativeRequest(SamplingFields, kw_only=True):
     logit_bias: dict[str, float | bool] | list[tuple[int | str, float | bool]] | None = None  # type: ignore[assignment]
     """By ids or texts, all of whose tokens are meant; false forbids them."""
     samplers: list[str] | None = None
-    """Those that may work; the order is Akunu's."""
+    """Names of the samplers that may work; their order is Akunu's."""
     response_fields: list[str] | None = None
 
     def options(self) -> dict[str, Any]:
