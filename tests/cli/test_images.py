@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from akunu.cli import main
 from akunu.cli.images import is_image, named_in
-from vision import seeing
+from vision import hostile, seeing
 from vision.talking import write_talking
 
 from .fake_model import FakeModel
@@ -135,6 +136,34 @@ def test_a_real_model_is_shown_a_photo(
     assert capsys.readouterr().out != answer
     assert main(["run", *options, "--mmproj", "none", "What is this?", str(photo)]) == 2
     assert "reads text only" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:Image size")
+def test_a_file_with_the_name_of_an_image_is_refused_by_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    for name in ("nothing", "half a PNG", "a huge JPEG", "a text", "a phone's photo", "a drawing"):
+        data, message = hostile.wrong()[name]
+        path = tmp_path / "a picture.png"
+        path.write_bytes(data)
+        assert main(["run", "What is this?", str(path)]) != 0
+        err = capsys.readouterr().err
+        assert re.search(message, err)
+        assert "a picture.png" in err
+
+
+def test_the_suffix_of_an_image_does_not_matter(
+    akunu_cli: Callable[..., Any], seer: FakeModel, photo: Path
+) -> None:
+    renamed = photo.rename(photo.with_name("notes.txt"))
+    assert akunu_cli("run", "Who?", str(renamed)).status == 0
+    drawing = photo.with_name("drawing.svg")
+    drawing.write_text("<svg/>")
+    assert akunu_cli("run", "Who?", str(drawing)).status == 0
+    [[first], [second]] = seer.prompts
+    assert first["content"] == shown(renamed, "Who?")
+    assert "<svg/>" in second["content"]
 
 
 def test_inspect_shows_the_tower(akunu_cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from PIL import Image
 
 from akunu.server import ModelSpec, Settings
-from vision import seeing
+from vision import hostile, seeing
 from vision.talking import write_talking
 
 from .conftest import Served, serving
@@ -133,6 +134,26 @@ def test_what_is_no_image_is_a_400_that_names_its_place(served: Served, url: str
     assert error["message"].startswith("messages[0].content[0]: ")
     assert message in error["message"]
     assert (error["code"], error["param"]) == ("invalid_image", "messages[0].content[0]")
+
+
+@pytest.mark.filterwarnings("ignore:Image size")
+@pytest.mark.parametrize("name", hostile.wrong())
+def test_a_picture_that_is_refused_is_a_400_and_the_server_goes_on(served: Served, name: str) -> None:
+    data, message = hostile.wrong()[name]
+    url = "data:image/png;base64," + base64.b64encode(data).decode()
+    answer = served.post("/v1/chat/completions", messages=user(shown(url), TEXT), **PLAIN)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["code"], error["param"]) == ("invalid_image", "messages[0].content[0]")
+    assert re.search(message, error["message"])
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+def test_pictures_of_rare_kinds_are_shown(served: Served) -> None:
+    for data in hostile.right().values():
+        url = "data:image/jpeg;base64," + base64.b64encode(data).decode()  # whatever they say they are
+        answer = served.post("/v1/chat/completions", messages=user(shown(url), TEXT), **PLAIN)
+        assert answer.status_code == 200, answer.text
 
 
 def test_images_that_fill_the_context_are_told_as_such(served: Served) -> None:

@@ -7,7 +7,6 @@ import io
 import struct
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +15,8 @@ from PIL import Image
 from akunu.base.errors import ImageError, InvalidArgumentError
 from akunu.vision.pictures import MOST_PIXELS, open_picture
 
-
-def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return file.getvalue()
+from . import hostile
+from .hostile import saved
 
 
 def corners() -> Image.Image:
@@ -121,6 +117,34 @@ def test_sixteen_bits_and_one_bit_and_four_inks() -> None:
     ink = open_picture(saved(Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "JPEG"))
     assert ink[0, 0, 0] > 220
     assert ink[0, 0, 1] < 40
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+@pytest.mark.parametrize("name", hostile.right())
+def test_rare_kinds_are_right(name: str) -> None:
+    found = open_picture(hostile.right()[name])
+    assert np.abs(found.astype(int) - hostile.RED).max() < 8
+
+
+@pytest.mark.filterwarnings("ignore:Image size")
+@pytest.mark.parametrize("name", hostile.wrong())
+def test_files_that_are_no_image_are_refused_by_what_they_are(name: str) -> None:
+    data, message = hostile.wrong()[name]
+    with pytest.raises(ImageError, match=message):
+        open_picture(data)
+
+
+def test_a_colour_that_is_transparent_is_white_in_16_bits_too() -> None:
+    grey = hostile.png(2, 1, b"\0" + struct.pack(">2H", 1000, 30000), 16, 0, hostile.clear_grey(1000))
+    assert open_picture(grey).tolist() == [[[255] * 3, [117] * 3]]
+
+
+def test_images_of_pillow_that_cannot_be_read_are_refused() -> None:
+    for image in (Image.open(io.BytesIO(hostile.wrong()["half a PNG"][0])), Image.new("La", (2, 2))):
+        with pytest.raises(ImageError, match=r"of .* × .* pixels"):
+            open_picture(image)
+    with pytest.raises(ImageError, match="are in L"):
+        open_picture(Image.new("LAB", (2, 2)))
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])

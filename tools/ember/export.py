@@ -118,7 +118,7 @@ def add_metadata(writer: gguf.GGUFWriter, config: Config, kind: str, parameters:
     name = "Ember"
     writer.add_name(name)
     writer.add_basename("ember")
-    writer.add_version("4")
+    writer.add_version("5")
     writer.add_organization("Akunu")
     writer.add_author("The Akunu authors")
     writer.add_description(DESCRIPTION)

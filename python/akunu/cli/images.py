@@ -5,23 +5,28 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import click
 
+from akunu.base.errors import ImageError
 from akunu.cli.values import Integer
 
-__all__ = ["content_of", "image_tokens_option", "is_image", "named_in", "text_of"]
+__all__ = ["content_of", "image_tokens_option", "is_image", "named_as_image", "named_in", "naming", "text_of"]
 
 _BEGINNINGS: Final = re.compile(
     rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP|BM.{4}\0\0\0\0|II\*\0|MM\0\*|.{4}ftypavi[fs]"
     rb"|\0\0\0\x0cjP  ",
     re.DOTALL,
 )
-
+_SUFFIXES: Final = re.compile(
+    r"\.(a?png|jp[eg]|jpeg|jfif|gif|webp|bmp|dib|tiff?|avif|jp2|j2k|p[pgb]m|hei[cf]|ico|psd|raw|dng|xcf)",
+    re.IGNORECASE,
+)
 
 image_tokens_option = click.option(
     "--image-tokens",
@@ -41,12 +46,29 @@ def is_image(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+def named_as_image(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has the name of an image or of something like one, whatever is in it."""
+    return _SUFFIXES.fullmatch(os.path.splitext(path)[1]) is not None and os.path.isfile(path)
+
+
 def content_of(text: str, images: Sequence[str]) -> str | list[dict[str, Any]]:
     """The content of a message: images first, by their whole paths, so that it means the same elsewhere."""
     if not images:
         return text
     parts: list[dict[str, Any]] = [{"type": "image", "image": str(Path(name).absolute())} for name in images]
     return [*parts, {"type": "text", "text": text}]
+
+
+@contextmanager
+def naming(images: Sequence[str], number: int) -> Iterator[None]:
+    """Say of an image of message `number` that cannot be shown which file it is, not which part."""
+    try:
+        yield
+    except ImageError as error:
+        place = re.match(rf"messages\[{number}\]\.content\[(\d+)\]: ", str(error))
+        if place is None or int(place[1]) >= len(images):
+            raise
+        raise ImageError(f"{images[int(place[1])]}: {str(error)[place.end() :]}") from error
 
 
 def text_of(content: object) -> str:

@@ -11,6 +11,7 @@ import base64
 import binascii
 import io
 import os
+import re
 import stat
 import struct
 from importlib import import_module
@@ -49,9 +50,17 @@ FORMATS: Final = {
 }  # fmt: skip
 """Pillow's names of the formats that are read, and of their modules. None has files of others in it, whose
 size is not that of its head."""
+_HEADS: Final = (
+    (0, b"\x89PNG", "PNG"), (0, b"\xff\xd8\xff", "JPEG"), (0, b"GIF8", "GIF"), (8, b"WEBP", "WebP"),
+    (0, b"BM", "BMP"), (0, b"II*\0", "TIFF"), (0, b"MM\0*", "TIFF"), (0, b"\0\0\0\x0cjP", "JPEG 2000"),
+    (0, b"\xff\x4f\xff\x51", "JPEG 2000"),
+    *((0, b"P%d" % n + end, "PPM") for n in range(1, 7) for end in (b" ", b"\n", b"\r", b"\t")),
+)  # fmt: skip
+"""How files of the formats that are read begin: the bytes at a place."""
 _KNOWN: Final = (
     (0, b"%PDF", "a PDF document; make an image of the page that is meant"),
     (0, b"<svg", "an SVG drawing; make a PNG of it"),
+    (0, b"<!DOCTYPE svg", "an SVG drawing; make a PNG of it"),
     (0, b"<?xml", "an XML document, maybe an SVG drawing; make a PNG of it"),
     (0, b"<!DOCTYPE", "a web page, not an image"),
     (0, b"<html", "a web page, not an image"),
@@ -59,8 +68,13 @@ _KNOWN: Final = (
     (4, b"ftyphei", "a HEIC image; make a JPEG of it"),
     (4, b"ftyphev", "a HEIC image; make a JPEG of it"),
     (4, b"ftypmif1", "a HEIF image; make a JPEG of it"),
+    (4, b"ftypavi", "a damaged or cut off AVIF file"),
     (4, b"ftyp", "a video; give a frame of it"),
     (0, b"\x1aE\xdf\xa3", "a video; give a frame of it"),
+    (0, b"\0\0\1\0", "an icon; make a PNG of it"),
+    (0, b"8BPS", "a Photoshop document; make a PNG of it"),
+    (0, b"\x1f\x8b", "a compressed file, maybe an SVG drawing; unpack it and make a PNG of it"),
+    (0, b"PK\3\4", "an archive or an office document; give an image out of it"),
 )
 """What else people have, by the bytes at a place: no image that is read here."""
 
@@ -96,10 +110,9 @@ def open_picture(source: object, *, most_pixels: int = MOST_PIXELS) -> Picture:
     """
     if isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
         return _decoded(picture_bytes(source), most_pixels)
+    if type(source).__module__.startswith("PIL.") and hasattr(source, "mode"):
+        return _loaded(source, most_pixels)  # type: ignore[arg-type]
     if hasattr(source, "__array__") or hasattr(source, "__array_interface__"):
-        if type(source).__module__.startswith("PIL."):
-            _check_size(source.size, most_pixels)  # type: ignore[attr-defined]
-            return _from_pillow(source)  # type: ignore[arg-type]
         return _from_array(source, most_pixels)
     raise InvalidArgumentError(
         f"image: found {type(source).__name__}, expected a path, the bytes of a file, a data: URL, a Pillow "
@@ -205,21 +218,30 @@ def _decoded(data: bytes, most_pixels: int) -> Picture:
     try:
         image = pillow.open(io.BytesIO(data), formats=list(FORMATS))
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
-        raise ImageError(f"image: {error}; it may have {most_pixels}") from None
+        found = re.search(r"\d+", str(error))
+        count = found[0] if found else "too many"
+        raise ImageError(f"image: it has {count} pixels, more than {most_pixels}; make it smaller") from None
     except Exception as error:
         raise ImageError(f"image: {_what_it_is(data)}") from error
     with image:
-        _check_size(image.size, most_pixels)
-        try:
-            image.load()
-            return _from_pillow(image)
-        except ImageError:
-            raise
-        except Exception as error:  # decoders raise whatever they like
-            raise ImageError(
-                f"image: a damaged or cut off {image.format} file of {image.width} × {image.height} pixels: "
-                f"{error}"
-            ) from error
+        return _loaded(image, most_pixels)
+
+
+def _loaded(image: Image, most_pixels: int) -> Picture:
+    """The pixels of an image, which may still have to be read from its file."""
+    _check_size(image.size, most_pixels)
+    try:
+        image.load()
+        return _from_pillow(image)
+    except AkunuError:
+        raise
+    except Exception as error:  # decoders raise whatever they like
+        what = (
+            f"a damaged or cut off {image.format} file"
+            if image.format
+            else f"an image of the mode {image.mode}"
+        )
+        raise ImageError(f"image: {what} of {image.width} × {image.height} pixels: {error}") from error
 
 
 def _pillow() -> Any:
@@ -235,6 +257,11 @@ def _what_it_is(data: bytes) -> str:
     for place, mark, what in _KNOWN:
         if (data[place:] if place else start)[: len(mark)].lower() == mark.lower():
             return f"it is {what}"
+    if start[:1] == b"<" and b"<svg" in data[:4096].lower():
+        return "it is an SVG drawing; make a PNG of it"
+    for place, mark, name in _HEADS:
+        if data[place : place + len(mark)] == mark:
+            return f"a damaged, cut off or empty {name} file"
     return (
         f"it is no image that is read here (it begins with {data[:8].hex(' ')}); expected PNG, JPEG, WebP, "
         "GIF, BMP, TIFF or AVIF"
@@ -258,13 +285,17 @@ def _from_pillow(image: Image) -> Picture:
     except (SyntaxError, ValueError, TypeError, KeyError, IndexError, struct.error):  # damaged EXIF data
         turned = image
     if turned.mode.startswith("I") or turned.mode == "F":
-        return _from_array(np.asarray(turned), 1 << 62)
+        values = np.array(turned)
+        clear = turned.info.get("transparency")
+        if isinstance(clear, int):
+            values[values == clear] = 65535
+        return _from_array(values, 1 << 62)
+    if turned.mode == "LAB":
+        raise ImageError("image: its colours are in L*a*b*; make a PNG or JPEG of it")
     if "A" in turned.getbands() or "a" in turned.getbands() or turned.info.get("transparency") is not None:
         layer = turned.convert("RGBA")
         white = _pillow().new("RGBA", layer.size, (255, 255, 255, 255))
         turned = _pillow().alpha_composite(white, layer)
-    elif turned.mode == "LAB":
-        raise ImageError("image: its colours are in L*a*b*; make a PNG or JPEG of it")
     return np.array(turned.convert("RGB"))
 
 

@@ -17,7 +17,7 @@ from akunu.cli.console import note, stats_text, stdin_text
 from akunu.cli.constraints import constraint_arguments, constraint_options
 from akunu.cli.files import STDIN, has_stdin, read_named, with_context
 from akunu.cli.history import History, history_options
-from akunu.cli.images import content_of, image_tokens_option, is_image
+from akunu.cli.images import content_of, image_tokens_option, is_image, named_as_image, naming
 from akunu.cli.options import (
     adapter_option,
     generation_arguments,
@@ -107,7 +107,7 @@ def command(
       akunu run -m model.gguf < question.txt > answer.txt
       akunu run -m model.gguf "Who wrote this letter, and when?" letter.txt --schema letter.json
     """
-    images = [file for file in files if file != STDIN and is_image(file)]
+    images = [file for file in files if file != STDIN and (is_image(file) or named_as_image(file))]
     message = _message(question, [file for file in files if file not in images])
     arguments = generation_arguments(values) | constraint_arguments(values)
     if image_tokens is not None:
@@ -123,7 +123,10 @@ def command(
     if _OTHERS_MODEL_NAME.fullmatch(question or "") and not files and values["model"] == DEFAULT_MODEL:
         note(f"[{question} is the question. A model: -m FILE, or -m USER/REPO of the Hugging Face Hub]")
     tokens = {"image_tokens": image_tokens} if images else {}
-    with _fitting(messages, room, chat_template, think, values, tokens) as (model, variables):
+    with (
+        naming(images, len(messages) - 1),
+        _fitting(messages, room, chat_template, think, values, tokens) as (model, variables),
+    ):
         pieces = model.stream_chat(messages, template_variables=variables, **arguments)
         write_answer(pieces)
         cut_off = why_cut_off(pieces.completion, arguments.get("max_tokens"))
