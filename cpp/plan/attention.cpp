@@ -20,6 +20,7 @@ class AttentionBlock final : public Block {
         const std::uint64_t dim = place.config.dim, q = attention.q_dim(), kv = attention.kv_dim();
         const bool whole = attention.norms_whole_rows, own = !attention.kv_owner;
         norm_ = loader.optional_norm(place.name("attn_norm"), dim);
+        if (parallel_follows()) beside_norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
         q_ = loader.matmul(place.name("attn_q"), q, dim);
         if (own) {
             k_ = loader.matmul(place.name("attn_k"), kv, dim);
@@ -72,6 +73,10 @@ class AttentionBlock final : public Block {
     }
 
     void emit(Emitter& e, Phase phase) const override {
+        if (beside_norm_) {
+            e.norm("ffn_norm", place_.layer, e.hidden(), beside_norm_, e.activations.act("beside"),
+                   e.activations.formats("beside"));
+        }
         project(e, phase);
         norm_rows(e, attention_.n_heads);
         if (value_norm_) {
@@ -102,14 +107,18 @@ class AttentionBlock final : public Block {
 
   private:
     bool owns_kv() const { return !attention_.kv_owner; }
-    // Whether the block behind it reads what it reads.
-    bool feeds_next() const {
+    // The mixer of the block behind it.
+    template <typename Config>
+    const Config* next() const {
         const auto& blocks = place_.config.blocks;
-        if (place_.index + 1 >= blocks.size()) return false;
-        const MixerConfig& mixer = blocks[place_.index + 1].mixer;
-        const auto* next = std::get_if<FeedForwardConfig>(&mixer);
-        return std::holds_alternative<LaurelConfig>(mixer) || (next && next->parallel);
+        return place_.index + 1 < blocks.size() ? std::get_if<Config>(&blocks[place_.index + 1].mixer) : nullptr;
     }
+    bool parallel_follows() const {
+        const auto* feed_forward = next<FeedForwardConfig>();
+        return feed_forward && feed_forward->parallel;
+    }
+    // Whether the block behind it reads what it reads.
+    bool feeds_next() const { return next<LaurelConfig>() || (parallel_follows() && !beside_norm_); }
     std::uint32_t own_kv_dim() const { return owns_kv() ? attention_.kv_dim() : 0; }
 
     std::uint32_t input_formats(const Device& device) const {
@@ -287,7 +296,7 @@ class AttentionBlock final : public Block {
 
     const BlockPlace place_;
     const AttentionConfig attention_;
-    Norm norm_;
+    Norm norm_, beside_norm_;  // the latter of a parallel feed-forward, which reads the rows before they change
     Vector bias_, qk_norm_, value_norm_, sinks_, output_bias_;
     Emitter::OutputNorms norms_;
     Weight q_, k_, v_, gate_, output_;

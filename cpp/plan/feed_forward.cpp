@@ -1,7 +1,7 @@
 // The feed-forward, gated: h += (act(norm(h)·Wgᵀ) * norm(h)·Wuᵀ)·Wdᵀ, or plain: h += act(norm(h)·Wuᵀ)·Wdᵀ.
 // Of the gate's products those far above their mean alone may be kept. Norms may stand behind it instead, and each
-// product may have a bias. A parallel one reads what the attention before
-// it has read.
+// product may have a bias. A parallel one reads what the attention before it has read, or a norm of its own of that,
+// which the attention makes ("beside").
 #include "core/error.h"
 #include "plan/block.h"
 
@@ -15,6 +15,7 @@ class FeedForwardBlock final : public Block {
         : place_(place), config_(feed_forward), n_(feed_forward.dim), activation_(feed_forward.activation) {
         const u32 dim = place.config.dim;
         if (!config_.parallel) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
+        input_ = config_.parallel && loader.has(place.name("ffn_norm")) ? "beside" : "input";
         if (config_.parallel && !loader.has(place.name("attn_norm"))) {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
@@ -33,7 +34,7 @@ class FeedForwardBlock final : public Block {
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
-        a.reserve("input", place_.config.dim, input_formats(device));
+        a.reserve(input_, place_.config.dim, input_formats(device));
         a.reserve("ffn", n_, Emitter::input_format(device, down_));
         if (!fuses() || a.wide()) {
             if (weights_.gate) a.reserve("gate", n_);
@@ -64,7 +65,7 @@ class FeedForwardBlock final : public Block {
     }
 
     Act input(Emitter& e) const {
-        if (config_.parallel) return e.activations.act("input");
+        if (config_.parallel) return e.activations.act(input_);
         return e.block_input("ffn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
     }
 
@@ -110,6 +111,7 @@ class FeedForwardBlock final : public Block {
     const FeedForwardConfig config_;
     const u32 n_;
     const Activation activation_;
+    const char* input_ = "input";
     Norm norm_;
     Emitter::Gated weights_;
     Weight down_;

@@ -21,6 +21,9 @@ class Mamba2Block final : public Block {
         z_ = loader.matmul(place.name("mamba_z"), mamba.values(), dim);
         xbc_ = loader.matmul(place.name("mamba_xbc"), mamba.channels(), dim);
         dt_ = loader.matmul(place.name("mamba_dt"), heads, dim);
+        z_bias_ = loader.optional_vector(place.name("mamba_z_bias"), mamba.values());
+        xbc_bias_ = loader.optional_vector(place.name("mamba_xbc_bias"), mamba.channels());
+        dt_in_bias_ = loader.optional_vector(place.name("mamba_dt_in_bias"), heads);
         conv_ = loader.depthwise(place.name("mamba_conv"), mamba.channels(), mamba.taps, place.name("mamba_conv_bias"));
         has_conv_bias_ = loader.has(place.name("mamba_conv_bias"));
         std::vector<float> constants;
@@ -39,6 +42,7 @@ class Mamba2Block final : public Block {
         constants_ = loader.computed(constants);
         gated_norm_ = loader.vector(place.name("mamba_norm"), mamba.values());
         output_ = loader.matmul(place.name("mamba_output"), dim, mamba.values());
+        output_bias_ = loader.optional_vector(place.name("mamba_output_bias"), dim);
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
@@ -61,9 +65,9 @@ class Mamba2Block final : public Block {
         const Binding &z = e.activations.f32("mamba_z"), &xbc = e.activations.f32("mamba_xbc");
         const Binding &convolved = e.activations.f32("mamba_conv"), &dt = e.activations.f32("mamba_dt");
         const Binding& y = e.activations.f32("mamba_y");
-        e.matmul("mamba_xbc", place_.layer, input, xbc_, xbc);
-        e.matmul("mamba_dt", place_.layer, input, dt_, dt);
-        e.matmul("mamba_z", place_.layer, input, z_, z);
+        e.matmul("mamba_xbc", place_.layer, input, xbc_, xbc, {.bias = xbc_bias_});
+        e.matmul("mamba_dt", place_.layer, input, dt_, dt, {.bias = dt_in_bias_});
+        e.matmul("mamba_z", place_.layer, input, z_, z, {.bias = z_bias_});
         const Binding& state = e.step.state.at(place_.index);
         e.emit(Op::kShortConv, "mamba_conv", place_.layer)
             .buffer(xbc)
@@ -112,7 +116,7 @@ class Mamba2Block final : public Block {
                                     .dim = group,
                                     .eps = place_.config.norm_eps,
                                     .formats = e.input_formats(output_)});
-        e.add_to_residual("mamba_output", place_.layer, out, output_, {}, {});
+        e.add_to_residual("mamba_output", place_.layer, out, output_, output_bias_, {});
     }
 
   private:
@@ -130,7 +134,7 @@ class Mamba2Block final : public Block {
     const Mamba2Config mamba_;
     const DeltaRecord record_;
     Norm norm_;
-    Vector conv_, constants_, gated_norm_;
+    Vector conv_, constants_, gated_norm_, z_bias_, xbc_bias_, dt_in_bias_, output_bias_;
     bool has_conv_bias_ = false;
     Weight z_, xbc_, dt_, output_;
 };

@@ -1,6 +1,6 @@
 // A gated short convolution in attention's place (LFM2):
-//   b, c, v = norm(h)·Wᵀ
-//   h += (c * conv(b * v))·Woᵀ, whose state is b * v of the sequence's last rows (ShortConvParams)
+//   b, c, v = norm(h)·Wᵀ (+ bias)
+//   h += (c * conv(b * v))·Woᵀ (+ bias), whose state is b * v of the sequence's last rows (ShortConvParams)
 #include "plan/block.h"
 
 namespace akunu {
@@ -14,8 +14,11 @@ class ShortConvolutionBlock final : public Block {
         const std::uint64_t dim = place.config.dim;
         norm_ = loader.norm(place.name("attn_norm"), dim);
         input_ = loader.matmul(place.name("conv_input"), 3 * dim, dim);
-        weights_ = loader.depthwise(place.name("conv_taps"), dim, taps_);
+        input_bias_ = loader.optional_vector(place.name("conv_input_bias"), 3 * dim);
+        weights_ = loader.depthwise(place.name("conv_taps"), dim, taps_, place.name("conv_taps_bias"));
+        biased_ = loader.has(place.name("conv_taps_bias"));
         output_ = loader.matmul(place.name("conv_output"), dim, dim);
+        output_bias_ = loader.optional_vector(place.name("conv_output_bias"), dim);
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
@@ -33,7 +36,7 @@ class ShortConvolutionBlock final : public Block {
         const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_formats(input_));
         const Binding& parts = e.activations.f32("conv_input");
         const Act& out = e.activations.act("conv");
-        e.matmul("conv_input", place_.layer, input, input_, parts);
+        e.matmul("conv_input", place_.layer, input, input_, parts, {.bias = input_bias_});
         e.emit(Op::kShortConv, "conv", place_.layer)
             .buffer(parts)
             .buffer(weights_)
@@ -46,13 +49,13 @@ class ShortConvolutionBlock final : public Block {
                                     .step = 0,
                                     .channels = dim,
                                     .taps = taps_,
-                                    .has_bias = 0,
+                                    .has_bias = biased_,
                                     .activation = 0,
                                     .state_words = e.step.state_words,
                                     .gated = 1});
         const u32 format = e.input_format(output_);
         if (format != kActF32) e.quantize("conv_out", place_.layer, out, dim, format);
-        e.add_to_residual("conv_output", place_.layer, out, output_, {}, {});
+        e.add_to_residual("conv_output", place_.layer, out, output_, output_bias_, {});
     }
 
   private:
@@ -60,7 +63,8 @@ class ShortConvolutionBlock final : public Block {
     const u32 taps_;
     Norm norm_;
     Weight input_, output_;
-    Vector weights_;
+    Vector weights_, input_bias_, output_bias_;
+    bool biased_ = false;  // the convolution itself
 };
 
 }  // namespace

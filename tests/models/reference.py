@@ -82,7 +82,7 @@ class Reference:
         """What a block's mixer makes of the residual stream [tokens, dim]."""
         config = self.spec.config
         if isinstance(block.mixer, FeedForward):
-            norm = "attn_norm" if block.mixer.parallel else "ffn_norm"
+            norm = "attn_norm" if block.mixer.parallel and "ffn_norm" not in layer else "ffn_norm"
             return feed_forward(block.mixer, layer, normed(config, layer, norm, x))
         if isinstance(block.mixer, Experts):
             return experts(block.mixer, layer, normed(config, layer, "ffn_norm", x))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from akunu import _core
@@ -318,6 +319,42 @@ def test_feed_forwards_of_nemotron_may_have_biases(tmp_path: Path) -> None:
     }
     assert nmse(found[0.0], golden.logits) < 1e-8
     assert nmse(found[0.5], golden.logits) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "places"),
+    [
+        ("lfm2", "conv_bias", {"conv.in_proj": 384, "conv.conv": 128, "conv.out_proj": 128}),
+        ("granitehybrid", "mamba_proj_bias", {"mamba.in_proj": 454, "mamba.out_proj": 96}),
+        ("nemotron_h", "use_bias", {"mixer.in_proj": 538, "mixer.out_proj": 96}),
+    ],
+)
+def test_mixers_in_attentions_place_may_have_biases(
+    name: str, flag: str, places: Mapping[str, int], tmp_path: Path
+) -> None:
+    """Each of them counts, and is refused where the configuration does not speak of it."""
+    family, golden = families.ALL[name], tiny.golden(name)
+    kinds = family.settings.get("layers_block_type") or family.settings["layer_types"]
+    layers = [n for n, kind in enumerate(kinds) if kind in ("conv", "linear_attention")]
+    prefix = "backbone" if name == "nemotron_h" else "model"
+
+    def biased(raised: str) -> Callable[[families.Arrays], families.Arrays]:
+        more = {
+            f"{prefix}.layers.{n}.{place}.bias": np.full(size, 0.5 * (place == raised), np.float32)
+            for n in layers
+            for place, size in places.items()
+        }
+        return lambda arrays: arrays | more
+
+    def logits(raised: str, **settings: object) -> npt.NDArray[np.float32]:
+        folder = families.write_folder(family, tmp_path / (raised or "none"), biased(raised), **settings)
+        return open_folder(folder).logits(golden.prompt)
+
+    assert nmse(logits("", **{flag: True}), golden.logits) < 1e-8
+    for place in places:
+        assert nmse(logits(place, **{flag: True}), golden.logits) > 1e-3, place
+    with pytest.raises(ModelFileError, match=f"no such bias; set {flag} to true"):
+        logits("")
 
 
 @pytest.mark.parametrize(("name", "flag"), [("gpt_oss", "attention_bias"), ("qwen2moe", "qkv_bias")])

@@ -137,7 +137,6 @@ def test_older_configurations_say_the_same(
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("lfm2", {"conv_bias": True}, "conv_bias: found True, but this feature is not supported"),
         ("lfm2", {"layer_types": ["conv", "window"] * 2}, "layer_types: found .*, expected a list of"),
         ("nemotron_h", {"layers_block_type": None, "hybrid_override_pattern": "MX*-"}, "expected letters of"),
         ("granitehybrid", {"mamba_d_head": "auto", "mamba_n_heads": 7}, "found 7, expected a divisor of 192"),

@@ -108,7 +108,7 @@ def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
     known = {part for rule in rules for part, _ in rule.parts}
     needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}
     flags: dict[str, bool] = {}
-    for bias in _BIASES:
+    for bias in dict.fromkeys((*_BIASES, *(name for name in row.bias_keys if name in known))):
         has = any(f"layers.{n}.{bias}" in spec.tensors for n in range(spec.config.n_layers))
         key, _ = row.bias_key(bias)
         wanted = bias in needed or bool(key and flags.get(key, has))
@@ -276,7 +276,6 @@ def _short_convolution(config: ModelConfig) -> dict[str, object]:
     layers = {block.layer for block in config.blocks if isinstance(block.mixer, ShortConvolution)}
     return {
         "conv_L_cache": convolutions[0].taps,
-        "conv_bias": False,
         "layer_types": ["conv" if n in layers else "full_attention" for n in range(config.n_layers)],
         "norm_eps": plain(config.norm_eps),  # by the class's own name of it
         "block_auto_adjust_ff_dim": False,

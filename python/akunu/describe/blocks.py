@@ -153,9 +153,9 @@ class CrossAttention:
 class FeedForward:
     """A feed-forward of `dim` inner elements, gated where it has a tensor `ffn_gate`.
 
-    A `parallel` one reads what the attention block before it has read, and has no norm of its own. With
-    `deviations`, of a row's products with the gate what exceeds their mean by so many standard deviations is
-    kept, less that limit; the others become 0.
+    A `parallel` one reads what the attention block before it has read, or has a norm of its own of the same
+    rows. With `deviations`, of a row's products with the gate what exceeds their mean by so many standard
+    deviations is kept, less that limit; the others become 0.
     """
 
     dim: int

@@ -350,7 +350,15 @@ def stored_rules(
 
     `has` says whether the file has a tensor of a name; `hf`: names are those of a checkpoint.
     """
-    found = tuple(rule for rule in rules if (rule.hf if hf else rule.source))
+
+    def fits(rule: TensorRule) -> bool:
+        """Whether the file has what the rule needs, and lacks what it says."""
+        return all(
+            names is None or has(names[hf].replace("{n}", str(layer))) is wanted
+            for names, wanted in ((rule.needs, True), (rule.lacks, False))
+        )
+
+    found = tuple(rule for rule in rules if (rule.hf if hf else rule.source) and fits(rule))
     if not hf:
         found = tuple(_as_ollama(rule, has, layer) for rule in found)
 

@@ -54,7 +54,19 @@ def model_tensors(
     rules = model_rules(spec) if rules is None else rules
     for in_layers in (False, True):
         for layer in range(spec.config.n_layers if in_layers else 1):
-            yield from ((rule, layer) for rule in rules if ("{n}" in (rule.source or rule.hf)) is in_layers)
+            yield from (
+                (rule, layer)
+                for rule in rules
+                if ("{n}" in (rule.source or rule.hf)) is in_layers and _fits(rule, spec, layer)
+            )
+
+
+def _fits(rule: TensorRule, spec: ModelSpec, layer: int) -> bool:
+    """Whether the model has what the rule needs, and lacks what it says."""
+    return all(
+        names is None or (f"layers.{layer}.{names[2]}" in spec.tensors) is wanted
+        for names, wanted in ((rule.needs, True), (rule.lacks, False))
+    )
 
 
 def matrix_type(name: str, n_cols: int, file_type: str, spec: ModelSpec, weighted: bool = False) -> str:

@@ -5,6 +5,8 @@ Facts about names and conventions: as in `akunu.describe.dense_rows`.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
 from akunu.describe.layer_rules import BLK, FUSED_QKV, matrix, one_kind, vector
@@ -18,12 +20,24 @@ _QKV_BIAS = tuple((f"{name}_bias", size) for name, size in _QKV)
 _BY_KEY_HEAD = (("attn_q", "group_q_dim"), ("attn_k", "head_dim"), ("attn_v", "head_dim"))
 
 
+_TWO_NORMS: Final = (f"{BLK}attn_norm_2.weight", f"{_HF}ln_attn.weight", "ffn_norm")
+"""What Falcon 40B has, whose attention and feed-forward have a norm each, side by side."""
+
+
 def _norm(source: str, hf: str, name: str) -> tuple[TensorRule, ...]:
     """A LayerNorm with a bias."""
     return (
         vector(f"{source}.weight", f"{hf}.weight", name, "dim"),
         vector(f"{source}.bias", f"{hf}.bias", f"{name}_bias", "dim"),
     )
+
+
+def _two_norms() -> Iterator[TensorRule]:
+    for rule in _norm(BLK + "attn_norm", _HF + "input_layernorm", "attn_norm"):
+        yield dataclasses.replace(rule, lacks=_TWO_NORMS)
+    for source, hf, name in (("attn_norm_2", "ln_attn", "attn_norm"), ("attn_norm", "ln_mlp", "ffn_norm")):
+        for rule in _norm(BLK + source, _HF + hf, name):
+            yield dataclasses.replace(rule, needs=_TWO_NORMS)
 
 
 def _matrix(
@@ -89,12 +103,12 @@ GPT_ROWS: Final = (
     ),
     Architecture(
         name="falcon",
-        summary="Falcon 7B, Falcon 2 11B: LayerNorm, attention and an ungated feed-forward side by side",
+        summary="Falcon 7B to 180B, Falcon 2: LayerNorm, attention and an ungated feed-forward side by side",
         rope_style="half",
         activation="gelu",
         tensors=_embeddings("word_embeddings.weight"),
         layers=one_kind(
-            *_norm(BLK + "attn_norm", _HF + "input_layernorm", "attn_norm"),
+            *_two_norms(),
             TensorRule(FUSED_QKV[0].source, "", _QKV, "dim"),
             # A checkpoint has, for each head of keys, the heads of queries that read it, and then its own.
             TensorRule(

@@ -102,7 +102,12 @@ def resolve_hf(
     arch = ARCHITECTURES[row.arch]
     normed = any(kind.has("attn_q_norm") for kind in arch.layers.values())
     refuse_unknown_features(
-        config, {key: values for key, values in HF_NEUTRAL.items() if key != "use_qk_norm" or not normed}
+        config,
+        {
+            key: values
+            for key, values in HF_NEUTRAL.items()
+            if key not in row.features and (key != "use_qk_norm" or not normed)
+        },
     )
     _refuse_foreign_numbers(config, row, model_type)
     numbers = HfNumbers(config, row.defaults, model_type)
@@ -379,7 +384,8 @@ def _map(
             name = rule.parts[0][0]
             needed = is_head or not rule.optional
             part = name.partition("_")[0]
-            if name.endswith("_bias") and not needed and part in ("attn", "ffn"):
+            said = name in row.bias_keys or (name.endswith("_bias") and part in ("attn", "ffn"))
+            if said and not needed:
                 flag, default = row.bias_key(name)
                 if not flag or not _flag(config, flag, default=default):
                     names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]

@@ -48,11 +48,6 @@ def _starcoder(config: Config, defaults: Defaults) -> Config:
 
 def _falcon(config: Config, defaults: Defaults) -> Config:
     grouped = bool(config.get("new_decoder_architecture", False))
-    if grouped and config.get("num_ln_in_parallel_attn") != 1:
-        raise UnsupportedError(
-            "config.json: num_ln_in_parallel_attn: found 2, as in Falcon 40B; only one norm ahead of "
-            "attention and feed-forward is supported"
-        )
     if not grouped and not config.get("parallel_attn", True):
         raise UnsupportedError(
             "config.json: parallel_attn: found False; only attention and feed-forward side by side are "
@@ -85,10 +80,10 @@ def _said(spec: ModelSpec) -> Config:
 
 def _falcon_said(spec: ModelSpec) -> Config:
     config = spec.config
-    grouped = config.n_kv_heads not in (1, config.n_heads)
+    two = "layers.0.ffn_norm" in spec.tensors
     return {
-        "new_decoder_architecture": grouped,
-        "num_ln_in_parallel_attn": 1,
+        "new_decoder_architecture": two or config.n_kv_heads not in (1, config.n_heads),
+        "num_ln_in_parallel_attn": 2 if two else 1,
         "num_kv_heads": config.n_kv_heads,
         "multi_query": config.n_kv_heads == 1,
         "parallel_attn": True,

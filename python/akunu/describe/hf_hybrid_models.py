@@ -170,6 +170,10 @@ _LFM2 = HfModel(
     tied=True,
     model_class="Lfm2ForCausalLM",
     spelled=_lfm2_dense,
+    bias_keys=MappingProxyType(
+        dict.fromkeys(("conv_input_bias", "conv_taps_bias", "conv_output_bias"), ("conv_bias", False))
+    ),
+    features=("conv_bias",),
 )  # fmt: skip
 
 HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
@@ -197,6 +201,10 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             model_class="GraniteMoeHybridForCausalLM",
             keys=_MAMBA_KEYS,
             biases="flag",
+            bias_keys=MappingProxyType(
+                dict.fromkeys(("mamba_z_bias", "mamba_output_bias"), ("mamba_proj_bias", False))
+            ),
+            features=("mamba_proj_bias",),
             spelled=_granite,
             dense_too=True,
         ),
@@ -212,7 +220,14 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             keys=_NEMOTRON_KEYS,
             dense_too=True,
             prefix="backbone.",
-            bias_keys=MappingProxyType({"ffn": ("mlp_bias", False)}),
+            bias_keys=MappingProxyType(
+                {
+                    "attn": ("attention_bias", False),
+                    "ffn": ("mlp_bias", False),
+                    **dict.fromkeys(("mamba_z_bias", "mamba_output_bias"), ("use_bias", False)),
+                }
+            ),
+            features=("mamba_proj_bias",),
             renormalise=True,
             spelled=_nemotron,
             left_out=MappingProxyType({"*mtp.*": "multi-token prediction"}),

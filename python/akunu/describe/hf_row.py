@@ -49,6 +49,8 @@ class HfModel:
     bias_keys
         Other keys that say which projections have a bias, by the canonical name of a bias or its first part:
         the key, and what it says where it is absent.
+    features
+        Keys of `HF_NEUTRAL` that the class has.
     rope_style
         Which elements of a head rotate together in a checkpoint.
     rope
@@ -95,6 +97,7 @@ class HfModel:
     biases: Literal["none", "qkv", "flag"] = "none"
     ffn_biases: bool = False
     bias_keys: Mapping[str, tuple[str, bool]] = field(default_factory=lambda: MappingProxyType({}))
+    features: tuple[str, ...] = ()
     rope_style: RopeStyle = "half"
     rope: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -47,6 +47,12 @@ def _with(mixer: str) -> Callable[[LayerNumbers, int], Sequence[str]]:
 
 # -- LFM2 ----------------------------------------------------------------------------------------------------
 
+
+def _folder_bias(source: str, hf: str, *parts: tuple[str, str]) -> TensorRule:
+    """A bias for which llama.cpp has no name."""
+    return TensorRule(BLK + source, HF + hf, parts, optional=True, folder_only=True)
+
+
 _LFM2_NORMS = (
     vector(BLK + "attn_norm.weight", HF + "operator_norm.weight", "attn_norm", "dim"),
     vector(BLK + "ffn_norm.weight", HF + "ffn_norm.weight", "ffn_norm", "dim"),
@@ -62,6 +68,14 @@ _LFM2_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
             depthwise=True,
         ),
         matrix(BLK + "shortconv.out_proj.weight", HF + "conv.out_proj.weight", "conv_output", "dim", "dim"),
+        *(
+            _folder_bias(f"shortconv.{part}.bias", f"conv.{part}.bias", (f"{name}_bias", size))
+            for part, name, size in (
+                ("in_proj", "conv_input", "conv_parts"),
+                ("conv", "conv_taps", "dim"),
+                ("out_proj", "conv_output", "dim"),
+            )
+        ),
     ),
     "attention": (
         *_LFM2_NORMS,
@@ -146,6 +160,14 @@ def _mamba2(place: str) -> tuple[TensorRule, ...]:
         ),
         vector("", at + "norm.weight", "mamba_norm", "delta_values"),
         matrix(BLK + "ssm_out.weight", at + "out_proj.weight", "mamba_output", "dim", "delta_values"),
+        _folder_bias(
+            "ssm_in.bias",
+            place + "in_proj.bias",
+            ("mamba_z_bias", "delta_values"),
+            ("mamba_xbc_bias", "delta_channels"),
+            ("mamba_dt_in_bias", "delta_value_heads"),
+        ),
+        _folder_bias("ssm_out.bias", place + "out_proj.bias", ("mamba_output_bias", "dim")),
     )
 
 

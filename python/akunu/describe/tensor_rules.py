@@ -110,6 +110,9 @@ class TensorRule:
         Symbol of so many rows: of each such run, the second quarter and the third are exchanged.
     folder_only
         llama.cpp, which stops at a tensor that it does not know, has none of this name: no GGUF file is made.
+    needs, lacks
+        A tensor that layers have, or lack, which have this one by this name: its name in a GGUF file, that in
+        a checkpoint, and the canonical name of one that is there then.
     """
 
     source: str
@@ -121,6 +124,8 @@ class TensorRule:
     interleaved: bool = False
     flat: bool = False
     folder_only: bool = False
+    needs: tuple[str, str, str] | None = None
+    lacks: tuple[str, str, str] | None = None
     turned: Turned = "never"
     depthwise: bool = False
     swapped: str | None = None
