@@ -29,6 +29,7 @@ def test_layers_that_differ_and_keys_of_another_block(passes: Passes) -> None:
     passes(
         "models/test_layers.py",
         "logits_are_those_of_float64",
+        "chunks_change_no_bit",
         "drafts_and_cache_hits_change_no_token",
         "steps_that_are_cancelled_change_no_token",
     )

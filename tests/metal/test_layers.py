@@ -8,6 +8,7 @@ from metal.on_metal import metal_engines
 from models.test_layers import (
     path,
     reference,
+    test_chunks_change_no_bit,
     test_drafts_and_cache_hits_change_no_token,
     test_logits_are_those_of_float64,
     test_steps_that_are_cancelled_change_no_token,
@@ -17,6 +18,7 @@ __all__ = [
     "metal_engines",
     "path",
     "reference",
+    "test_chunks_change_no_bit",
     "test_drafts_and_cache_hits_change_no_token",
     "test_logits_are_those_of_float64",
     "test_steps_that_are_cancelled_change_no_token",
