@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,21 @@ def test_a_package_imports_none_of_its_modules_at_once(init: Path) -> None:
     for node in ast.parse(init.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             assert not (node.module or "").startswith(own), ast.unparse(node)
+
+
+def test_what_the_package_imports_comes_with_it() -> None:
+    """A test's environment has more: what only developers install is missed by users alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["av"], *extras["ray"], *extras["vad"]]
+    declared = {re.split(r"[<>=;\[ ]", each)[0].replace("-", "_") for each in wanted}
+    declared |= {"PIL", "h11"}  # of pillow, and of uvicorn
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for top in {name.partition(".")[0] for name in names} - {"akunu"} - sys.stdlib_module_names:
+                assert top in declared, f"{file.relative_to(ROOT)} imports {top}"

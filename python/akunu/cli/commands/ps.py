@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
+import urllib.request
 from dataclasses import asdict
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import Any, Final
 
 import click
@@ -51,14 +53,14 @@ def command(as_json: bool) -> None:
 
 def _loaded(server: Running) -> list[dict[str, Any]] | None:
     """Return what the server has in memory, as Ollama's API tells it; None where it does not say."""
-    import httpx
-
     key = os.environ.get("AKUNU_API_KEY")
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    asked = urllib.request.Request(f"{server.url}/api/ps", headers=headers)
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        answer = httpx.get(f"{server.url}/api/ps", headers=headers, timeout=_SECONDS, trust_env=False)
-        models = answer.json().get("models") if answer.status_code == 200 else None
-    except (httpx.HTTPError, ValueError, AttributeError):
+        with direct.open(asked, timeout=_SECONDS) as answer:
+            models = json.load(answer).get("models")
+    except (OSError, HTTPException, ValueError, AttributeError):
         return None
     return models if isinstance(models, list) else None
 
