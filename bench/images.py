@@ -86,9 +86,8 @@ def measure(
 ) -> tuple[int, list[float], list[float]]:
     """Tokens of the image, and seconds of each round: ours, and the peer's."""
     tower = _tower(name, model, mmproj, args.threads)
-    picture = np.asarray(Image.open(image).convert("RGB"))
-    parts = processor_of(tower.spec)(picture, args.tokens)
-    patches = next(part.patches for part in parts if isinstance(part, Run))
+    picture = np.array(Image.open(image).convert("RGB"))
+    processor = processor_of(tower.spec)
     ours: list[float] = []
     theirs: list[float] = []
     with ExitStack() as stack:
@@ -97,6 +96,9 @@ def measure(
             stack.enter_context(_peer(args.peer, model, mmproj, image, args.threads)) if args.peer else None
         )
         for n in range(args.rounds + 1):
+            picture[0, 0] = n  # another image each time, as a tower keeps what it has encoded
+            parts = processor(picture, args.tokens)
+            patches = next(part.patches for part in parts if isinstance(part, Run))
             began = time.perf_counter()
             tower.encode(patches)
             seconds = time.perf_counter() - began
