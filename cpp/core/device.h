@@ -15,6 +15,11 @@
 
 namespace akunu {
 
+// How the GPUs that share a model share a matrix. What is multiplied with rows that are split gives each its part of
+// the results; what is multiplied with columns that are split takes each one's part of the inputs, and the sum of all
+// is the result.
+enum class Split : std::uint8_t { kNone, kRows, kColumns };
+
 // Host bytes of a weight as the file stores them: `rows` x `cols`, row-major.
 struct HostTensor {
     DType dtype = DType::F32;
@@ -29,6 +34,7 @@ struct HostTensor {
     // Of NVFP4: what all weights are to be multiplied with, one number, or one of each expert; none is 1.
     std::span<const float> factors = {};
     Whole whole = Whole::kNone;  // what the device may make of it
+    Split split = Split::kNone;  // what each of several GPUs takes of it
     std::uint64_t total_bytes() const { return bytes.size() + scales.size() + biases.size(); }
 };
 
@@ -72,6 +78,7 @@ struct PagedUse {
 
 // What suits a device, as data. Blocks and engines read it; they never ask which device it is.
 struct DeviceTraits {
+    std::uint32_t cards = 1;            // GPUs that share a model: it is planned for one of them (core/model.h)
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
     std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise
     std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no text has more
@@ -151,6 +158,10 @@ class Device {
     virtual void discard(const Binding&) {}
     // To and from memory of any kind, while nothing runs that uses it.
     virtual void upload(const Binding& to, std::span<const std::byte> bytes) = 0;
+    // Of several GPUs to one alone.
+    virtual void upload_part(const Binding& to, std::uint32_t /*card*/, std::span<const std::byte> bytes) {
+        upload(to, bytes);
+    }
     virtual void download(const Binding& from, std::span<std::byte> bytes) = 0;
 
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed

@@ -63,6 +63,8 @@ Access access_of(const DispatchCmd& c, std::size_t buffer) {
             return unless(c.params_as<ExpertsDownParams>().accumulate);
         case Op::kAddRows:
             return unless(c.params_as<AddRowsParams>().accumulate);
+        case Op::kAllReduce:
+            return unless(c.params_as<AllReduceParams>().accumulate);
         default:  // the others always add, or write some of what is there
             return access;
     }

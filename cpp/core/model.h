@@ -44,6 +44,7 @@ struct AttentionConfig {
     float norm_eps = 1e-5f;         // of these norms
     // Index of the block whose keys and values it reads; it has none of its own then, and its sizes are that block's.
     std::optional<std::uint32_t> kv_owner;
+    std::uint32_t cards = 1;  // GPUs whose heads these are a part of: see plan/spread.h
 
     std::uint32_t q_dim() const { return n_heads * head_dim; }
     std::uint32_t kv_dim() const { return n_kv_heads * head_dim; }
@@ -97,6 +98,7 @@ struct FeedForwardConfig {
     bool parallel = false;
     // Of the gate's products, before their activation: see SparsifyParams. None: all are kept.
     std::optional<float> deviations = {};
+    std::uint32_t cards = 1;  // GPUs whose elements these are a part of
 };
 
 // What a learned augmented residual (Laurel) adds to the stream, see plan/laurel.cpp.
@@ -271,6 +273,7 @@ struct ModelConfig {
     // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.
     std::uint32_t whole_image_rows = 0;
     std::optional<DrafterConfig> drafter;  // of models that sample tokens
+    std::uint32_t cards = 1;               // GPUs that share it, of one of which this is the part
 
     // Positions of the encoder's output that its blocks attend to; 0 where none does.
     std::uint32_t sound_positions() const {

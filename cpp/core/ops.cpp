@@ -141,6 +141,9 @@ constexpr FieldInfo kHeadMatmulFields[] = {FIELD(HeadMatmulParams, rows),     FI
 constexpr FieldInfo kLoraFields[] = {
     FIELD(LoraParams, rows),       FIELD(LoraParams, n),        FIELD(LoraParams, k),      FIELD(LoraParams, max_rank),
     FIELD(LoraParams, slot_words), FIELD(LoraParams, y_stride), FIELD(LoraParams, gather), FIELD(LoraParams, format)};
+constexpr FieldInfo kAllReduceFields[] = {FIELD(AllReduceParams, rows),       FIELD(AllReduceParams, dim),
+                                          FIELD(AllReduceParams, accumulate), FIELD(AllReduceParams, gather),
+                                          FIELD(AllReduceParams, x_stride),   FIELD(AllReduceParams, y_stride)};
 constexpr FieldInfo kAddRowsFields[] = {FIELD(AddRowsParams, rows),       FIELD(AddRowsParams, dim),
                                         FIELD(AddRowsParams, accumulate), FIELD(AddRowsParams, matched),
                                         FIELD(AddRowsParams, scale),      FIELD(AddRowsParams, floor)};
@@ -294,6 +297,7 @@ constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
 constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
+constexpr BufferInfo kAllReduceBuffers[] = {{"x", R}, {"y", RW}};
 constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, {"y", RW}};
 constexpr BufferInfo kMixStreamsBuffers[] = {
     {"streams", RW}, {"hidden", RW}, {"gates", R}, constant("weights"), constant("scales", kOptional)};
@@ -589,6 +593,11 @@ Cost add_rows_cost(const DispatchCmd& c) {
                    (p.matched ? 6.0 : 2.0) * p.dim);
 }
 
+Cost all_reduce_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<AllReduceParams>();
+    return per_row((8.0 + (p.accumulate ? 4.0 : 0.0)) * p.dim, p.dim);
+}
+
 Cost mix_streams_cost(const DispatchCmd& c) {
     const auto p = c.params_as<MixStreamsParams>();
     const double streams = p.streams;
@@ -664,6 +673,7 @@ constexpr OpInfo kOps[] = {
     row<SparsifyParams>("sparsify", kSparsifyFields, kSparsifyBuffers, sparsify_cost),
     row<RelativeAttentionParams>("relative_attention", kRelativeAttentionFields, kRelativeAttentionBuffers,
                                  relative_attention_cost),
+    row<AllReduceParams>("all_reduce", kAllReduceFields, kAllReduceBuffers, all_reduce_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

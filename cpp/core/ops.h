@@ -55,6 +55,7 @@ enum class Op : std::uint8_t {
     kMixStreams,
     kSparsify,
     kRelativeAttention,
+    kAllReduce,
     kCount,
 };
 

@@ -139,6 +139,17 @@ struct AddRowsParams {
     float floor;
 };
 
+// Of a model that several devices share, each of which has made x of its part of the weights: y (+)= Σ x, in the
+// devices' order, so that all have the same bits. Where they are to `gather`, rows of y are instead those of x side by
+// side. On one device y (+)= x.
+struct AllReduceParams {
+    u32 rows;  // patched
+    u32 dim;   // of x
+    u32 accumulate;
+    u32 gather;
+    u32 x_stride, y_stride;  // floats between two rows; x may be where y is
+};
+
 // A row's streams S_0, S_1, ... of a residual stream that has several (Baykal et al., "Alternating Updates for
 // Efficient Transformers", 2023), each of `dim` elements and `stride` floats behind the one before it, are mixed by t =
 // tanh(gates): S_j += Σ_i S_i·Σ_k weights[j][i][k]·t_k; hidden = S_active.

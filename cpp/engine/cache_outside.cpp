@@ -22,6 +22,14 @@ void expect_room(std::uint64_t pages, std::uint64_t pinned, std::uint64_t least,
                                std::to_string(least) + ": more kv_memory is needed");
 }
 
+// Throws where each of several GPUs has a part of the pages.
+void expect_one_gpu(const Device& device) {
+    if (device.traits().cards == 1) return;
+    throw UnsupportedError("pages of a model on " + std::to_string(device.traits().cards) +
+                           " GPUs, each of which has a part of them, are not kept outside; name one GPU, as in "
+                           "device='cuda:0'");
+}
+
 }  // namespace
 
 bool Cache::pin(const Prefix& prefix) {
@@ -54,6 +62,7 @@ std::vector<std::uint64_t> Cache::part_bytes() const {
 
 std::optional<PageParts> Cache::read_page(const Prefix& prefix, const std::function<bool(std::size_t)>& wanted) const {
     check_whole(prefix);
+    expect_one_gpu(device_);
     const std::uint32_t page = pool_->find({prefix.root, keys_of(prefix)});
     if (page == PagePool::kNone) return std::nullopt;
     PageParts parts;
@@ -94,6 +103,7 @@ void Cache::check_parts(PartsView parts) const {
 }
 
 bool Cache::restore_page(std::uint32_t slot, PartsView parts) {
+    expect_one_gpu(device_);
     Sequence& s = sequences_.opened(slot);
     check_parts(parts);
     const std::uint32_t index = s.length / kPagePositions, end = (index + 1) * kPagePositions;

@@ -26,6 +26,10 @@ void Adapters::reserve() {
 }
 
 std::uint32_t Adapters::add(std::span<const AdapterTensors> tensors) {
+    if (const std::uint32_t cards = engine_.device.traits().cards; cards > 1) {
+        throw UnsupportedError("adapters do not change a model on " + std::to_string(cards) +
+                               " GPUs, of which each has a part; name one, as in device='cuda:0'");
+    }
     if (!slots_) reserve();
     bool changed = false;
     std::uint32_t number = kMaxAdapters;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
+
+#include "core/error.h"
 
 namespace akunu {
 
@@ -28,6 +31,10 @@ std::optional<MatmulInput> matmul_input(const DispatchCmd& c) {
 }  // namespace
 
 InputSquares::InputSquares(Device& device, DispatchTable body) : device_(device) {
+    if (const std::uint32_t cards = device.traits().cards; cards > 1) {
+        throw UnsupportedError("importance is not measured on " + std::to_string(cards) +
+                               " GPUs, each of which has a part of the columns; name one, as in device='cuda:0'");
+    }
     std::uint64_t floats = 0;
     for (const DispatchCmd& c : body.commands) {
         if (const auto x = matmul_input(c)) floats += x->columns;

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "engine/records.h"
+#include "plan/spread.h"
 
 namespace akunu {
 
@@ -12,13 +13,13 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
                          std::uint32_t context, const Progress& progress, std::uint64_t memory)
     : source_(std::move(source)),
       device_(std::move(device)),
-      config_(std::move(config)),
+      config_(spread(std::move(config), device_->traits().cards)),
       context_(context ? context : std::min(config_.context_length, kDefaultContext)) {
     if (context_ > config_.context_length) {
         throw InvalidArgumentError("context " + std::to_string(context_) + " is more than the model's " +
                                    std::to_string(config_.context_length));
     }
-    if (const auto left = device_->memory_left(); left && source_->total_bytes() > *left) {
+    if (const auto left = device_->memory_left(); left && source_->total_bytes() / device_->traits().cards > *left) {
         throw DeviceError("the weights have " + std::to_string(source_->total_bytes() / 1'000'000) + " MB, and " +
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }

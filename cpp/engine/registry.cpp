@@ -1,11 +1,15 @@
 #include "engine/registry.h"
 
+#include <charconv>
+#include <optional>
+
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/topology.h"
 #include "metal/choose/plan_device.h"
 #ifdef AKUNU_CUDA
 #include "cuda/host/cuda_device.h"
+#include "cuda/host/cuda_group.h"
 #include "cuda/host/plan_device.h"
 #endif
 #ifdef AKUNU_METAL
@@ -17,6 +21,29 @@ namespace akunu {
 namespace {
 
 constexpr std::string_view kPlan = "plan:";
+
+#ifdef AKUNU_CUDA
+// The GPUs of "cuda", "cuda:1" or "cuda:0,1"; nothing where an id is none of these.
+std::optional<std::vector<int>> gpus_of(std::string_view id) {
+    constexpr std::string_view kCuda = "cuda";
+    if (id == kCuda) return std::vector{0};
+    if (!id.starts_with(kCuda) || id.substr(kCuda.size(), 1) != ":") return std::nullopt;
+    std::vector<int> numbers;
+    const char *at = id.data() + kCuda.size() + 1, *const end = id.data() + id.size();
+    for (bool more = true; more; ++at) {
+        int number = -1;
+        const auto [stop, error] = std::from_chars(at, end, number);
+        more = stop != end && *stop == ',';
+        if (error != std::errc{} || number < 0 || (stop != end && !more)) {
+            throw DeviceError("device '" + std::string(id) +
+                              "' names no GPUs: expected their numbers, as in 'cuda:1' or 'cuda:0,1'");
+        }
+        numbers.push_back(number);
+        at = stop;
+    }
+    return numbers;
+}
+#endif
 
 }  // namespace
 
@@ -36,9 +63,11 @@ std::vector<DeviceEntry> list_devices() {
 #endif
 #ifdef AKUNU_CUDA
     std::string why;
-    if (const auto gpu = cuda::find_gpu(why)) {
-        found.insert(found.begin(),
-                     {"cuda", "CUDA", gpu->name, gpu->isa, 1, gpu->memory, {}, cuda::device_traits().prompt_rows});
+    auto first = found.begin();
+    for (const cuda::Gpu& gpu : cuda::find_gpus(why)) {
+        const std::string id = gpu.number == 0 ? "cuda" : "cuda:" + std::to_string(gpu.number);
+        const std::uint32_t rows = cuda::device_traits().prompt_rows;
+        first = found.insert(first, {id, "CUDA", gpu.name, gpu.isa, 1, gpu.memory, {}, rows}) + 1;
     }
 #endif
     return found;
@@ -48,7 +77,7 @@ std::vector<MissingDevice> missing_devices() {
     std::vector<MissingDevice> missing;
 #ifdef AKUNU_CUDA
     std::string why;
-    if (!cuda::find_gpu(why)) missing.push_back({"CUDA", why});
+    if (cuda::find_gpus(why).empty()) missing.push_back({"CUDA", why});
 #endif
     return missing;
 }
@@ -68,7 +97,10 @@ std::unique_ptr<Device> open_device(const std::string& id, int threads) {
     const std::string& wanted = id == "auto" ? devices.front().id : id;
     if (wanted == "cpu") return std::make_unique<cpu::CpuDevice>(threads);
 #ifdef AKUNU_CUDA
-    if (wanted == "cuda") return std::make_unique<cuda::CudaDevice>();
+    if (const auto numbers = gpus_of(wanted)) {
+        if (numbers->size() > 1) return std::make_unique<cuda::CudaGroup>(*numbers);
+        return std::make_unique<cuda::CudaDevice>(numbers->front());
+    }
 #endif
 #ifdef AKUNU_METAL
     if (wanted == "metal") return std::make_unique<metal::MetalDevice>();

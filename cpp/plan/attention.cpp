@@ -18,18 +18,19 @@ class AttentionBlock final : public Block {
     AttentionBlock(Loader& loader, const BlockPlace& place, const AttentionConfig& attention)
         : place_(place), attention_(attention) {
         const std::uint64_t dim = place.config.dim, q = attention.q_dim(), kv = attention.kv_dim();
-        const bool whole = attention.norms_whole_rows, own = !attention.kv_owner;
+        const bool whole = attention.norms_whole_rows, own = !attention.kv_owner, split = attention.cards > 1;
+        const Split rows = split ? Split::kRows : Split::kNone, columns = split ? Split::kColumns : Split::kNone;
         norm_ = loader.optional_norm(place.name("attn_norm"), dim);
         if (parallel_follows()) beside_norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
-        q_ = loader.matmul(place.name("attn_q"), q, dim);
+        q_ = loader.matmul(place.name("attn_q"), q, dim, false, rows);
         if (own) {
-            k_ = loader.matmul(place.name("attn_k"), kv, dim);
-            v_ = loader.has(place.name("attn_v")) ? loader.matmul(place.name("attn_v"), kv, dim) : k_;
-            bias_ = loader.joined({{place.name("attn_q_bias"), q},
-                                   {place.name("attn_k_bias"), kv, true},
-                                   {place.name("attn_v_bias"), kv}});
+            k_ = loader.matmul(place.name("attn_k"), kv, dim, false, rows);
+            v_ = loader.has(place.name("attn_v")) ? loader.matmul(place.name("attn_v"), kv, dim, false, rows) : k_;
+            bias_ = loader.joined({{place.name("attn_q_bias"), q, false, split},
+                                   {place.name("attn_k_bias"), kv, true, split},
+                                   {place.name("attn_v_bias"), kv, false, split}});
         } else {
-            bias_ = loader.optional_vector(place.name("attn_q_bias"), q);
+            bias_ = loader.optional_vector(place.name("attn_q_bias"), q, split);
         }
         qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim},
                                   {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own}});
@@ -38,10 +39,12 @@ class AttentionBlock final : public Block {
             std::fill_n(weights.begin(), attention.head_dim, attention.q_gain);
             qk_norm_ = loader.computed(weights);
         }
-        if (loader.has(place.name("attn_gate"))) gate_ = loader.matmul(place.name("attn_gate"), q, dim);
-        sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads);
-        output_ = loader.matmul(place.name("attn_output"), dim, q);
-        output_bias_ = loader.optional_vector(place.name("attn_output_bias"), dim);
+        if (loader.has(place.name("attn_gate"))) {
+            gate_ = loader.matmul(place.name("attn_gate"), q, dim, false, rows);
+        }
+        sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads, split);
+        output_ = loader.matmul(place.name("attn_output"), dim, q, false, columns);
+        output_bias_ = loader.added_once(place.name("attn_output_bias"), dim, split);
         norms_ = place.output_norms(loader, "post_attn_norm", "attn_output_norm");
         if (own && attention.norm_values) value_norm_ = loader.computed(std::vector<float>(attention.head_dim, 1.0f));
     }
@@ -56,6 +59,7 @@ class AttentionBlock final : public Block {
         }
         Emitter::reserve_bounded(device, a, {&q_, &k_, &v_, &output_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
+        if (attention_.cards > 1) a.reserve("partial_sums", place_.config.dim);
         if (device.traits().split_attention) {
             a.reserve_bytes("partials",
                             device.attention_partial_bytes(attention_.n_heads, attention_.head_dim, context));
@@ -91,7 +95,7 @@ class AttentionBlock final : public Block {
             e.activate("attn_gated", place_.layer, kActSigmoid, rows_in(e.activations.f32("attn_gate"), dim),
                        rows_in(e.activations.f32("attn"), dim), out, e.input_formats(output_));
         }
-        e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_);
+        e.add_to_residual("attn_output", place_.layer, out, output_, output_bias_, norms_, attention_.cards > 1);
     }
 
     void emit_keys(Emitter& e) const override {

@@ -391,20 +391,35 @@ void Emitter::emit_additions() {
 }
 
 void Emitter::add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
-                              const OutputNorms& norms) {
+                              const OutputNorms& norms, bool reduces) {
     const Binding& hidden = this->hidden();
+    const auto add = [&](const Binding& y, bool accumulate) {
+        if (!reduces) return matmul(name, layer, x, w, y, {.bias = bias, .accumulate = accumulate});
+        const Binding& partial = activations.f32("partial_sums");
+        matmul(name, layer, x, w, partial, {.bias = bias});
+        all_reduce(name + "_sum", layer, partial, y, config.dim, accumulate);
+    };
     if (!norms.branch) {
         if (norms.scale != 1) {
             throw InvalidArgumentError("the " + name + " of layer " + std::to_string(layer) +
                                        " has no norm behind it, which a layer's factor needs");
         }
-        matmul(name, layer, x, w, hidden, {.bias = bias, .accumulate = true});
+        add(hidden, true);
         if (norms.sum) norm(name + "_norm", layer, hidden, norms.sum, {hidden, {}}, kActF32);
         return;
     }
     const Binding& branch = activations.f32("branch");
-    matmul(name, layer, x, w, branch, {.bias = bias});
+    add(branch, false);
     add_normed(name + "_post_norm", layer, branch, norms.branch, hidden, norms.scale);
+}
+
+void Emitter::all_reduce(std::string name, int layer, const Binding& x, const Binding& y, u32 dim, bool accumulate) {
+    emit(Op::kAllReduce, std::move(name), layer)
+        .buffer(x)
+        .buffer(y)
+        .shape(std::to_string(dim))
+        .params(AllReduceParams{
+            .rows = 0, .dim = dim, .accumulate = accumulate, .gather = 0, .x_stride = dim, .y_stride = dim});
 }
 
 void Emitter::add_normed(std::string name, int layer, const Binding& x, const Vector& weight, const Binding& y,

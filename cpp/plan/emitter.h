@@ -186,9 +186,12 @@ class Emitter : public PlanContext {
         float floor = 0;
     };
     void add_rows(std::string name, int layer, const Binding& x, const Binding& y, const AddRowsOptions& options);
-    // Adds a block's output projection to the residual stream.
+    // Adds a block's output projection to the residual stream. `reduces`: each of several GPUs has made a part of it,
+    // which is in the activation "partial_sums".
     void add_to_residual(const std::string& name, int layer, const Act& x, const Weight& w, const Vector& bias,
-                         const OutputNorms& norms);
+                         const OutputNorms& norms, bool reduces = false);
+    // y (+)= the sum of what all GPUs have made of x, each of `dim` elements.
+    void all_reduce(std::string name, int layer, const Binding& x, const Binding& y, u32 dim, bool accumulate);
 
     std::uint32_t max_rows() const { return max_rows_; }
     // The table, with its barriers.

@@ -14,22 +14,26 @@ class FeedForwardBlock final : public Block {
     FeedForwardBlock(Loader& loader, const BlockPlace& place, const FeedForwardConfig& feed_forward)
         : place_(place), config_(feed_forward), n_(feed_forward.dim), activation_(feed_forward.activation) {
         const u32 dim = place.config.dim;
+        const bool split = config_.cards > 1;
+        const Split rows = split ? Split::kRows : Split::kNone, columns = split ? Split::kColumns : Split::kNone;
         if (!config_.parallel) norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
         input_ = config_.parallel && loader.has(place.name("ffn_norm")) ? "beside" : "input";
         if (config_.parallel && !loader.has(place.name("attn_norm"))) {
             throw InvalidArgumentError("tensor '" + place.name("attn_norm") +
                                        "' is missing, whose output a parallel feed-forward reads");
         }
-        if (loader.has(place.name("ffn_gate"))) weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim);
+        if (loader.has(place.name("ffn_gate"))) {
+            weights_.gate = loader.matmul(place.name("ffn_gate"), n_, dim, false, rows);
+        }
         if (config_.deviations && !weights_.gate) {
             throw InvalidArgumentError("tensor '" + place.name("ffn_gate") +
                                        "' is missing, of whose products some are kept");
         }
-        weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_);
-        weights_.up = loader.matmul(place.name("ffn_up"), n_, dim);
-        weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_);
-        down_ = loader.matmul(place.name("ffn_down"), dim, n_);
-        down_bias_ = loader.optional_vector(place.name("ffn_down_bias"), dim);
+        weights_.gate_bias = loader.optional_vector(place.name("ffn_gate_bias"), n_, split);
+        weights_.up = loader.matmul(place.name("ffn_up"), n_, dim, false, rows);
+        weights_.up_bias = loader.optional_vector(place.name("ffn_up_bias"), n_, split);
+        down_ = loader.matmul(place.name("ffn_down"), dim, n_, false, columns);
+        down_bias_ = loader.added_once(place.name("ffn_down_bias"), dim, split);
         norms_ = place.output_norms(loader, "post_ffn_norm", "ffn_output_norm");
     }
 
@@ -42,11 +46,13 @@ class FeedForwardBlock final : public Block {
         }
         Emitter::reserve_bounded(device, a, {&weights_.gate, &weights_.up, &down_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
+        if (config_.cards > 1) a.reserve("partial_sums", place_.config.dim);
     }
 
     void emit(Emitter& e, Phase phase) const override {
         weights_.gate ? gate_up(e, phase) : up(e);
-        e.add_to_residual("ffn_down", place_.layer, e.activations.act("ffn"), down_, down_bias_, norms_);
+        e.add_to_residual("ffn_down", place_.layer, e.activations.act("ffn"), down_, down_bias_, norms_,
+                          config_.cards > 1);
     }
 
   private:

@@ -66,8 +66,11 @@ void Loader::finish() const {
     if (progress_) progress_(total_, total_, {});
 }
 
-HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
-    const HostTensor t = source_.get(name);
+HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols, Split split) {
+    HostTensor t = source_.get(name);
+    t.split = split;
+    if (split == Split::kRows) rows *= device_.traits().cards;
+    if (split == Split::kColumns) cols *= device_.traits().cards;
     if (t.rows != rows || t.cols != cols) {
         throw ModelFileError("tensor '" + name + "' is " + std::to_string(t.rows) + "x" + std::to_string(t.cols) +
                              ", expected " + std::to_string(rows) + "x" + std::to_string(cols));
@@ -198,13 +201,18 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
     return {key, value};
 }
 
-Weight Loader::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
-    HostTensor t = tensor(name, rows, cols);
+Weight Loader::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole, Split split) {
+    HostTensor t = tensor(name, rows, cols, split);
     if (whole) t.whole = Whole::kTexts;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
     w.input_bounds = bounds(name + "_input");
     w.output_bounds = bounds(name + "_output");
+    if (split == Split::kColumns && w.output_bounds) {
+        throw UnsupportedError("tensor '" + name +
+                               "' has bounds of its results, which no part of a sum has; the model "
+                               "runs on one GPU");
+    }
     return w;
 }
 
@@ -219,8 +227,9 @@ Bounds Loader::bounds(const std::string& name) {
     return found;
 }
 
-Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole) {
-    Weight w = matrix(name, rows, cols, whole);
+Weight Loader::matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole, Split split) {
+    Weight w = matrix(name, rows, cols, whole, split);
+    if (split != Split::kNone) return w;  // adapters change whole matrices
     linears_.push_back({name, static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(cols)});
     w.linear = static_cast<std::uint32_t>(linears_.size());
     return w;
@@ -360,24 +369,29 @@ Norm Loader::norm(const std::string& name, std::uint64_t n, float scale) {
 Vector Loader::joined(std::initializer_list<JoinedVector> parts) {
     const auto present = std::ranges::count_if(parts, [&](const JoinedVector& p) { return has(p.name); });
     if (present == 0 && parts.size() > 1) return {};
-    std::uint64_t n = 0;
     for (const JoinedVector& p : parts) {
         if (!has(p.name) && !p.may_lack) {
             const std::string beside = parts.size() > 1 ? ", though others that belong to it are there" : "";
             throw ModelFileError("tensor '" + p.name + "' is missing" + beside);
         }
-        n += p.n;
     }
-    std::vector<float> values(n);
-    float* at = values.data();
+    std::vector<std::vector<float>> of_cards(device_.traits().cards);
     for (const JoinedVector& p : parts) {
-        if (!has(p.name)) {
-            at += p.n;
-            continue;
+        const std::uint64_t n = p.split ? p.n * of_cards.size() : p.n;
+        const std::vector<float> all = has(p.name) ? values(p.name, n) : std::vector<float>(n);
+        for (std::size_t card = 0; card < of_cards.size(); ++card) {
+            const auto begin = all.begin() + static_cast<std::ptrdiff_t>(p.split ? card * p.n : 0);
+            of_cards[card].insert(of_cards[card].end(), begin, begin + static_cast<std::ptrdiff_t>(p.n));
         }
-        at = std::ranges::copy(this->values(p.name, p.n), at).out;
     }
-    return computed(values);
+    return uploaded(of_cards);
+}
+
+Vector Loader::added_once(const std::string& name, std::uint64_t n, bool split) {
+    if (!has(name)) return {};
+    std::vector<std::vector<float>> of_cards(device_.traits().cards, values(name, n));
+    for (std::size_t card = 1; split && card < of_cards.size(); ++card) std::ranges::fill(of_cards[card], 0.0f);
+    return uploaded(of_cards);
 }
 
 std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
@@ -396,6 +410,14 @@ std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
 
 Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols) {
     return prepared({DType::F32, rows, cols, std::as_bytes(values)});
+}
+
+Vector Loader::uploaded(std::span<const std::vector<float>> of_cards) {
+    const Vector v = uploaded(std::as_bytes(std::span(of_cards.front())));
+    for (std::uint32_t card = 1; card < of_cards.size(); ++card) {
+        device_.upload_part(v, card, std::as_bytes(std::span(of_cards[card])));
+    }
+    return v;
 }
 
 Vector Loader::uploaded(std::span<const std::byte> bytes) {

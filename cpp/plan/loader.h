@@ -36,7 +36,9 @@ class Loader {
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
     // shape. `whole`: this one is `Whole::kTexts`. `<name>_input_min` and `_max`, and the same of `_output`, are its
     // bounds, where there are some.
-    Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false);
+    // `split`: it is this GPU's part of the matrix, of which all GPUs together have so many times the rows or columns.
+    Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false,
+                  Split split = Split::kNone);
     // The same in F32, whatever floats or blocks the file has.
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The weights of experts [count, rows, cols].
@@ -58,10 +60,14 @@ class Loader {
     // The same where it is read by rows only, in place.
     Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector vector(const std::string& name, std::uint64_t n);
+    // What is added to a sum that several GPUs make: the first one has it, the others zeros.
+    Vector added_once(const std::string& name, std::uint64_t n, bool split);
     // A norm's weight, and `<name>_bias` where there is one, times `scale`.
     Norm norm(const std::string& name, std::uint64_t n, float scale = 1);
     Norm optional_norm(const std::string& name, std::uint64_t n) { return has(name) ? norm(name, n) : Norm{}; }
-    Vector optional_vector(const std::string& name, std::uint64_t n) { return has(name) ? vector(name, n) : Vector{}; }
+    Vector optional_vector(const std::string& name, std::uint64_t n, bool split = false) {
+        return has(name) ? joined({{name, n, false, split}}) : Vector{};
+    }
 
     // A convolution's weight [out, taps·in]; in the file, `taps_last`, it is [out, in, taps].
     Weight convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
@@ -76,6 +82,7 @@ class Loader {
         std::string name;
         std::uint64_t n;
         bool may_lack = false;
+        bool split = false;  // n are this GPU's; all together have so many times as many
     };
     Vector joined(std::initializer_list<JoinedVector> parts);
 
@@ -98,11 +105,14 @@ class Loader {
     std::vector<DeviceBuffer> take_memory() { return std::move(owned_); }
 
   private:
-    HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols);
+    HostTensor tensor(const std::string& name, std::uint64_t rows, std::uint64_t cols, Split split = Split::kNone);
     Bounds bounds(const std::string& name);
-    Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole);
+    Weight matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole,
+                  Split split = Split::kNone);
     Weight prepared(HostTensor tensor);
     Vector uploaded(std::span<const std::byte> bytes);
+    // One of each GPU.
+    Vector uploaded(std::span<const std::vector<float>> of_cards);
     // `count` equal parts of the tensor's rows, each a matrix.
     Weight parted(const HostTensor& tensors, std::uint64_t count, bool paged = false);
     // Owns what the device made of the tensor, where that is not the tensor itself.

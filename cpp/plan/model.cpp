@@ -28,8 +28,11 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     } else if (config.audio) {
         // Its states are what comes of it.
     } else if (loader.has("output")) {
-        output_ = loader.matmul("output", config.vocab_size, config.dim);
+        output_ = load_output(loader, "output");
         embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
+    } else if (splits_output()) {
+        embedding_ = loader.lookup("token_embedding", config.vocab_size, config.dim);
+        output_ = load_output(loader, "token_embedding");
     } else {  // the embedding is the output matrix too
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
@@ -59,6 +62,16 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     if (config.drafter) {
         drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
     }
+}
+
+// A head that drafts multiplies with all of the output matrix.
+bool Model::splits_output() const {
+    return config_.cards > 1 && config_.vocab_size % config_.cards == 0 && !config_.drafter;
+}
+
+Weight Model::load_output(Loader& loader, const std::string& name) const {
+    if (!splits_output()) return loader.matmul(name, config_.vocab_size, config_.dim);
+    return loader.matmul(name, config_.vocab_size / config_.cards, config_.dim, false, Split::kRows);
 }
 
 void Model::reserve(const Device& device, Activations& a, std::uint32_t context) const {
@@ -270,7 +283,17 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
     Emitter e(context, "tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
     const Act& input = e.activations.act("input");
     e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_formats(output_), true);
-    e.matmul("output", -1, input, output_, e.step.logits, {.softcap = config_.final_softcap, .gathered = true});
+    const u32 n = static_cast<u32>(output_.rows), all = config_.vocab_size;
+    e.matmul("output", -1, input, output_, e.step.logits,
+             {.softcap = config_.final_softcap, .y_stride = all, .gathered = true});
+    if (n != all) {
+        e.emit(Op::kAllReduce, "output_parts")
+            .buffer(e.step.logits)
+            .buffer(e.step.logits)
+            .shape(std::to_string(n))
+            .params(
+                AllReduceParams{.rows = 0, .dim = n, .accumulate = 0, .gather = 1, .x_stride = all, .y_stride = all});
+    }
     draw(e, key);
     return e.take();
 }

@@ -75,6 +75,9 @@ class Model {
     DispatchTable copies(const PlanContext& context, const Binding& records, std::uint32_t words) const;
 
   private:
+    // Whether several GPUs each make a part of the logits.
+    bool splits_output() const;
+    Weight load_output(Loader& loader, const std::string& name) const;
     void embed(Emitter& e) const;
     void layer_inputs(Emitter& e) const;
     void rope_tables(Emitter& e) const;

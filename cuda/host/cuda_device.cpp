@@ -34,6 +34,20 @@ const Driver& driver() {
     throw DeviceError("device 'cuda' is not available here: " + why);
 }
 
+CUdevice gpu_numbered(int number) {
+    int count = 0;
+    driver().check(driver().cuDeviceGetCount(&count), "counting the GPUs");
+    if (number >= count) {
+        throw DeviceError(
+            "device 'cuda:" + std::to_string(number) + "' is not available here: there " +
+            (count == 1 ? "is one GPU, 'cuda:0'"
+                        : "are " + std::to_string(count) + ", 'cuda:0' to 'cuda:" + std::to_string(count - 1) + "'"));
+    }
+    CUdevice device = 0;
+    driver().check(driver().cuDeviceGet(&device, number), "finding GPU " + std::to_string(number));
+    return device;
+}
+
 // How long a block waits for the others of a stage.
 constexpr double kTimeoutMs = 20'000;
 // How long a display waits for a prompt's launch.
@@ -56,7 +70,7 @@ struct CudaDevice::Impl {
     const Driver& d = driver();
     const std::uint64_t timeout_ms =
         static_cast<std::uint64_t>(environment_number("AKUNU_CUDA_TIMEOUT_MS", kTimeoutMs));
-    CUdevice device = 0;
+    const CUdevice device;
     Limits limits = limits_of(d, device);
     // Of a launch of a prompt, in seconds; 0: it may take as long as it takes.
     const double longest = environment_number("AKUNU_CUDA_LAUNCH_MS", limits.has_display ? kDisplayLaunchMs : 0) / 1000;
@@ -64,14 +78,19 @@ struct CudaDevice::Impl {
     Memory memory{d};
     Modules modules{d, limits};
     CUstream stream = nullptr;
-    Buffer barrier, mailbox, parts, words;
+    Buffer barrier, mailbox, parts, words, card_words;
+    Cards cards{};
+    Launch launch{};                              // that is prepared
+    std::vector<std::span<const Command>> lists;  // of its segments
+    u32 commands = 0;                             // of a step of it
+    CUfunction function = nullptr;
     u32 parity = 0;
     u32 number = 0;                                  // of the last command of all launches
     u32 begun = 0;                                   // commands of a step before the launch's
     Pace pace;                                       // of prompts
     std::vector<std::weak_ptr<const Needs>> wanted;  // of the programs that are
 
-    Impl() {
+    explicit Impl(CUdevice gpu) : device(gpu) {
         context.use();
         if (!limits.cooperative) {
             throw DeviceError(limits.name + " does not start kernels whose blocks wait for one another");
@@ -90,16 +109,18 @@ struct CudaDevice::Impl {
         memory.release(mailbox);
         memory.release(parts);
         memory.release(words);
+        memory.release(card_words);
         d.cuStreamDestroy(stream);
     }
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
 
     std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
                       const Meanwhile& meanwhile);
+    bool prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times);
     void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
     std::string command_name(Segments segments, const ReplayArgs& given) const;
-    void start(CUfunction function, Launch& launch);
-    void end(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll);
+    void start(Launch& launch);
+    void end(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
     Needs wanted_now();
     void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
     // Memory for sums of tiles in parts, and behind them for results of choices, as much as some program takes.
@@ -125,6 +146,10 @@ u32 CudaDevice::Impl::numbers(std::uint64_t commands) {
         throw InvalidArgumentError("a chain of " + std::to_string(commands) + " commands is too long");
     if (number > kMost - commands) {
         clear(words);
+        if (card_words.size != 0) {  // before another GPU stores some
+            clear(card_words);
+            d.check(d.cuStreamSynchronize(stream), "clearing GPU memory");
+        }
         number = 0;
     }
     return std::exchange(number, number + static_cast<u32>(commands));
@@ -226,20 +251,20 @@ void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Con
     d.check(result, command_name(segments, args));
 }
 
-void CudaDevice::Impl::start(CUfunction function, Launch& launch) {
-    std::uint64_t commands = 0;
-    for (u32 i = 0; i < launch.n_segments; ++i) commands += std::uint64_t{launch.segments[i].n_commands} * launch.steps;
-    launch.number = numbers(commands);
-    launch.parity = parity;
+void CudaDevice::Impl::start(Launch& of) {
+    std::uint64_t all = 0;
+    for (u32 i = 0; i < of.n_segments; ++i) all += std::uint64_t{of.segments[i].n_commands} * of.steps;
+    of.number = numbers(all);
+    of.parity = parity;
     box() = {};
-    void* params[] = {&launch};
+    void* params[] = {&of};
     d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
     parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
 }
 
-void CudaDevice::Impl::end(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll) {
+void CudaDevice::Impl::end(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
     wait(segments, args, control, poll);
     if (box().error != kNoError) clear(barrier);
     if (box().error == kSharedElsewhere) {
@@ -252,13 +277,13 @@ void CudaDevice::Impl::end(Segments segments, const ReplayArgs& args, Control* c
     }
 }
 
-std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
-                                    u64* times, const Meanwhile& meanwhile) {
+bool CudaDevice::Impl::prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
+                               u64* times) {
     context.use();
-    Launch launch{};
+    launch = {};
+    lists.clear();
+    begun = commands = 0;
     Needs needs;
-    u32 commands = 0;
-    std::vector<std::span<const Command>> lists;
     each_segment(segments, args, [&](const CudaProgram& program, const ReplayArgs& of) {
         Segment& s = launch.segments[launch.n_segments];
         s = program.segment(of);
@@ -268,11 +293,11 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
         commands += s.n_commands;
         lists.push_back(running(program, of));
     });
-    if (launch.n_segments == 0 || args.steps == 0) return 0;
+    if (launch.n_segments == 0 || args.steps == 0) return false;
     Needs all = wanted_now();
     all.add(needs);
-    const CUfunction function = modules.interpreter(needs, all, poll);
-    if (!function) return 0;
+    function = modules.interpreter(needs, all, poll);
+    if (!function) return false;
     launch.rows = args.rows;
     launch.logits = args.logits;
     launch.steps = args.steps;
@@ -282,15 +307,22 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     launch.parts = reinterpret_cast<u64>(parts.device);
     launch.words = reinterpret_cast<u64*>(words.device);
     launch.mailbox = reinterpret_cast<Mailbox*>(Memory::allocation(mailbox).host_seen);
+    launch.cards = cards;
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
     set_ring(segments, args, launch);
+    return true;
+}
+
+std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
+                                    u64* times, const Meanwhile& meanwhile) {
+    if (!prepare(segments, args, control, poll, times)) return 0;
     const bool cuts = longest > 0 && args.steps == 1 && args.rows > kFewRows && !times;
     bool told = true;
-    for (begun = 0; begun < commands;) {
+    while (begun < commands) {
         Piece piece = piece_of(launch, lists, begun, cuts ? pace.commands(longest, args.rows) : commands);
         const auto began = Clock::now();
-        start(function, piece.launch);
+        start(piece.launch);
         if (begun == 0 && meanwhile) told = meanwhile();
         end(segments, args, control, poll);
         if (cuts) {
@@ -301,7 +333,7 @@ std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, C
     return told ? box().steps : 0;
 }
 
-CudaDevice::CudaDevice() : impl_(std::make_unique<Impl>()) {}
+CudaDevice::CudaDevice(int number) : impl_(std::make_unique<Impl>(gpu_numbered(number))) {}
 
 CudaDevice::~CudaDevice() {
     // In a process that was forked nothing of the GPU's can be given back.
@@ -493,7 +525,7 @@ void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<do
 std::future<std::shared_ptr<void>> open_ahead() {
     return std::async(std::launch::async, []() -> std::shared_ptr<void> {
         std::string why;
-        if (!find_gpu(why)) return nullptr;
+        if (find_gpus(why).empty()) return nullptr;
         try {
             return std::make_shared<Context>(driver(), 0);
         } catch (const DeviceError&) {
@@ -502,21 +534,89 @@ std::future<std::shared_ptr<void>> open_ahead() {
     });
 }
 
-std::optional<Gpu> find_gpu(std::string& why) {
+std::vector<Gpu> find_gpus(std::string& why) {
     const Driver* d = find_driver(why);
-    if (!d || !has_compiler(why)) return std::nullopt;
+    if (!d || !has_compiler(why)) return {};
+    std::vector<Gpu> found;
     try {
-        const Limits limits = limits_of(*d, 0);
-        if (!limits.cooperative) {
-            why = limits.name + " does not start kernels whose blocks wait for one another";
-            return std::nullopt;
+        int count = 0;
+        d->check(d->cuDeviceGetCount(&count), "counting the GPUs");
+        for (int number = 0; number < count; ++number) {
+            const Limits limits = limits_of(*d, number);
+            if (!limits.cooperative) {
+                why = limits.name + " does not start kernels whose blocks wait for one another";
+            } else if (limits.compute_major < kLeastCompute) {
+                why = limits.name + " is of " + limits.arch + "; the tensor cores of sm_80 or later are needed";
+            } else {
+                found.push_back({limits.name, limits.arch, limits.memory, number});
+                continue;
+            }
+            if (number == 0) return {};
         }
-        if (limits.compute_major >= kLeastCompute) return Gpu{limits.name, limits.arch, limits.memory};
-        why = limits.name + " is of " + limits.arch + "; the tensor cores of sm_80 or later are needed";
     } catch (const DeviceError& e) {
         why = e.what();
+        if (found.empty()) return {};
     }
-    return std::nullopt;
+    return found;
+}
+
+Buffer CudaDevice::mirror(const Buffer& shared) {
+    impl_->context.use();
+    return impl_->memory.mirror(shared);
+}
+
+void CudaDevice::reach(const CudaDevice& other) {
+    const Limits &mine = impl_->limits, &its = other.impl_->limits;
+    if (mine.name != its.name || mine.arch != its.arch || mine.multiprocessors != its.multiprocessors ||
+        mine.shared_bytes != its.shared_bytes) {
+        const auto text = [](const Impl& of) {
+            return "GPU " + std::to_string(of.device) + " is " + of.limits.name + " with " +
+                   std::to_string(of.limits.multiprocessors) + " multiprocessors";
+        };
+        throw DeviceError(text(*impl_) + ", " + text(*other.impl_) +
+                          "; a model is spread over GPUs of one kind, else the faster one waits");
+    }
+    impl_->context.reach(other.impl_->context);
+}
+
+void CudaDevice::set_cards(u32 count, u32 mine) {
+    impl_->cards.count = static_cast<unsigned short>(count);
+    impl_->cards.mine = static_cast<unsigned short>(mine);
+    impl_->modules.set_cards(count);
+}
+
+u64* CudaDevice::make_card_words(std::uint64_t words) {
+    impl_->context.use();
+    impl_->memory.release(impl_->card_words);
+    const std::uint64_t all = kCardEnds + 2 * words * impl_->cards.count;
+    impl_->card_words = impl_->memory.allocate(all * sizeof(u64), MemoryKind::kDevice);
+    return reinterpret_cast<u64*>(impl_->card_words.device);
+}
+
+void CudaDevice::set_card_words(std::span<u64* const> of_cards, std::uint64_t words) {
+    impl_->cards.apart = static_cast<u32>(words);
+    std::ranges::copy(of_cards, impl_->cards.words);
+}
+
+u32 CudaDevice::number() const { return impl_->number; }
+
+bool CudaDevice::prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u32 number) {
+    impl_->number = number;
+    if (!impl_->prepare(segments, args, control, poll, nullptr)) return false;
+    // Should numbers begin again: before another GPU's do.
+    impl_->number = impl_->numbers(std::uint64_t{impl_->commands} * args.steps);
+    return true;
+}
+
+void CudaDevice::start() {
+    impl_->context.use();
+    impl_->start(impl_->launch);
+}
+
+std::uint32_t CudaDevice::finish(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
+    impl_->context.use();
+    impl_->end(segments, args, control, poll);
+    return impl_->box().steps;
 }
 
 }  // namespace akunu::cuda

@@ -4,18 +4,20 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "cuda/host/formats.h"
 
 namespace akunu::cuda {
 
-// The first GPU, as the registry lists it.
+// A GPU, as the registry lists it.
 struct Gpu {
     std::string name, isa;
     std::uint64_t memory = 0;
+    int number = 0;
 };
-// Empty where there is none that can be used; `why` then says so.
-std::optional<Gpu> find_gpu(std::string& why);
+// Those that can be used, by their numbers; where the first one cannot there is none, and `why` says so.
+std::vector<Gpu> find_gpus(std::string& why);
 
 // The first GPU's context, or null where there is none, opened in a thread of its own: a device that is made while
 // somebody has it is made at once.
@@ -23,7 +25,7 @@ std::future<std::shared_ptr<void>> open_ahead();
 
 class CudaDevice final : public CudaFormats {
   public:
-    CudaDevice();
+    explicit CudaDevice(int number = 0);
     ~CudaDevice() override;
 
     std::string name() const override;
@@ -42,6 +44,21 @@ class CudaDevice final : public CudaFormats {
     std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
                          const Meanwhile& meanwhile) override;
     void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
+
+    // For a model on several GPUs, see CudaGroup. The copy of a buffer that another one shares with the host.
+    Buffer mirror(const Buffer& shared);
+    // It uses the other one's memory. Throws DeviceError where it cannot, or where that is another kind of GPU.
+    void reach(const CudaDevice& other);
+    // Which of them it is, and so many words of each of them for each of two sums.
+    void set_cards(u32 count, u32 mine);
+    u64* make_card_words(std::uint64_t words);
+    void set_card_words(std::span<u64* const> of_cards, std::uint64_t words);
+    // A replay in three parts: the first may take long, or fail, and is false where `poll` ended it; all cards begin at
+    // the same number.
+    u32 number() const;
+    bool prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u32 number);
+    void start();
+    std::uint32_t finish(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
 
   private:
     struct Impl;

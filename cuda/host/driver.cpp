@@ -26,7 +26,8 @@ bool load_all(void* l, Driver& d) {
            load(l, "cuDeviceTotalMem_v2", d.cuDeviceTotalMem) &&
            load(l, "cuDevicePrimaryCtxRetain", d.cuDevicePrimaryCtxRetain) &&
            load(l, "cuDevicePrimaryCtxRelease_v2", d.cuDevicePrimaryCtxRelease) &&
-           load(l, "cuCtxSetCurrent", d.cuCtxSetCurrent) && load(l, "cuMemGetInfo_v2", d.cuMemGetInfo) &&
+           load(l, "cuCtxSetCurrent", d.cuCtxSetCurrent) && load(l, "cuDeviceCanAccessPeer", d.cuDeviceCanAccessPeer) &&
+           load(l, "cuCtxEnablePeerAccess", d.cuCtxEnablePeerAccess) && load(l, "cuMemGetInfo_v2", d.cuMemGetInfo) &&
            load(l, "cuMemAlloc_v2", d.cuMemAlloc) && load(l, "cuMemFree_v2", d.cuMemFree) &&
            load(l, "cuMemsetD8_v2", d.cuMemsetD8) && load(l, "cuMemcpyHtoD_v2", d.cuMemcpyHtoD) &&
            load(l, "cuMemsetD8Async", d.cuMemsetD8Async) && load(l, "cuStreamSynchronize", d.cuStreamSynchronize) &&

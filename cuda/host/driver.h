@@ -16,7 +16,7 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 
-constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
+constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600, kPeersAlready = 704;
 
 enum DeviceAttribute : int {
     kClock = 13,
@@ -46,6 +46,8 @@ struct Driver {
     CUresult (*cuDevicePrimaryCtxRetain)(CUcontext*, CUdevice);
     CUresult (*cuDevicePrimaryCtxRelease)(CUdevice);
     CUresult (*cuCtxSetCurrent)(CUcontext);
+    CUresult (*cuDeviceCanAccessPeer)(int*, CUdevice, CUdevice);
+    CUresult (*cuCtxEnablePeerAccess)(CUcontext, unsigned);
     CUresult (*cuMemGetInfo)(std::size_t*, std::size_t*);
     CUresult (*cuMemAlloc)(CUdeviceptr*, std::size_t);
     CUresult (*cuMemFree)(CUdeviceptr);

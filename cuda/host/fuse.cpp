@@ -100,6 +100,30 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     return out;
 }
 
+// A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
+std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
+    if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
+    if (command.streams != 1 || !command.barrier) return {};
+    const auto m = c[0].params_as<MatmulParams>();
+    const bool plain = !m.accumulate && m.softcap == 0 && !m.activation && m.format == kActF32 && m.y_stride == m.n;
+    using A = AllReduceParams;
+    Consumed sum(c[1]);
+    sum.patched(&A::rows, PatchSource::kRows);
+    sum.demand(&A::dim, m.n);
+    sum.demand(&A::x_stride, m.n);
+    sum.demand(&A::y_stride, m.n);
+    sum.demand(&A::gather, 0u);
+    const u32 accumulate = sum.take(&A::accumulate);
+    sum.demand_buffer(0, c[0].buffers[2]);
+    const Binding& y = sum.buffer(1);
+    if (!plain || !sum.whole()) return {};
+    Command out = command;
+    out.reduces = 1;
+    reinterpret_cast<MatmulParams&>(out.params).accumulate = accumulate;
+    out.buffers[2] = reinterpret_cast<u64>(y.as());
+    return out;
+}
+
 }  // namespace
 
 bool same_shape(const Command& a, const Command& b) {
@@ -113,11 +137,12 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
     const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
     std::vector<Command> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        const auto one = of_sequences ? decode_attention(std::span(table.commands).subspan(i), commands.subspan(i),
-                                                         table.max_rows, blocks)
-                                      : std::nullopt;
-        out.push_back(one ? *one : commands[i]);
-        if (one) i += 2;
+        const auto from = std::span(table.commands).subspan(i);
+        const auto one =
+            of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
+        const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
+        out.push_back(one ? *one : sum ? *sum : commands[i]);
+        i += one ? 2 : sum ? 1 : 0;
     }
     const Command* before = nullptr;
     for (Command& c : out) {

@@ -72,6 +72,18 @@ void Context::use() const {
     driver_.check(driver_.cuCtxSetCurrent(context_), "taking the GPU's context");
 }
 
+void Context::reach(const Context& other) const {
+    use();
+    int can = 0;
+    driver_.check(driver_.cuDeviceCanAccessPeer(&can, device_, other.device_), "asking which GPUs reach one another");
+    const CUresult result = can ? driver_.cuCtxEnablePeerAccess(other.context_, 0) : kSuccess;
+    if (can && (result == kSuccess || result == kPeersAlready)) return;
+    const std::string mine = std::to_string(device_);
+    throw DeviceError("GPU " + mine + " does not reach the memory of GPU " + std::to_string(other.device_) +
+                      (can ? ": " + driver_.message(result) : ", by NVLink or by PCIe") +
+                      ", which a model on both needs; device 'cuda:" + mine + "' runs it on one");
+}
+
 Modules::~Modules() {
     for (const Loaded& l : loaded_) driver_.cuModuleUnload(l.module);
 }
@@ -79,8 +91,11 @@ Modules::~Modules() {
 CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll& poll) {
     const auto found = std::ranges::find_if(loaded_, [&](const Loaded& l) { return l.needs.covers(needs); });
     if (found != loaded_.end()) return found->function;
+    // One GPU runs a sum of several where somebody gives it that alone.
+    const u32 cards = all.ops.contains(kOpAllReduce) ? std::max(cards_, 2u) : cards_;
     const std::string memory = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) +
-                               "\n#define AKUNU_SHARED_BYTES " + std::to_string(limits_.shared_bytes) + "\n";
+                               "\n#define AKUNU_SHARED_BYTES " + std::to_string(limits_.shared_bytes) +
+                               "\n#define AKUNU_CARDS " + std::to_string(cards) + "\n";
     const std::string source = memory + all.definitions() + std::string(kernel_source());
     // Warpgroups' products are of this one GPU's own code.
     const std::string target = limits_.arch == "sm_90" ? "sm_90a" : limits_.arch;

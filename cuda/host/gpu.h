@@ -37,6 +37,9 @@ class Context {
     void use() const;
     // The same for what must not throw; false where nothing of the GPU's can be used any more.
     bool try_use() const noexcept { return is_here() && driver_.cuCtxSetCurrent(context_) == kSuccess; }
+    CUdevice device() const { return device_; }
+    // This GPU's kernels may use the other one's memory. Throws DeviceError where it does not reach it.
+    void reach(const Context& other) const;
     // Whether this is the process that opened it.
     bool is_here() const noexcept { return getpid() == process_; }
 
@@ -52,6 +55,8 @@ class Modules {
   public:
     Modules(const Driver& driver, const Limits& limits) : driver_(driver), limits_(limits) {}
     ~Modules();
+    // Those that are made from now on are for a model that so many GPUs share.
+    void set_cards(u32 cards) { cards_ = cards; }
     Modules(const Modules&) = delete;
     Modules& operator=(const Modules&) = delete;
 
@@ -67,6 +72,7 @@ class Modules {
     };
     const Driver& driver_;
     const Limits& limits_;
+    u32 cards_ = 1;
     std::list<Loaded> loaded_;
 };
 

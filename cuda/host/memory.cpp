@@ -34,7 +34,11 @@ std::span<std::byte> Memory::staging(std::uint64_t bytes) {
     return staging_.first(bytes);
 }
 
-Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) {
+Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) { return allocate(bytes, kind, nullptr); }
+
+Buffer Memory::mirror(const Buffer& shared) { return allocate(shared.size, MemoryKind::kShared, shared.host); }
+
+Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind, std::byte* lent) {
     auto a = std::make_unique<Allocation>();
     a->bytes = (bytes + kGranule - 1) / kGranule * kGranule;
     const CUresult result = driver_.cuMemAlloc(&a->device, a->bytes);
@@ -52,18 +56,21 @@ Buffer Memory::allocate(std::uint64_t bytes, MemoryKind kind) {
         // Launches are in a stream that does not wait for this one.
         driver_.check(driver_.cuStreamSynchronize(nullptr), "clearing GPU memory");
         if (kind == MemoryKind::kShared) {
-            void* host = nullptr;
-            driver_.check(driver_.cuMemHostAlloc(&host, a->bytes, kHostPortable | kHostDeviceMap),
-                          "allocating " + megabytes(a->bytes) + " of page-locked memory");
+            void* host = lent;
+            a->borrowed = lent != nullptr;
+            if (!lent) {
+                driver_.check(driver_.cuMemHostAlloc(&host, a->bytes, kHostPortable | kHostDeviceMap),
+                              "allocating " + megabytes(a->bytes) + " of page-locked memory");
+                std::memset(host, 0, a->bytes);
+            }
             a->host = static_cast<std::byte*>(host);
-            std::memset(host, 0, a->bytes);
             driver_.check(driver_.cuMemHostGetDevicePointer(&a->host_seen, host, 0), "mapping page-locked memory");
             const std::lock_guard lock(mutex_);
             shared_[a->host] = a.get();
         }
     } catch (...) {
         driver_.cuMemFree(a->device);
-        if (a->host) driver_.cuMemFreeHost(a->host);
+        if (a->host && !a->borrowed) driver_.cuMemFreeHost(a->host);
         throw;
     }
     Buffer b{a.get(), reinterpret_cast<std::byte*>(a->device), a->host, bytes};
@@ -78,7 +85,7 @@ void Memory::release(Buffer& buffer) {
     if (a->host) {
         const std::lock_guard lock(mutex_);
         shared_.erase(a->host);
-        driver_.cuMemFreeHost(a->host);
+        if (!a->borrowed) driver_.cuMemFreeHost(a->host);
     }
     buffer = {};
 }

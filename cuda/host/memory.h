@@ -18,6 +18,7 @@ struct Allocation {
     CUdeviceptr host_seen = 0;  // page-locked host memory as the device sees it; 0: the device's alone
     std::byte* host = nullptr;
     std::uint64_t bytes = 0;
+    bool borrowed = false;  // the host memory is another GPU's, which gives back what commands wrote
 };
 
 class Memory {
@@ -29,6 +30,8 @@ class Memory {
 
     // Zero-filled. Throws DeviceError.
     Buffer allocate(std::uint64_t bytes, MemoryKind kind);
+    // The device's copy of host memory that is part of another GPU's shared buffer.
+    Buffer mirror(const Buffer& shared);
     void release(Buffer& buffer);
     void upload(const Binding& to, std::span<const std::byte> bytes) const;
     void download(const Binding& from, std::span<std::byte> bytes) const;
@@ -41,6 +44,8 @@ class Memory {
     CUdeviceptr device_copy(const void* host) const;
 
   private:
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind, std::byte* host);
+
     const Driver& driver_;
     std::span<std::byte> staging_;
     mutable std::mutex mutex_;

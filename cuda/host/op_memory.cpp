@@ -93,7 +93,7 @@ std::vector<Mirror> mirrors_of(const DispatchTable& table) {
             if (!a.host) continue;
             auto found = std::ranges::find(out, a.device, &Mirror::device);
             if (found == out.end()) found = out.insert(found, Mirror{a.device, a.host_seen, a.bytes, 0, 0});
-            if (buffers[i].access != Access::kRead) found->back = 1;
+            if (buffers[i].access != Access::kRead && !a.borrowed) found->back = 1;
         }
     }
     return out;

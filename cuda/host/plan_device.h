@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/plan_only.h"
+#include "core/split.h"
 #include "cuda/host/chip.h"
 #include "cuda/host/formats.h"
 
@@ -10,11 +11,17 @@ namespace akunu::cuda {
 
 class PlanDevice final : public PlanOnly<CudaFormats> {
   public:
-    explicit PlanDevice(const Chip& chip) : chip_(chip) { traits_.reads_weights = false; }
+    // One of so many that share a model.
+    explicit PlanDevice(const Chip& chip, std::uint32_t cards = 1) : chip_(chip) {
+        traits_.reads_weights = false;
+        traits_.cards = cards;
+    }
 
     std::string name() const override;
     std::string isa() const override { return std::string(chip_.arch); }
-    Weight prepare_weight(const HostTensor& tensor) override { return allocate_weight(tensor); }
+    Weight prepare_weight(const HostTensor& tensor) override {
+        return allocate_weight(TensorPart(tensor, 0, traits_.cards).tensor());
+    }
     Weight prepare_experts(std::span<const HostTensor> experts) override { return allocate_experts(experts); }
     Weight map_weight(const HostTensor& tensor) override { return allocate_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;

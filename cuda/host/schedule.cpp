@@ -82,12 +82,15 @@ class Check {
         for (std::size_t at = 0; at < commands_.size(); ++at) {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
-            const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
-            if (c.label < reach || c.label + reach >= runs_.size()) refuse(name(c.label) + " is not three commands");
+            // Commands of the table that it does the work of, before its label's and behind it.
+            const std::size_t before = c.op == kOpDecodeAttention ? 1 : 0, behind = before || c.reduces ? 1 : 0;
+            if (c.label < before || c.label + behind >= runs_.size()) {
+                refuse(name(c.label) + (before ? " is not three commands" : " is not two commands"));
+            }
             if (at != 0 && c.barrier) ++stage;
             if (at != 0 && c.barrier && !c.reads_words) ++held;
             check_words(at);
-            for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
+            for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
                 if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
                 runs_[i] = {at, stage, held};
             }
@@ -117,6 +120,10 @@ class Check {
                "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
+        const DispatchCmd* const sum = c.reduces ? &table_.commands[c.label + 1] : nullptr;
+        expect(c.reduces <= 1 && (!sum || (c.op == kOpMatmul && c.streams == 1 && table_.max_rows == 1 &&
+                                           sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
+               c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
             const u32 bytes = joined ? sizeof(DecodeAttentionParams) : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
@@ -124,7 +131,7 @@ class Check {
         }
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;
-            if (!joined && i < from.n_buffers) b = &from.buffers[i];
+            if (!joined && i < from.n_buffers) b = sum && i == 2 ? &sum->buffers[1] : &from.buffers[i];
             if (joined && i < std::size(kDecodeAttentionBuffers)) {
                 const bool split_sinks = i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
                 const BufferAt p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
@@ -298,7 +305,8 @@ class Check {
             c.reads_words && now.at == then.at + 1 &&
             (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kPrepareHeads && buffer < 3 : buffer == 0);
         const auto results = [](const Command& m) { return reinterpret_cast<const MatmulParams&>(m.params).n; };
-        const bool own = c.op == kOpMatmul && buffer == 2 && writer.op == kOpMatmul && c.streams != 0 &&
+        const bool added_to = table_.commands[i].op == Op::kAllReduce ? buffer == 1 : buffer == 2;
+        const bool own = c.op == kOpMatmul && added_to && writer.op == kOpMatmul && c.streams != 0 &&
                          writer.streams != 0 && results(c) == results(writer);
         if (taken || own) return;
         refuse(name(i) + " reads '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +

@@ -64,6 +64,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kRelativeAttention, kOpRelativeAttention},
     {Op::kLoraA, kOpLoraA},
     {Op::kLoraB, kOpLoraB},
+    {Op::kAllReduce, kOpAllReduce},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);

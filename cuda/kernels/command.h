@@ -3,6 +3,16 @@
 
 #include "core/params.h"
 
+// Of how many GPUs the kernels are. Those of one have nothing of what several need, and read what the host, which knows
+// all of it, hands to them up to there.
+#ifndef AKUNU_CARDS
+#ifdef AKUNU_SHARED_BYTES
+#define AKUNU_CARDS 1
+#else
+#define AKUNU_CARDS 4
+#endif
+#endif
+
 namespace akunu::cuda {
 
 using u64 = unsigned long long;
@@ -90,6 +100,7 @@ enum OpCode : u32 {
     kOpLoraA,
     kOpLoraB,
     kOpDecodeAttention,
+    kOpAllReduce,
     kNumOps,
 };
 static_assert(kNumOps <= 64, "AKUNU_OPS has a bit for each");
@@ -143,7 +154,12 @@ struct alignas(16) Command {
     u32 reads_words;   // 1: a consumer: where there is a ring, it waits for its producer's words, not for a barrier
     u32 writes_words;  // 1: a producer: the command behind it reads its words
     u32 kv;            // kv_pair()
-    u32 half_input;    // 1: a matmul's rows are F16
+#if AKUNU_CARDS > 1
+    unsigned short half_input;  // 1: a matmul's rows are F16
+    unsigned short reduces;     // 1: a matmul through the ring whose results are those of all cards
+#else
+    u32 half_input;  // 1: a matmul's rows are F16
+#endif
     u32 n_patches;
     u32 patch_field[3], patch_value[3];  // words of `params`, PatchValue and PatchBits
     u32 label;                           // its place in the table
@@ -241,6 +257,18 @@ struct Barrier {
     u32 groups[kMaxGroups];
 };
 
+#if AKUNU_CARDS > 1
+// GPUs that a model is spread over: how many, which of them this one is, and where each one's words are, in its own
+// memory. kCardEnds of these tell that a step ends, those of even steps and of odd ones; behind them are, of two sums
+// in turn, `apart` words of each card.
+constexpr u32 kMostCards = 4, kCardEnds = 2 * kMostCards;
+struct Cards {
+    unsigned short count, mine;  // 0: the model is on one
+    u32 apart;
+    u64* words[kMostCards];
+};
+#endif
+
 struct Launch {
     Segment segments[kMaxSegments];
     u32 n_segments;
@@ -258,6 +286,9 @@ struct Launch {
     Mailbox* mailbox;
     const u32* stop;  // Control::stop, on the device; null where the replay has none
     u64* times;       // null, or the time when each command began, and that of the end
+#if AKUNU_CARDS > 1
+    Cards cards;
+#endif
 };
 
 }  // namespace akunu::cuda

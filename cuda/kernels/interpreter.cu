@@ -5,6 +5,7 @@
 //
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_DECODE_KINDS, lists of
 // X(value), name what the commands use; nothing else is compiled.
+#include "cards.cuh"
 #include "decode_attention.cuh"
 #include "delta_rule.cuh"
 #include "experts.cuh"
@@ -182,6 +183,9 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRelativeAttention, relative_attention)
         OP(kOpLoraA, lora_a)
         OP(kOpLoraB, lora_b)
+#if AKUNU_CARDS > 1
+        OP(kOpAllReduce, all_reduce)
+#endif
 #undef OP
         case kOpPrepareHeads:
         case kOpLatentKv:
@@ -226,10 +230,15 @@ AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
     if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) many_rows(b);
 }
 
-// Behind the barrier that a step's end is: whether no other follows. `step` are done.
-AKUNU_DEVICE bool chain_ends(const Launch& launch, u32 step) {
+// Behind the barrier that a step's end is: whether no other follows. `step` are done, and the command that would be
+// next has this number.
+AKUNU_DEVICE bool chain_ends(const Launch& launch, u32 step, u32 number) {
     if (any_of_warp(step == 0)) return false;
     if (thread_id_anew() == 0) block_state().done = step;
+#if AKUNU_CARDS > 1
+    const bool others = cards_end(launch, step, number, load_acquire(&launch.barrier->halt[(step - 1) % 2]) != 0);
+    if (any_of_warp(others)) return true;
+#endif
     if (any_of_warp(step == launch.steps)) return true;
     // One block has asked the host, so that all agree.
     return any_of_warp(load_acquire(&launch.barrier->halt[(step - 1) % 2]) ||
@@ -273,7 +282,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         // their first barrier.
         if (any_of_warp(begins != 0)) {
             grid_barrier().wait();
-            if (chain_ends(launch, now.at.step)) break;
+            if (chain_ends(launch, now.at.step, now.number)) break;
             sync_next();
         }
         if (thread_id_anew() % 32 == 0) block_state().slot[warp] = 1 - slot;  // all lanes have read it

@@ -99,6 +99,17 @@ AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
+#if AKUNU_CARDS > 1
+// The same where the writer or the reader is another GPU.
+AKUNU_DEVICE void store_card_word(unsigned long long* p, unsigned long long v) {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+AKUNU_DEVICE unsigned long long load_card_word(const unsigned long long* p) {
+    unsigned long long v;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+#endif
 // Of an even place.
 AKUNU_DEVICE void load_words(const unsigned long long* p, unsigned long long (&v)[2]) {
     asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "activation.cuh"
+#include "cards.cuh"
 #include "fragments.cuh"
 #include "ring.cuh"
 
@@ -269,11 +270,16 @@ struct TileOutput {
     AKUNU_DEVICE void load_base(const TileJob& job) {
         if (there && job.adds) base = y[row];
     }
-    // `scale` is the norm's; of pairs `up` is the sum of the second matrix.
+    // `scale` is the norm's; of pairs `up` is the sum of the second matrix. With several cards what it is added to is
+    // added to the sum of all of them.
     AKUNU_DEVICE float value(const TileJob& job, float scale, float sum, float up) const {
         sum *= scale * factor;
         if (pairs) return activate(job.activation, sum) * (up * (scale * up_factor));
+#if AKUNU_CARDS > 1
+        return soft_capped(sum + bias, job.cap);
+#else
         return base + soft_capped(sum + bias, job.cap);
+#endif
     }
     // All lanes of a warp store the results, words first, since other blocks wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
@@ -440,6 +446,10 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
             }
             v = out.value(job, scale, v, up);
         }
+#if AKUNU_CARDS > 1
+        if (any_of_warp(job.sum != 0)) v = sum_of_cards(job.sum, out.row, v, out.number, out.there);
+        if (!pairs) v += out.base;
+#endif
         out.store(job, v);
         partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
     }

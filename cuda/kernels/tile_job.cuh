@@ -38,6 +38,9 @@ struct alignas(16) TileJob {
     u32 adds;  // 1: to what is there
     u32 activation, formats;
     float cap;
+#if AKUNU_CARDS > 1
+    u32 sum;  // of all cards, counted from 1; 0: the results are the card's own
+#endif
 
     AKUNU_DEVICE u32 tiles_of(u32 i) const { return (rows[i] + kTileRows - 1) / kTileRows; }
     AKUNU_DEVICE u32 tiles() const { return pairs ? tiles_of(0) : tiles_of(0) + tiles_of(1) + tiles_of(2); }

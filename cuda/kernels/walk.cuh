@@ -45,6 +45,9 @@ struct alignas(16) Walk {
     u32 last;     // 1: ends its step
     u32 idle;     // 1: of what comes through the ring the block has no share
     u32 number;   // counted over the commands of all launches
+#if AKUNU_CARDS > 1
+    u32 sums;  // that cards have made in the launch, the command's own too
+#endif
     u64 *taken, *left;  // words of the command before it, and its own; null: there are none
     ChainPlace at, next;
 };
@@ -78,11 +81,15 @@ struct BlockState {
     Launch launch;
     u32 failure;  // LaunchError
     u32 ticket;
+#if AKUNU_CARDS > 1
+    u32 waits_since[kBlockThreads / 32];  // of warps that have waited for long, in microseconds of 1,024 ns
+#else
     u64 waits_since[kBlockThreads / 32];  // of warps that have waited for long
-    u32 done;                             // steps
-    u32 ended;                            // 1: no more weights are wanted
-    u32 loads;                            // the command's slot whose tiles are brought
-    u32 requested;                        // slots of the ring that were asked for so far
+#endif
+    u32 done;       // steps
+    u32 ended;      // 1: no more weights are wanted
+    u32 loads;      // the command's slot whose tiles are brought
+    u32 requested;  // slots of the ring that were asked for so far
     DecodeShape decode;
     DecodeUnit unit[kWarps / 2];  // of teams
     u32 pages[kWarps][4];         // of the keys that a warp takes first of its team's unit
@@ -102,10 +109,16 @@ constexpr u32 kBarrierWarp = kWarps + 1, kPreparer = kWarps + 2;
 constexpr u32 kManyLooks = 1024;
 AKUNU_DEVICE bool has_waited_long(u32 looks) {
     const Launch& launch = block_state().launch;
-    u64& since = block_state().waits_since[warp_id()];
+    auto& since = block_state().waits_since[warp_id()];
+#if AKUNU_CARDS > 1
+    if (looks == kManyLooks) since = u32(nanoseconds() >> 10);
+    const auto waited = [&] { return u64(u32(nanoseconds() >> 10) - since) << 10; };
+#else
     if (looks == kManyLooks) since = nanoseconds();
+    const auto waited = [&] { return nanoseconds() - since; };
+#endif
     if (load_acquire(&launch.barrier->error) == kNoError) {
-        if (nanoseconds() - since <= launch.timeout_ns) return false;
+        if (waited() <= launch.timeout_ns) return false;
         launch.barrier->error = kTimedOut;
     }
     return true;
@@ -194,6 +207,9 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     const bool by_words = c.reads_words && launch.slots != 0 && !launch.times;
     now.waits = !now.begins && (now.at.command == 0 || launch.times || (c.barrier && !by_words));
     now.number = before.number + 1;
+#if AKUNU_CARDS > 1
+    now.sums = before.sums + (c.op == kOpAllReduce || c.reduces);
+#endif
     const auto words = [&](u32 number) { return launch.words + number % kWordBuffers * kMostWords; };
     now.taken = by_words ? words(before.number) : nullptr;
     now.left = c.writes_words && launch.slots != 0 ? words(now.number) : nullptr;
@@ -211,6 +227,9 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
         TileJob& job = block_state().job[slot][i];
         job = tile_job(c, i, now.left, now.number);
+#if AKUNU_CARDS > 1
+        job.sum = c.reduces ? now.sums : 0;
+#endif
         now.idle &= job.begin == job.end;
     }
 }

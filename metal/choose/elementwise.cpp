@@ -81,6 +81,8 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_element("affine", cmd.params_as<AffineParams>().dim);
         case Op::kAddRows:
             return norm_kernel("add_rows", cmd.params_as<AddRowsParams>().dim);
+        case Op::kAllReduce:
+            return by_element("all_reduce", cmd.params_as<AllReduceParams>().dim);
         case Op::kSparsify:
             return norm_kernel("sparsify", cmd.params_as<SparsifyParams>().n);
         case Op::kMixStreams:

@@ -40,6 +40,14 @@ def cache_emulator(emulator: Path) -> Path:
     return build(["F32"], pairs=pairs, ops=CACHE_OPS)
 
 
+@pytest.fixture(scope="session")
+def cards_emulator(emulator: Path) -> Path:
+    """A host of several GPUs, for a few weight types."""
+    return build(
+        ["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"], pairs=["f16,f16", "f32,f32"], cards=4
+    )
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -57,6 +65,11 @@ def run_small(small_emulator: Path, tmp_path: Path) -> Run:
 @pytest.fixture
 def run_cache(cache_emulator: Path, tmp_path: Path) -> Run:
     return runner(cache_emulator, tmp_path)
+
+
+@pytest.fixture
+def run_cards(cards_emulator: Path, tmp_path: Path) -> Run:
+    return runner(cards_emulator, tmp_path)
 
 
 def runner(emulator: Path, tmp_path: Path) -> Run:
@@ -86,10 +99,19 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", *
 @pytest.fixture
 def passes(run: Run) -> Callable[..., None]:
     """Runs tests that were written for the CPU, of a file in `tests`, on the emulated GPU."""
+    return passing(run)
 
+
+@pytest.fixture
+def passes_cards(run_cards: Run) -> Callable[..., None]:
+    """The same on emulated hosts of several GPUs."""
+    return passing(run_cards)
+
+
+def passing(run: Run) -> Callable[..., None]:
     def passes(file: str, *tests: str, **environment: str) -> None:
         which = [f"{ROOT / 'tests' / file}::test_{test}" for test in tests]
-        done = run(PYTEST.replace("{which}", repr(which)), AKUNU_TEST_DEVICE="cuda", **environment)
+        done = run(PYTEST.replace("{which}", repr(which)), **{"AKUNU_TEST_DEVICE": "cuda"} | environment)
         assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-4000:] + done.stderr
 
     return passes

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <type_traits>
 
 #include "../cpp/check.h"
 #include "../cpp/synthetic_model.h"
@@ -43,8 +44,8 @@ struct Touched {
 };
 Touched touched(const DispatchTable& t, const Command& c) {
     Touched out;
-    const std::size_t reach = c.op == kOpDecodeAttention ? 1 : 0;
-    for (std::size_t i = c.label - reach; i <= c.label + reach; ++i) {
+    const std::size_t before = c.op == kOpDecodeAttention ? 1 : 0, behind = before || c.reduces ? 1 : 0;
+    for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
         const DispatchCmd& from = t.commands[i];
         for (std::size_t b = 0; b < from.n_buffers; ++b) {
             if (!from.buffers[b]) continue;
@@ -107,9 +108,9 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
             caught(n.fields, "a reader that is none");
             w = whole.weights[&w - c.weights];
         }
-        const auto field = [&](u32& value, u32 wrong, const char* what) {
-            const u32 kept = value;
-            value = wrong;
+        const auto field = [&](auto& value, u32 wrong, const char* what) {
+            const auto kept = value;
+            value = static_cast<std::remove_cvref_t<decltype(value)>>(wrong);
             caught(n.fields, what);
             value = kept;
         };
@@ -125,6 +126,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
             field(c.reads_words, 1, "words of another command");
             commands[i - 1].writes_words = 0;
         }
+        field(c.reduces, 1 - c.reduces, "a sum of several GPUs that is none, or that is left out");
         field(c.n_patches, 4, "too many patches");
         field(c.streams, 3, "too many streams");
         field(c.streams, c.streams ? 0 : 1, "another number of streams");
@@ -240,8 +242,8 @@ void check_fusion(const DispatchTable& decode) {
     check(fusions(t) == all - 1, "and of the same cache");
 }
 
-std::unique_ptr<Engine> planned(const SyntheticModel& m) {
-    return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip()), m.config, m.source(),
+std::unique_ptr<Engine> planned(const SyntheticModel& m, std::uint32_t cards = 1) {
+    return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip(), cards), m.config, m.source(),
                                     EngineOptions{.context = 96, .parallel = 2}, Progress{});
 }
 
@@ -249,6 +251,20 @@ std::unique_ptr<Engine> planned(const SyntheticModel& m) {
 
 int main() {
     Counts n;
+    // Of one of two GPUs: the sums of a row are part of its matmuls.
+    const auto half = planned(synthetic_model(DType::Q4_0), 2);
+    for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}}) {
+        const ReplayCall replay = Inspector(*half).replay_of(run);
+        for (const Program* p : replay.programs) {
+            const Schedules s = compile_schedules(p->table, geometry());
+            mutate(p->table, s.plain, s.streams, n);
+            mutate(p->table, s.fused, s.streams, n);
+            const auto sums = std::ranges::count(p->table.commands, Op::kAllReduce, &DispatchCmd::op);
+            const auto joined = std::ranges::count(s.fused, 1u, &Command::reduces);
+            if (p->table.phase == "decode") check(sums != 0 && joined == sums, "they are part of them");
+            if (p->table.phase == "batch") check(sums != 0 && joined == 0, "those of several rows are not");
+        }
+    }
     for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::Q5_1, DType::F32}) {
         const auto engine = planned(synthetic_model(weights));
         for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {

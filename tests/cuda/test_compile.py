@@ -26,7 +26,7 @@ def nvrtc() -> ctypes.CDLL:
     missing("nvidia-cuda-nvrtc is not installed")
 
 
-def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) -> str:
+def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], cards: int = 1) -> str:
     """What NVRTC says to the interpreter with these ops and readers; nothing where all is well."""
     mask = sum(1 << OPS.index(op) for op in ops)
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
@@ -34,7 +34,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
     shared = (99 if target in ("sm_86", "sm_89", "sm_120") else 163 if target.endswith("_80") else 227) << 10
     text = (
         f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_SHARED_BYTES {shared}\n"
-        f"#define AKUNU_OPS {mask}ull\n"
+        f"#define AKUNU_CARDS {cards}\n#define AKUNU_OPS {mask}ull\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(5) X(10) X(11) X(15)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
     )
@@ -61,7 +61,7 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str]) 
 
 
 def test_the_names_here_are_those_of_the_kernels() -> None:
-    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "DecodeAttention", "F32", "FloatCodes")
+    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "AllReduce", "F32", "FloatCodes")
 
 
 @pytest.mark.long
@@ -83,3 +83,9 @@ def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
 @pytest.mark.long
 def test_every_weight_type_compiles(nvrtc: ctypes.CDLL) -> None:
     assert log_of(nvrtc, "compute_80", ["Embed", "NormGateUp"], READERS) == ""
+
+
+@pytest.mark.long
+def test_machine_code_of_several_gpus(nvrtc: ctypes.CDLL) -> None:
+    ops = ["Embed", "Matmul", "NormGateUp", "AllReduce"]
+    assert log_of(nvrtc, "sm_90a", ops, ["F32", "Q4_0"], cards=2) == ""

@@ -42,7 +42,7 @@ SOUNDS = ("cross_attention", "attention_weights")
 EXPERTS = ("experts_gate_up", "experts_down")
 LATENT = ("latent_attention", "head_matmul")
 ROWS = sorted(
-    {*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, *LATENT, "sample"}
+    {*BUILDERS} - {*MATMULS, *ATTENTION, *SOUNDS, *EXPERTS, *LATENT, "sample", "all_reduce"}
 )  # a new op is one of these
 
 
@@ -57,6 +57,11 @@ def check(run: Run, wanted: str, least: int, **environment: str) -> None:
 def test_rows_and_tokens(run: Run) -> None:
     small = "not case.get('vocab') or case.get('vocab') <= 32000"
     check(run, f"case.builder in {ROWS} and ({small})", 240)
+
+
+def test_sums_of_several_gpus(run_cards: Run) -> None:
+    """On one, whose kernels are then those of several."""
+    check(run_cards, "case.builder == 'all_reduce'", 8)
 
 
 def test_experts(run: Run) -> None:

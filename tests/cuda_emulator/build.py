@@ -40,7 +40,9 @@ def pair_number(pair: str) -> int:
     return keys * len(KV_TYPES) + values
 
 
-def definitions(readers: Sequence[str], small: bool, pairs: Sequence[str], ops: Sequence[str]) -> list[str]:
+def definitions(
+    readers: Sequence[str], small: bool, pairs: Sequence[str], ops: Sequence[str], cards: int
+) -> list[str]:
     """All groups and sizes of heads, and some readers, types of the cache and ops."""
     groups, kinds, numbers = (
         [0, 1, 2, 4, 8, 16],
@@ -56,7 +58,7 @@ def definitions(readers: Sequence[str], small: bool, pairs: Sequence[str], ops: 
     mask = sum(1 << OPS.index(op) for op in ops)
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
-    lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}")
+    lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}\n#define AKUNU_CARDS {cards}")
     return [f"#define AKUNU_OPS {mask}ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
 
 
@@ -66,11 +68,14 @@ def build(
     small: bool = False,
     pairs: Sequence[str] = KV_PAIRS,
     ops: Sequence[str] = OPS,
+    cards: int = 1,
 ) -> Path:
     """Build the library, or take it from a cache of contents.
 
     `small` stands for a GPU whose blocks have 99 KB and no products of warpgroups, as an RTX 4090; otherwise
     the GPU is like an H100.
+
+    With `cards` the kernels are those of several GPUs; they run models on one, too.
 
     Models with weights that have another reader, or a cache of other types, are refused when their kernels
     are loaded.
@@ -80,7 +85,7 @@ def build(
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
-    text = "\n".join(definitions(readers, small, pairs, ops)) + '\n#include "emulator.cpp"\n'
+    text = "\n".join(definitions(readers, small, pairs, ops, cards)) + '\n#include "emulator.cpp"\n'
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]

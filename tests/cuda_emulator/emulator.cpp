@@ -5,8 +5,11 @@
 // "function:n", makes the n-th call of a driver function fail; EMULATOR_LOSE_BLOCK starts one block only, and
 // EMULATOR_LOSE_WORDS=n loses the words that the n-th command leaves. EMULATOR_SHARED_BYTES=n is a GPU with smaller
 // blocks, EMULATOR_NO_ROOM=1 one on whose multiprocessors no block fits, EMULATOR_NO_COOPERATION=1 one whose blocks may
-// not wait for one another, EMULATOR_DISPLAY=1 one that a display waits for.
+// not wait for one another, EMULATOR_DISPLAY=1 one that a display waits for. EMULATOR_GPUS=n is a host with n GPUs,
+// whose launches run side by side in threads of their own; EMULATOR_NO_PEERS=1 one whose GPUs do not reach one
+// another's memory, EMULATOR_OTHER=1 one whose second GPU has another name.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -18,6 +21,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "interpreter.cu"
@@ -55,7 +59,7 @@ constexpr std::size_t kStack = 64 << 10;
 constexpr unsigned kShared = 227 << 10;
 static_assert(AKUNU_SHARED_BYTES <= kShared, "what lies behind them nobody may write");
 constexpr unsigned char kBeyond = 0xA5;
-bool left_memory = false;
+std::atomic<bool> left_memory = false;
 
 int blocks_wanted() {
     const char* set = std::getenv("EMULATOR_BLOCKS");
@@ -101,8 +105,8 @@ struct Grid {
     void* main = nullptr;
     const Launch* launch = nullptr;
 };
-Grid* grid = nullptr;
-Fiber* current = nullptr;
+thread_local Grid* grid = nullptr;  // a GPU's launch is a thread's
+thread_local Fiber* current = nullptr;
 
 Fiber& self() { return *current; }
 Group& group() { return grid->groups[self().block]; }
@@ -242,12 +246,17 @@ void copy_tiles(void* to, unsigned long long map, unsigned tile, unsigned step, 
 // What was fetched to the cache and is not copied yet; and how often something copied had been fetched.
 std::set<std::pair<const void*, unsigned>> fetched;
 unsigned long long copied_from_cache = 0;
+std::mutex fetching;
 void fetch_to_cache(const void* from, unsigned bytes) {
     if ((reinterpret_cast<std::uintptr_t>(from) | bytes) % 16 != 0) __builtin_trap();
+    const std::scoped_lock lock(fetching);
     fetched.emplace(from, bytes);
 }
 void copy_arriving(void* to, const void* from, unsigned bytes, unsigned long long* b) {
-    copied_from_cache += fetched.erase({from, bytes});
+    {
+        const std::scoped_lock lock(fetching);
+        copied_from_cache += fetched.erase({from, bytes});
+    }
     copy_counted(to, from, bytes, b);
     arrive_at(b);
 }
@@ -319,8 +328,10 @@ void run(const Launch& launch, unsigned blocks) {
     emulator_switch(&g.main, current->sp);
     grid = nullptr;
     for (Group& group : g.groups) {
-        left_memory |= !std::all_of(shared_of(group) + AKUNU_SHARED_BYTES, shared_of(group) + kShared,
-                                    [](unsigned char c) { return c == kBeyond; });
+        if (!std::all_of(shared_of(group) + AKUNU_SHARED_BYTES, shared_of(group) + kShared,
+                         [](unsigned char c) { return c == kBeyond; })) {
+            left_memory = true;
+        }
     }
 }
 
@@ -357,12 +368,30 @@ std::string lacking(const std::string& text) {
     const std::string readers = "#define AKUNU_READERS", pairs = "#define AKUNU_KV_TYPES";
     if (text.find(readers) == std::string::npos) return "the emulator was given no readers";
     const int reader = missing_of(text, readers, kReadersBuilt), pair = missing_of(text, pairs, kPairsBuilt);
+    const std::string cards = "#define AKUNU_CARDS ";
+    const auto wanted = text.find(cards);
+    if (wanted != std::string::npos && std::atoi(text.c_str() + wanted + cards.size()) > AKUNU_CARDS) {
+        return "the emulator was built for " + std::to_string(AKUNU_CARDS) + " GPUs";
+    }
     if (reader >= 0) return std::string("the emulator was built without the reader of ") + kNames[reader];
     if (pair >= 0) return "the emulator was built without the cache's types " + std::to_string(pair);
     return {};
 }
 
-std::map<unsigned long long, std::size_t> allocations;
+constexpr int kMostGpus = 8;
+int gpus() {
+    const char* n = std::getenv("EMULATOR_GPUS");
+    return std::getenv("EMULATOR_NO_GPU") ? 0 : n ? std::min(std::atoi(n), kMostGpus) : 1;
+}
+int contexts[kMostGpus] = {0, 1, 2, 3, 4, 5, 6, 7};  // each says whose it is
+thread_local int here = 0;                           // the GPU whose context is current
+
+struct Allocated {
+    std::size_t bytes;
+    int gpu;
+};
+std::mutex allocating;
+std::map<unsigned long long, Allocated> allocations;
 std::size_t memory() {
     const char* megabytes = std::getenv("EMULATOR_MEMORY_MB");
     return (megabytes ? std::strtoull(megabytes, nullptr, 10) : 512) << 20;
@@ -394,12 +423,12 @@ API cuGetErrorString(int r, const char** text) {
     return 0;
 }
 API cuDeviceGetCount(int* n) {
-    *n = std::getenv("EMULATOR_NO_GPU") ? 0 : 1;
+    *n = emulator::gpus();
     return 0;
 }
-API cuDeviceGet(int* d, int) {
-    *d = 0;
-    return 0;
+API cuDeviceGet(int* d, int number) {
+    *d = number;
+    return number >= 0 && number < emulator::gpus() ? 0 : 101;
 }
 // How often the ring brought what had been fetched ahead, and how much was fetched for nothing.
 API emulator_fetches(unsigned long long* used, unsigned long long* unused) {
@@ -407,8 +436,9 @@ API emulator_fetches(unsigned long long* used, unsigned long long* unused) {
     *unused = emulator::fetched.size();
     return 0;
 }
-API cuDeviceGetName(char* name, int n, int) {
-    std::snprintf(name, static_cast<std::size_t>(n), "Emulated GPU");
+API cuDeviceGetName(char* name, int n, int d) {
+    const bool other = d == 1 && std::getenv("EMULATOR_OTHER");
+    std::snprintf(name, static_cast<std::size_t>(n), other ? "Another GPU" : "Emulated GPU");
     return 0;
 }
 API cuDeviceGetAttribute(int* v, int which, int) {
@@ -429,16 +459,31 @@ API cuDeviceTotalMem_v2(std::size_t* n, int) {
     *n = emulator::memory();
     return 0;
 }
-API cuDevicePrimaryCtxRetain(void** c, int) {
+API cuDevicePrimaryCtxRetain(void** c, int d) {
     FAIL_IF_ASKED;
-    *c = &emulator::allocations;
+    *c = &emulator::contexts[d];
     return 0;
 }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
-API cuCtxSetCurrent(void*) { return 0; }
+API cuCtxSetCurrent(void* c) {
+    if (c) emulator::here = *static_cast<int*>(c);
+    return 0;
+}
+API cuDeviceCanAccessPeer(int* can, int, int) {
+    *can = !std::getenv("EMULATOR_NO_PEERS");
+    return 0;
+}
+// Of the context that is current, and once.
+API cuCtxEnablePeerAccess(void* c, unsigned) {
+    FAIL_IF_ASKED;
+    static bool enabled[emulator::kMostGpus][emulator::kMostGpus];
+    bool& now = enabled[emulator::here][*static_cast<int*>(c)];
+    return std::exchange(now, true) ? 704 : 0;
+}
 API cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
     std::size_t used = 0;
-    for (const auto& [p, n] : emulator::allocations) used += n;
+    const std::scoped_lock lock(emulator::allocating);
+    for (const auto& [p, a] : emulator::allocations) used += a.gpu == emulator::here ? a.bytes : 0;
     *total = emulator::memory();
     *free = emulator::memory() - used;
     return 0;
@@ -451,10 +496,12 @@ API cuMemAlloc_v2(unsigned long long* p, std::size_t n) {
     void* at = std::aligned_alloc(256, (n + 255) / 256 * 256);
     if (!at) return 2;
     *p = reinterpret_cast<unsigned long long>(at);
-    emulator::allocations[*p] = n;
+    const std::scoped_lock lock(emulator::allocating);
+    emulator::allocations[*p] = {n, emulator::here};
     return 0;
 }
 API cuMemFree_v2(unsigned long long p) {
+    const std::scoped_lock lock(emulator::allocating);
     if (emulator::allocations.erase(p) != 1) std::abort();
     std::free(reinterpret_cast<void*>(p));
     return 0;
@@ -527,36 +574,45 @@ API cuModuleGetFunction(void** f, void*, const char*) {
     return 0;
 }
 API cuFuncSetAttribute(void*, int, int) { return 0; }
+// A launch runs in a thread of its own: the host may ask it to end, and other GPUs' run beside it.
+struct Launches {
+    std::thread running;
+    std::mutex ending;
+    std::condition_variable end_comes;
+    bool ended = true;
+};
 API cuStreamCreate(void** s, unsigned) {
-    *s = nullptr;
+    *s = new Launches;
     return 0;
 }
-API cuStreamDestroy_v2(void*) { return 0; }
-
-// A launch runs in a thread of its own: the host may ask it to end.
-static std::thread running;
-static std::mutex ending;
-static std::condition_variable end_comes;
-static bool ended = true;
-API cuStreamQuery(void*) {
+API cuStreamDestroy_v2(void* s) {
+    auto* stream = static_cast<Launches*>(s);
+    if (stream->running.joinable()) stream->running.join();
+    delete stream;
+    return 0;
+}
+API cuStreamQuery(void* s) {
+    auto& stream = *static_cast<Launches*>(s);
     const bool failed = emulator::fails(__func__);
     {
         // Who asks again and again takes the processor from what runs.
-        std::unique_lock lock(ending);
-        if (!failed && !end_comes.wait_for(lock, std::chrono::milliseconds(1), [] { return ended; })) return 600;
+        std::unique_lock lock(stream.ending);
+        const auto shortly = std::chrono::milliseconds(1);
+        if (!failed && !stream.end_comes.wait_for(lock, shortly, [&] { return stream.ended; })) return 600;
     }
-    if (running.joinable()) running.join();  // nothing runs on behind a failure, either
+    if (stream.running.joinable()) stream.running.join();  // nothing runs on behind a failure, either
     return failed ? 719 : emulator::left_memory ? kOutOfShared : 0;
 }
-API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
-                              void** params) {
+API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              void* s, void** params) {
     FAIL_IF_ASKED;
-    ended = false;
-    running = std::thread([launch = *static_cast<const Launch*>(params[0]), blocks] {
+    auto& stream = *static_cast<Launches*>(s);
+    stream.ended = false;
+    stream.running = std::thread([launch = *static_cast<const Launch*>(params[0]), blocks, &stream] {
         emulator::run(launch, blocks);
-        const std::scoped_lock lock(ending);
-        ended = true;
-        end_comes.notify_all();
+        const std::scoped_lock lock(stream.ending);
+        stream.ended = true;
+        stream.end_comes.notify_all();
     });
     return 0;
 }

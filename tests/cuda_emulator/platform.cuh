@@ -165,6 +165,12 @@ void store_word(unsigned long long* p, unsigned long long v);
 AKUNU_DEVICE unsigned long long load_word(const unsigned long long* p) {
     return *reinterpret_cast<const volatile unsigned long long*>(p);
 }
+AKUNU_DEVICE void store_card_word(unsigned long long* p, unsigned long long v) {
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+AKUNU_DEVICE unsigned long long load_card_word(const unsigned long long* p) {
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
 AKUNU_DEVICE void load_words(const unsigned long long* p, unsigned long long (&v)[2]) {
     v[0] = load_word(p);
     v[1] = load_word(p + 1);

@@ -74,6 +74,10 @@ def _streams() -> Iterator[Case]:
         yield case("add_rows", rows=rows, dim=dim, scale=0.25, matched=True)
         yield case("add_rows", rows=rows, dim=dim, matched=True, accumulate=True, floor=1e-5)
         yield case("sparsify", rows=rows, n=dim)
+        yield case("all_reduce", rows=rows, dim=dim)
+        yield case("all_reduce", rows=rows, dim=dim, accumulate=True)
+        yield case("all_reduce", rows=rows, dim=dim, gather=True, stride=dim + 7)
+        yield case("all_reduce", rows=rows, dim=dim, gather=True, stride=2 * dim, in_place=True)
         yield case("sparsify", rows=rows, n=dim, deviations=-0.5, mean=50.0)
     yield case("add_rows", rows=2, dim=96, matched=True, floor=1e-5, sigma=1e-5)  # the floor counts
     for correct in (False, True):

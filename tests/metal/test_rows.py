@@ -97,11 +97,14 @@ class RowsLab:
         elif op == "relative_attention":
             file, threads, groups = "relative_attention", 32, (int(p["n_heads"]), rows)
         else:
-            file = {"gate_act": "activations", "mix_streams": "streams"}.get(op, "rows")
+            file = {"gate_act": "activations", "mix_streams": "streams", "all_reduce": "streams"}.get(
+                op, "rows"
+            )
             columns = {
                 "embed_position": lambda: p["dim"],
                 "insert_rows": lambda: p["dim"],
                 "affine": lambda: p["dim"],
+                "all_reduce": lambda: p["dim"],
                 "mix_streams": lambda: p["dim"],
                 "pool": lambda: p["dim"],
                 "unfold": lambda: p["taps"] * p["channels"],
@@ -124,7 +127,11 @@ class RowsLab:
 OPS = ("layer_norm", "embed_position", "pool", "gate_act", "relative_attention")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
 CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
-CASES += [c for c in CHECKS if c.builder in ("insert_rows", "affine", "add_rows", "mix_streams", "sparsify")]
+CASES += [
+    c
+    for c in CHECKS
+    if c.builder in ("insert_rows", "affine", "add_rows", "all_reduce", "mix_streams", "sparsify")
+]
 CASES += [
     case("unfold", length=n, channels=channels, taps=taps, stride=stride, formats=formats)
     for n, channels, taps, stride in [(1, 1, 3, 1), (75, 33, 3, 2), (12, 80, 5, 3)]
@@ -168,6 +175,7 @@ SMALL = [
     case("sparsify", rows=3, n=70, deviations=-0.5, mean=9.0),
     case("lora", ranks=(7, 3), rows=(1, -1, 0), n=33, k=37),
     case("lora", ranks=(18,), rows=(0, 0), n=36, k=40, half=True, stride=37),
+    case("all_reduce", rows=3, dim=33, accumulate=True, stride=40),
 ]
 
 
@@ -260,6 +268,7 @@ MUTATIONS = {
     "a text's scale": ("lora", "head->scale * choices[slot].scale", "head->scale", SMALL[17]),
     "a column of B": ("lora", "ulong(i) * p.n", "ulong(i) * p.k", SMALL[18]),
     "a row of y": ("lora", "* p.y_stride + column", "* p.n + column", SMALL[18]),
+    "what is added to": ("streams", "p.accumulate ? out + in : in", "in", SMALL[19]),
     "activation": ("activations", "p.gated ? up[i] : 1.0f", "up[i]", SMALL[5]),
 }
 

@@ -122,6 +122,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return lora_b;
         case Op::kAddRows:
             return add_rows;
+        case Op::kAllReduce:
+            return all_reduce;
         case Op::kMixStreams:
             return mix_streams;
         case Op::kSparsify:

@@ -25,6 +25,25 @@ static void add_rows(const DispatchCmd& cmd, const std::byte* params, const Work
     }
 }
 
+// A processor shares its models with no other device.
+static void all_reduce(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<AllReduceParams>(params);
+    const auto* x = cmd.buffers[0].as<float>();
+    auto* y = cmd.buffers[1].as<float>();
+    auto rows = worker.claim(p.rows, 8 * std::uint64_t{p.dim});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            const float* in = x + r * p.x_stride;
+            float* out = y + r * p.y_stride;
+            if (p.accumulate) {
+                add_scaled(in, 1.0f, out, p.dim);
+            } else {
+                std::memmove(out, in, p.dim * sizeof(float));
+            }
+        }
+    }
+}
+
 // An item is a part of a row.
 static void mix_streams(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     constexpr std::size_t kPart = 256;

@@ -36,6 +36,17 @@ kernel void add_rows(device const float* x [[buffer(0)]],
     for (uint i = tid; i < p.dim; i += threads) y[i] = p.accumulate ? y[i] + x[i] * scale : x[i] * scale;
 }
 
+// A model has one GPU: what its weights make is the whole.
+kernel void all_reduce(device const float* x [[buffer(0)]],
+                       device float* y [[buffer(1)]],
+                       constant AllReduceParams& p [[buffer(kParamsIndex)]],
+                       uint2 at [[thread_position_in_grid]]) {
+    if (at.x >= p.dim) return;
+    device float& out = y[ulong(at.y) * p.y_stride + at.x];
+    const float in = x[ulong(at.y) * p.x_stride + at.x];
+    out = p.accumulate ? out + in : in;
+}
+
 kernel void mix_streams(device float* streams [[buffer(0)]],
                         device float* hidden [[buffer(1)]],
                         device const float* gates [[buffer(2)]],

@@ -102,6 +102,16 @@ def _words(_context: click.Context, _option: click.Parameter, texts: tuple[str, 
     return words
 
 
+def _devices(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    for word in _words(context, option, texts):
+        if found and word.isdecimal() and found[-1].startswith("cuda:"):
+            found[-1] += f",{word}"  # of several GPUs
+        else:
+            found.append(word)
+    return tuple(found)
+
+
 def _kv_dtypes(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     words = _words(context, option, texts)
     for word in words:
@@ -250,8 +260,8 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     "--device",
     "devices",
     default="auto",
-    callback=_words,
-    text="Devices, as --list-devices names them.",
+    callback=_devices,
+    text="Devices, as --list-devices names them; cuda:0,1 is two GPUs that share a model.",
 )
 @click.option(
     "-r",

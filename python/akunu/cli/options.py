@@ -169,7 +169,8 @@ _DEVICE = click.option(
     default="auto",
     show_default=True,
     metavar="ID",
-    help='Where to run: "auto", or an id that "akunu devices" lists.',
+    help='Where to run: "auto", an id that "akunu devices" lists, or several GPUs that share the model: '
+    '"cuda:0,1".',
 )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from akunu.describe.filetypes import SYNTHETIC_TYPES
 from akunu.loading.facts import ModelFacts, model_facts
-from akunu.loading.placement import present
+from akunu.loading.placement import device_info, present
 from akunu.loading.shapes import SHAPES
 
 if TYPE_CHECKING:
@@ -149,7 +149,4 @@ def find_device(wanted: str) -> DeviceInfo:
     InvalidArgumentError
         There is no such device.
     """
-    from akunu import _core
-
-    best = present("cpu" if wanted == "none" else wanted)[0]
-    return next(device for device in _core.devices() if device["id"] == best)
+    return device_info(present("cpu" if wanted == "none" else wanted)[0])

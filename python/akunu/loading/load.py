@@ -23,7 +23,7 @@ from akunu.files.overrides import apply_overrides
 from akunu.loading.draft_model import DraftModel, head_beside, joins_head
 from akunu.loading.finding import FoundModel, find_model
 from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
-from akunu.loading.placement import on_first, present
+from akunu.loading.placement import first_gpu, on_first, present
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def _open_text(
             return engine, None
         from akunu.vision.tower import Tower
 
-        return engine, Tower(model.tower, device=device, threads=asked.threads or 0)
+        return engine, Tower(model.tower, device=first_gpu(device), threads=asked.threads or 0)
 
     engine, tower = on_first(devices, loaded)
     kept = _pages_in_files(model, asked, engine)

@@ -13,7 +13,7 @@ from akunu.base.arguments import Limit, as_model_name, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
 from akunu.describe.filetypes import FILE_TYPES, kv_dtypes
 from akunu.files.overrides import key_overrides, rope_scaling
-from akunu.loading.placement import present
+from akunu.loading.placement import is_spread, present
 
 __all__ = ["OF_SPEECH", "OF_TEXT", "OF_VECTORS", "OWN_HEAD", "SIZE", "THREADS", "LoadOptions"]
 
@@ -42,7 +42,8 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     device
         "auto" (a GPU if there is one that has room for the model and kernels for it, else the CPU, with a
-        warning that says why) or an id of `akunu.devices()`.
+        warning that says why), an id of `akunu.devices()`, or several GPUs of one kind that share the model,
+        "cuda:0,1": each has its part of the weights and of the KV cache, so that `kv_memory` is of each.
     context
         Most tokens of prompt and generated text together; None or 0: what the model was trained for, but at
         most 4096. The KV cache has room for one such text at least.
@@ -156,6 +157,13 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
             "override_kv": key_overrides(self.override_kv),
         }
         present(self.device)
+        if is_spread(self.device):
+            for name, what in {"cache_dir": "pages in files", "adapters": "adapters"}.items():
+                if getattr(self, name) is not None:
+                    raise UnsupportedError(
+                        f"{name}: a model on several GPUs has no {what}; leave it out, or name one "
+                        "GPU, as in device='cuda:0'"
+                    )
         if self.quantize is not None and self.quantize not in tuple(FILE_TYPES):
             raise InvalidArgumentError(f"quantize: no {self.quantize!r}; there is {', '.join(FILE_TYPES)}")
         return msgspec.structs.replace(self, **found)

@@ -10,6 +10,7 @@ from akunu.describe.blocks import Attention, LatentAttention
 from akunu.describe.config import ModelConfig
 from akunu.describe.filetypes import kv_dtypes
 from akunu.loading.finding import FoundModel
+from akunu.loading.placement import device_info, present
 from akunu.server.catalog import ModelSpec
 from akunu.server.kinds import EMBEDDING, RERANKER, SPEECH, TEXT, Kind
 from akunu.speech.recognition import is_speech
@@ -66,14 +67,11 @@ def default_context(config: ModelConfig, arguments: Mapping[str, Any]) -> dict[s
     A GPU's memory is the cache's from the beginning: there it is no larger than for sequences of 4,096
     tokens, or for one that fills the context.
     """
-    from akunu import _core
-
     keys, values = (_BYTES[name] for name in kv_dtypes(arguments.get("kv_dtype") or "f16"))
     size = sum((keys + values) * each.n_kv_heads * each.head_dim for each in config.mixers(Attention))
     size += sum(keys * (each.latent + each.rope_dim) for each in config.mixers(LatentAttention))
     size = max(1.0, size)
-    devices = {device["id"]: device for device in _core.devices()}
-    device = devices.get(arguments.get("device") or "auto", next(iter(devices.values())))
+    device = device_info(present(arguments.get("device") or "auto")[0])
     room = int((arguments.get("kv_memory") or device["memory"] / _SHARE) / size)
     room = max(_LEAST_CONTEXT, room // _STEP * _STEP)
     chosen: dict[str, Any] = {"context": min(config.context_length, _MOST_CONTEXT, room)}

@@ -16,7 +16,7 @@ from .recurrence import recur
 from .rows import affine, column_squares, embed, gate_act, insert_rows, norm, norm_add, quantize, rope_table
 from .speech import attention_weights, cross_attention, unfold
 from .ssm_scan import gated_norm, ssm_scan
-from .streams import add_rows, mix_streams, sparsify
+from .streams import add_rows, all_reduce, mix_streams, sparsify
 from .tokens import accept, argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
@@ -25,7 +25,7 @@ _MATMULS = (embed, matmul, gate_up, norm_qkv, norm_gate_up)
 _ROWS = (
     rope_table, insert_rows, affine, norm, norm_add, quantize, column_squares, gate_act, prepare_heads,
     attention, copy_records,
-    add_rows, mix_streams, sparsify,
+    add_rows, all_reduce, mix_streams, sparsify,
 )  # fmt: skip
 _RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)
 _EXPERTS = (route, experts_gate_up, experts_down)

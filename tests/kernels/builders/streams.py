@@ -42,6 +42,40 @@ def add_rows(
         p.expect("y", wide + (y if accumulate else 0), EXACT_NMSE)
 
 
+def all_reduce(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    accumulate: bool = False,
+    gather: bool = False,
+    stride: int = 0,
+    in_place: bool = False,
+) -> None:
+    """A device that shares its model with no other: the sum, and all rows, are its own."""
+    x, y = normal(rng, rows, dim), normal(rng, rows, stride or dim)
+    if in_place:
+        y[:, :dim] = x
+    whole = p.inout("y", y)
+    p.run(
+        "all_reduce",
+        whole if in_place else p.input("x", x),
+        whole,
+        rows=rows,
+        dim=dim,
+        accumulate=accumulate,
+        gather=gather,
+        x_stride=y.shape[1] if in_place else dim,
+        y_stride=y.shape[1],
+    )
+    p.bytes = rows * dim * (8 + 4 * accumulate)
+    if p.checking:
+        wide = y.astype(np.float64)
+        wide[:, :dim] = x + (wide[:, :dim] if accumulate else 0)
+        p.expect("y", wide, EXACT_NMSE)
+
+
 def mix_streams(
     p: Problem,
     dev: Traits,
