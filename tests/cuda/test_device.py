@@ -370,7 +370,7 @@ from akunu.server.catalog import ModelSpec
 from akunu.server.models import Registry
 logging.basicConfig(level=logging.INFO, format="%(message)s")
 async def use():
-    registry = Registry([ModelSpec(name="hearing", path="ember-speech", device="cuda")], 1, None, Beside())
+    registry = Registry([ModelSpec(name="hearing", path="ember-speech", device="cuda")], 1, None, Workers())
     async with registry.use("hearing"):
         pass
 asyncio.run(use())
