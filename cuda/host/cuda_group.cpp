@@ -45,7 +45,7 @@ std::vector<const Program*> segments_of(Segments segments, std::size_t card) {
 
 // Of the process: what two groups started at the same time might begin on their GPUs in different orders, and wait for
 // each other.
-std::timed_mutex running;
+std::timed_mutex run_mutex;
 
 // Words that a table's sums need of a GPU.
 std::uint64_t words_of(const DispatchTable& table) {
@@ -198,7 +198,7 @@ void CudaGroup::prepare_kernels(const Report& report) {
 
 std::uint32_t CudaGroup::run(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
                              const Meanwhile& meanwhile) {
-    std::unique_lock lock(running, std::defer_lock);
+    std::unique_lock lock(run_mutex, std::defer_lock);
     while (!lock.try_lock_for(std::chrono::milliseconds(20))) {
         if (poll && poll()) return 0;
     }
@@ -248,7 +248,7 @@ std::uint32_t CudaGroup::replay(Segments segments, const ReplayArgs& args, Contr
 }
 
 void CudaGroup::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
-    const std::lock_guard lock(running);
+    const std::lock_guard lock(run_mutex);
     ReplayArgs once = args;
     once.steps = 1;
     std::vector<std::vector<const Program*>> of;
