@@ -70,9 +70,11 @@ class Build:
 
     def __init__(self, package: Path) -> None:
         self.package = package
-        environment = {**os.environ, "PYTHONPATH": str(package)}
+        # What this process found beside its own package, the other finds, too; -P: nothing beside the script.
+        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *others])}
         self._process = subprocess.Popen(
-            [sys.executable, str(WORKER)],
+            [sys.executable, "-P", str(WORKER)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
         )  # fmt: skip
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,6 +175,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # What lies beside this file is of the build that asks.
-    sys.path[:] = [folder for folder in sys.path if folder != str(Path(__file__).parent)]
     main()

@@ -214,7 +214,7 @@ import os, signal, sys
 from akunu.cli import main
 from akunu.server.preloading import Preload
 
-Ahead.begin = lambda self: os.kill(os.getpid(), signal.SIGINT)
+Preload.begin = lambda self: os.kill(os.getpid(), signal.SIGINT)
 status = main(["serve", "--port", "0"])
 sys.exit(status if "akunu.server.run" in sys.modules else "an import was interrupted")
 """

@@ -115,6 +115,7 @@ NAMES = {
     "glm": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "minimax": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "olmo 3": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "a:b", "x-y"),
+    "muse": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
 }
 
 
@@ -146,6 +147,7 @@ SAID = {
     "glm": "<arg_key>text</arg_key><arg_value>\n<b>{1}</b></arg_value>",
     "minimax": '<parameter name="text">\n<b>{1}</b></parameter>\n',
     "olmo 3": 'text="\\n<b>{1}</b>"',
+    "muse": '<atem:parameter name="text">\n<b>{1}</b></atem:parameter>\n',
 }
 
 

@@ -278,7 +278,8 @@ async def _events(
         for i, generation in ended:
             end = _end(i, generation.completion, texts[i])
             prompt = model.detokenize(ids[i])
-            yield {**end, "prompt": prompt, "generation_settings": settings, "model": name, **more}
+            used = settings | {"seed": generation.completion.seed}
+            yield {**end, "prompt": prompt, "generation_settings": used, "model": name, **more}
 
 
 async def _until_end(

@@ -52,7 +52,8 @@ class Thinking:
     def __init__(self, view: VocabularyView, budget: ThinkingBudget, inner: Constraint | None) -> None:
         self._view = view
         self._inner = inner
-        self._begin, self._end = view.spell(budget.begin), view.spell(budget.end)
+        # White space may stand before the mark, which may begin with some itself.
+        self._begin, self._end = view.spell(budget.begin).lstrip(), view.spell(budget.end)
         # The constraint of what follows begins right after the mark.
         closing = budget.closing if inner is None else budget.closing.partition(budget.end)[0] + budget.end
         self._all_closing = [
