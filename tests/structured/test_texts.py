@@ -286,7 +286,13 @@ def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
         {"grammar": 'start: "a"~1000000'},
         {"grammar": "start: /[ab]/ /a{1000000}/"},
         {"schema": {"type": "string", "pattern": "^a{1000000}$"}},
-        {"schema": {"type": "array", "prefixItems": [{"type": "string", "pattern": "^[ab]c{1000000}$"}]}},
+        {
+            "schema": {
+                "type": "array",
+                "prefixItems": [{"type": "string", "pattern": "^[ab]c{1000000}$"}],
+                "minItems": 1,
+            }
+        },
         {"choice": ["a" * 200_000, "b"]},
     ],
     ids=lambda options: str(options)[:50],
