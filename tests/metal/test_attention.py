@@ -232,7 +232,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     ),
     "cache: q8_0 scale of the first block": (
         replace(TURN, kv="q8_0"),
-        Mutation("q8_row_blocks(kHeadDim) + d0 / kQ8Block]", "q8_row_blocks(kHeadDim)]"),
+        Mutation("kv_row_blocks(kHeadDim) + d0 / kKvBlock] = half", "kv_row_blocks(kHeadDim)] = half"),
     ),
     "cache: pages": (DECODE, Mutation("position % kPagePositions", "position % 16")),
     "window: one key more": (
@@ -307,16 +307,16 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "few: factors of the last tile": (FEW, Mutation("kBatched ? 1.0f : factor", "factor")),
     "rope: the first row's text": (
         replace(TURN, others=((1, 9),)),
-        Mutation("kv_head<Kv>(pages, p, rows[row].slot", "kv_head<Kv>(pages, p, rows[0].slot"),
+        Mutation("key_head<Kv>(pages, p, rows[row].slot, kv)", "key_head<Kv>(pages, p, rows[0].slot, kv)"),
     ),
     "rope: the chain's first step": (TURN, Mutation("rows[row].position + p.step", "rows[row].position")),
     "cache: values where keys are": (
         DECODE,
-        Mutation("p, slot, p.n_kv_heads + kv_of", "p, slot, kv_of", 1),
+        Mutation("values = value_head<Kv>", "values = key_head<Kv>", 1),
     ),
     "many: the first text's keys": (
         TEXTS,
-        Mutation("kv_head<Kv>(pages, p, slot, kv_of", "kv_head<Kv>(pages, p, rows[0].slot, kv_of"),
+        Mutation("keys = key_head<Kv>(pages, p, slot", "keys = key_head<Kv>(pages, p, rows[0].slot"),
     ),
     "many: earlier texts see a later one": (
         TEXTS,
