@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from akunu.cli import main
 from akunu.cli.images import is_image, named_in
+from quietly import quietly
 from vision import hostile, seeing
 from vision.talking import write_talking
 
@@ -138,7 +139,7 @@ def test_a_real_model_is_shown_a_photo(
     assert "reads text only" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:Image size")
+@quietly("Image size")
 def test_a_file_with_the_name_of_an_image_is_refused_by_what_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from akunu.server import ModelSpec, Settings
+from quietly import quietly
 from vision import hostile, seeing
 from vision.talking import write_talking
 
@@ -136,7 +137,7 @@ def test_what_is_no_image_is_a_400_that_names_its_place(served: Served, url: str
     assert (error["code"], error["param"]) == ("invalid_image", "messages[0].content[0]")
 
 
-@pytest.mark.filterwarnings("ignore:Image size")
+@quietly("Image size")
 @pytest.mark.parametrize("name", hostile.wrong())
 def test_a_picture_that_is_refused_is_a_400_and_the_server_goes_on(served: Served, name: str) -> None:
     data, message = hostile.wrong()[name]
@@ -148,7 +149,7 @@ def test_a_picture_that_is_refused_is_a_400_and_the_server_goes_on(served: Serve
     assert re.search(message, error["message"])
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+@quietly("Corrupt EXIF data")
 def test_pictures_of_rare_kinds_are_shown(served: Served) -> None:
     for data in hostile.right().values():
         url = "data:image/jpeg;base64," + base64.b64encode(data).decode()  # whatever they say they are

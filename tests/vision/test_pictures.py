@@ -14,6 +14,7 @@ from PIL import Image
 
 from akunu.base.errors import ImageError, InvalidArgumentError
 from akunu.vision.pictures import MOST_PIXELS, open_picture
+from quietly import quietly
 
 from . import hostile
 from .hostile import saved
@@ -82,7 +83,7 @@ def test_a_photo_stands_upright(turn: int) -> None:
     np.testing.assert_array_equal(open_picture(lying), upright[turn])
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+@quietly("Corrupt EXIF data")
 def test_exif_data_that_mean_nothing_turn_nothing() -> None:
     exif = Image.Exif()
     exif[0x0112] = 77
@@ -119,14 +120,14 @@ def test_sixteen_bits_and_one_bit_and_four_inks() -> None:
     assert ink[0, 0, 1] < 40
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
+@quietly("Corrupt EXIF data")
 @pytest.mark.parametrize("name", hostile.right())
 def test_rare_kinds_are_right(name: str) -> None:
     found = open_picture(hostile.right()[name])
     assert np.abs(found.astype(int) - hostile.RED).max() < 8
 
 
-@pytest.mark.filterwarnings("ignore:Image size")
+@quietly("Image size")
 @pytest.mark.parametrize("name", hostile.wrong())
 def test_files_that_are_no_image_are_refused_by_what_they_are(name: str) -> None:
     data, message = hostile.wrong()[name]
@@ -169,7 +170,7 @@ def png_of(width: int, height: int) -> bytes:
     )
 
 
-@pytest.mark.filterwarnings("ignore:Image size")
+@quietly("Image size")
 @pytest.mark.parametrize(("width", "height"), [(8193, 8192), (9000, 9500), (12000, 12000), (60000, 60000)])
 def test_too_many_pixels_are_refused_before_they_are_decoded(width: int, height: int) -> None:
     assert width * height > MOST_PIXELS
