@@ -23,7 +23,7 @@ START = 32
 CHAIN = 64
 """Tokens of a call where one sequence runs."""
 CHAIN_OF_MANY = 8
-"""The same where several run."""
+"""Tokens of a call where several sequences run."""
 WORDS = ["time", "house", "water", "small", "river", "light", "green", "people", "music", "winter"]
 
 Test = Callable[[], tuple[float, Any]]

@@ -77,7 +77,7 @@ def test_muse_glimmer_stays_a_file(tmp_path: Path) -> None:
 
 
 def test_frequencies_that_only_one_of_two_models_has_are_a_difference() -> None:
-    """As where all layers of an OLMo 3 are windowed, of whose scaling its folder has to speak."""
+    """In an OLMo 3 all of whose layers are windowed, the folder still has to say the scaling."""
     values = np.ones(2, np.float32)
     assert close(values, values.copy())
     assert not close(values, None) and not close(None, values) and not close(values, 1.0)

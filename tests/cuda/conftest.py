@@ -104,7 +104,7 @@ def passes(run: Run) -> Callable[..., None]:
 
 @pytest.fixture
 def passes_cards(run_cards: Run) -> Callable[..., None]:
-    """The same on emulated hosts of several GPUs."""
+    """Runs test files on emulated hosts of several GPUs, as `passes` does on one."""
     return passing(run_cards)
 
 

@@ -229,7 +229,7 @@ except akunu.DeviceError as error:
 
 
 def test_a_model_larger_than_one_gpus_memory_runs_on_two(run_cards: Run) -> None:
-    """Of 84 MB of weights each has half, in 64 MB; with more memory one GPU makes the same tokens."""
+    """Each of two GPUs with 64 MB holds half of 84 MB; one GPU with more memory makes the same tokens."""
 
     def found(device: str, megabytes: str) -> str:
         done = run_cards(LARGE.replace("{device}", device), EMULATOR_MEMORY_MB=megabytes, **TWO)

@@ -35,7 +35,7 @@ CACHE_OPS = (
 
 
 def pair_number(pair: str) -> int:
-    """As kv_pair() in cuda/kernels/command.h has it."""
+    """Number a pair as kv_pair() in cuda/kernels/command.h does."""
     keys, values = (KV_TYPES.index(name) for name in pair.split(","))
     return keys * len(KV_TYPES) + values
 

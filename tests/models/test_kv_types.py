@@ -58,7 +58,7 @@ def test_a_page_has_the_bytes_of_both_types(path: Path, kv_dtype: str) -> None:
 
 @pytest.mark.parametrize("kv_dtype", PAIRS)
 def test_a_device_keeps_what_the_cpu_keeps(path: Path, kv_dtype: str) -> None:
-    """Of prompts, and of a row at a time, for which devices have other kernels."""
+    """Prompts and single rows are both compared: devices have other kernels for each."""
     ids = tiny.golden(NAME).prompt
     expected = engine(path, kv_dtype).logits(ids)
     for chunk in (16, 1):

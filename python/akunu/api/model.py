@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Model"]
 
 MAX_GENERATIONS: Final = 256
-"""Texts of one prompt."""
+"""Most outputs of one prompt."""
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 

@@ -93,18 +93,26 @@ _ENDS: Final = ("<|end|>", "<|call|>", "<|return|>", "<|start|>", "<|channel|>")
 _RECIPIENT: Final = re.compile(r"\bto=(?:functions\.)?([\w.:/-]+)")
 
 
+def _header(answer: Answer, mark: str, heads: tuple[str, ...]) -> Steps[str | None]:
+    """Return the header that begins with `mark`, or the next one; None: the answer was cut off in it."""
+    header = mark if mark in heads else (yield from answer.next(*heads))
+    if not header:
+        return ""
+    try:
+        return header + (yield from answer.source.until(_MESSAGE))
+    except Malformed:
+        return None
+
+
 def channels(answer: Answer) -> Steps[None]:
     """Messages with a header each, which names a channel and perhaps a function: Harmony, of gpt-oss."""
     source = answer.source
     given: set[type] = set()
     mark = ""
     while True:
-        header = mark if mark in _HEADS else (yield from answer.next(*_HEADS))
-        if header:
-            try:
-                header += yield from source.until(_MESSAGE)
-            except Malformed:  # the answer was cut off in a header, which says nothing
-                return
+        header = yield from _header(answer, mark, _HEADS)
+        if header is None:
+            return
         recipient = _RECIPIENT.search(header)
         kind = Reasoning if "analysis" in header and not recipient else Content
         if recipient and answer.tools:
@@ -128,12 +136,9 @@ def addressed(answer: Answer) -> Steps[None]:
     given: set[type] = set()
     mark = ""
     while True:
-        header = mark if mark in _TURN_HEADS else (yield from answer.next(*_TURN_HEADS))
-        if header:
-            try:
-                header += yield from source.until(_MESSAGE)
-            except Malformed:  # the answer was cut off in a header, which says nothing
-                return
+        header = yield from _header(answer, mark, _TURN_HEADS)
+        if header is None:
+            return
         recipient = _RECIPIENT.search(header)
         kind = Reasoning if recipient and recipient[1] == "self" else Content
         if kind in given and (yield from source.peek()) not in ("", "<"):
