@@ -201,20 +201,26 @@ async def _written(request: Request, fields: NativeRequest, path: str) -> Respon
 async def _whole(
     events: AsyncGenerator[dict[str, Any], None], fields: NativeRequest, n: int
 ) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"content": "", "tokens": []} for _ in range(n)]
+    last: list[dict[str, Any]] = [{} for _ in range(n)]
+    contents: list[list[str]] = [[] for _ in range(n)]
+    tokens: list[list[int]] = [[] for _ in range(n)]
     probabilities: list[list[Any]] = [[] for _ in range(n)]
     async with aclosing(events):
         async for each in events:
             index = each["index"]
-            before = found[index]
-            content, tokens = before["content"] + each["content"], before["tokens"] + each["tokens"]
-            found[index] = {**each, "content": content, "tokens": tokens}
+            last[index] = each
+            contents[index].append(each["content"])
+            tokens[index] += each["tokens"]
             probabilities[index] += each.get("completion_probabilities", ())
-    for each, seen in zip(found, probabilities, strict=True):
-        if fields.n_probs:
-            each["completion_probabilities"] = seen
-        if not fields.return_tokens:
-            each["tokens"] = []
+    found = [
+        {**each, "content": "".join(pieces), "tokens": ids if fields.return_tokens else []}
+        for each, pieces, ids in zip(last, contents, tokens, strict=True)
+    ]
+    if fields.n_probs:
+        found = [
+            {**each, "completion_probabilities": seen}
+            for each, seen in zip(found, probabilities, strict=True)
+        ]
     if not fields.response_fields:
         return found
     return [_chosen(each, fields.response_fields) for each in found]
