@@ -64,8 +64,8 @@ PyPrefix to_prefix(const IdArray& ids, std::uint64_t root, const py::object& con
 // Start, rows, the first of them, and their count.
 using PyRows = std::tuple<std::uint32_t, std::shared_ptr<EncodedRows>, std::uint32_t, std::uint32_t>;
 
-TextInputs to_inputs(const std::vector<PyRows>& rows, const py::object& object) {
-    TextInputs inputs;
+SequenceInputs to_inputs(const std::vector<PyRows>& rows, const py::object& object) {
+    SequenceInputs inputs;
     for (const auto& [start, encoded, first, count] : rows) {
         if (!encoded) throw InvalidArgumentError("inputs: found no rows at " + std::to_string(start));
         inputs.rows.push_back({start, first, count, encoded});
@@ -88,7 +88,7 @@ class PyEngine : public Exclusive<Engine> {
   public:
     using Exclusive::Exclusive;
 
-    // Tokens of a slot's text that the cache holds.
+    // Tokens of a slot's sequence that the cache holds.
     std::uint32_t length(std::uint32_t slot) {
         const Call call(*this);
         return call.model().sequence(slot).length;
@@ -98,7 +98,7 @@ class PyEngine : public Exclusive<Engine> {
     // By the names of `linears`: A [rank, cols], B [rows, rank], and a scale of their product. Returns its number.
     std::uint32_t add_adapter(const std::map<std::string, std::tuple<Floats, Floats, float>>& tensors);
     // Drafts for each (slot, tokens), and what the handler of a signal raised meanwhile.
-    py::tuple draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common);
+    py::tuple draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& sequences, bool common);
     void set_mask(std::uint32_t slot, const IdArray& masks) {
         if (!asks_for_masks_) throw InvalidArgumentError("masks are set when a step asks for them, by its `masks`");
         get().set_mask(slot, {masks.data(), static_cast<std::size_t>(masks.size())});
@@ -159,7 +159,7 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
             out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
         }
     }
-    // What came of it is not lost when Ctrl-C ended it: the other texts are not the interrupted one's.
+    // What came of it is not lost when Ctrl-C ended it: the other sequences are not the interrupted one's.
     try {
         signals.rethrow();
     } catch (py::error_already_set& error) {
@@ -188,9 +188,9 @@ std::uint32_t PyEngine::add_adapter(const std::map<std::string, std::tuple<Float
     return call([&](Engine& engine, const Poll&) { return engine.adapters().add(list); });
 }
 
-py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, bool common) {
+py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& sequences, bool common) {
     std::vector<Wish> wishes;
-    for (const auto& [slot, tokens] : texts) wishes.push_back({slot, tokens});
+    for (const auto& [slot, tokens] : sequences) wishes.push_back({slot, tokens});
     const Call call(*this);
     SignalPoll signals;
     std::vector<std::vector<std::uint32_t>> out;
@@ -333,7 +333,7 @@ void bind_engine_class(py::module_& m) {
                 set_cuts(s.state, top_n_sigma, xtc_probability, xtc_threshold, min_keep);
                 set_dry(s, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, dry_breakers, vocab);
                 const PyPrefix prompt{to_ids(ids, vocab), root, to_contents(contents)};
-                TextInputs inputs = to_inputs(rows, positions);
+                SequenceInputs inputs = to_inputs(rows, positions);
                 return e.call([&](Engine& engine, const Poll&) {
                     return engine.begin(slot, prompt.view(), s, reuse, std::move(inputs),
                                         {adapter ? *adapter + 1 : 0, adapter_scale});
@@ -376,7 +376,7 @@ void bind_engine_class(py::module_& m) {
         .def(
             "reserve",
             [](PyEngine& e, std::uint32_t slot, std::uint32_t rows, std::uint32_t steps, std::uint32_t drafts) {
-                const bool sample = drafts != 0;  // which are verified by drawing
+                const bool sample = drafts != 0;  // which are verified by sampling
                 return PyEngine::Call(e).model().reserve({slot, rows, sample, 0, std::vector<std::uint32_t>(drafts)},
                                                          steps);
             },
@@ -443,7 +443,7 @@ void bind_engine_class(py::module_& m) {
         .def("set_mask", &PyEngine::set_mask, py::arg("slot"), py::arg("masks"))
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
-        .def("draft", &PyEngine::draft, py::arg("texts"), py::arg("common") = false)
+        .def("draft", &PyEngine::draft, py::arg("sequences"), py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def("cancel", &PyEngine::cancel)
         .def(
@@ -481,11 +481,11 @@ void bind_engine_class(py::module_& m) {
             py::arg("ids"), py::arg("first") = 1)
         .def(
             "input_squares",
-            [](PyEngine& e, const std::vector<py::object>& texts, const py::object& report) {
+            [](PyEngine& e, const std::vector<py::object>& sequences, const py::object& report) {
                 const PyEngine::Call call(e);
                 InputSquares squares = call.model().input_squares();
-                for (std::size_t i = 0; i < texts.size(); ++i) {
-                    const auto ids = to_ids(texts[i], call.model().config().vocab_size);
+                for (std::size_t i = 0; i < sequences.size(); ++i) {
+                    const auto ids = to_ids(sequences[i], call.model().config().vocab_size);
                     const std::uint32_t done = call.run(
                         [&](Engine& engine, const Poll& poll) { return engine.add_input_squares(ids, poll, squares); });
                     check_complete(done, ids.size());
@@ -498,7 +498,7 @@ void bind_engine_class(py::module_& m) {
                 }
                 return out;
             },
-            py::arg("texts"), py::arg("progress") = py::none())
+            py::arg("sequences"), py::arg("progress") = py::none())
         .def(
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {

@@ -85,7 +85,7 @@ class Lab {
         w.host = {info, static_cast<const std::byte*>(view.ptr), expected};
         HostTensor tensor = w.host.tensor(info.id, rows, cols);
         const std::vector<HostTensor> parts = lab::parts_of(tensor, experts);
-        if (whole) tensor.whole = Whole::kTexts;
+        if (whole) tensor.whole = Whole::kSequences;
         const GilRelease release;
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < copies; ++i) {

@@ -15,12 +15,12 @@ void bind_lookup(py::module_& m) {
         .def(py::init<>())
         .def("__len__", &Lookup::size)
         .def(
-            "extend", [](Lookup& text, const std::vector<std::uint32_t>& tokens) { text.extend(tokens); },
+            "extend", [](Lookup& sequence, const std::vector<std::uint32_t>& tokens) { sequence.extend(tokens); },
             py::arg("tokens"))
         .def(
             "propose",
-            [](const Lookup& text, const std::vector<const Lookup*>& others, std::size_t own) {
-                Lookup::Proposal found = text.propose(others, own);
+            [](const Lookup& sequence, const std::vector<const Lookup*>& others, std::size_t own) {
+                Lookup::Proposal found = sequence.propose(others, own);
                 return std::pair(found.agree, std::move(found.tokens));
             },
             py::arg("others"), py::arg("own"));

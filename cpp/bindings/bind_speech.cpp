@@ -55,7 +55,7 @@ std::unique_ptr<PySpeech> load(const std::shared_ptr<TensorFiles>& files, const 
 
 // Token ids, one list of positions of each sequence, and the logits after them.
 py::array_t<float> logits(PySpeech& s, const std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>>& asked) {
-    std::vector<Asked> list;
+    std::vector<LogitsRequest> list;
     std::size_t rows = 0;
     for (const auto& [slot, positions] : asked) {
         list.push_back({slot, positions});
@@ -88,7 +88,7 @@ py::tuple attend(PySpeech& s, std::uint32_t sound, const py::object& object) {
             std::uint32_t slot;
             ~Closer() { engine.close(slot); }
         } const closer{engine, slot};
-        Asked asked{slot, {}};
+        LogitsRequest asked{slot, {}};
         for (std::uint32_t i = 0; i < n; ++i) asked.positions.push_back(i);
         std::size_t done = 0;
         const auto aligned = [&](std::span<const float> found, std::uint32_t count) {
@@ -187,19 +187,19 @@ void bind_speech(py::module_& m) {
             },
             py::arg("slots"), py::arg("count"))
         .def(
-            "draw",
-            [](PySpeech& s, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& texts, float temperature,
+            "generate",
+            [](PySpeech& s, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& sequences, float temperature,
                std::uint32_t limit, std::uint32_t end) {
-                std::vector<Speech::Drawing> drawings;
-                for (const auto& [slot, seed] : texts) drawings.push_back({slot, seed, {}, 0, false});
+                std::vector<Speech::Generation> generations;
+                for (const auto& [slot, seed] : sequences) generations.push_back({slot, seed, {}, 0, false});
                 check_ran(s.call([&](Speech& speech, const Poll& poll) {
-                    return speech.draw(drawings, temperature, limit, end, poll);
+                    return speech.generate(generations, temperature, limit, end, poll);
                 }));
                 py::list out;
-                for (const auto& d : drawings) out.append(py::make_tuple(d.ids, d.log_p));
+                for (const auto& d : generations) out.append(py::make_tuple(d.ids, d.log_p));
                 return out;
             },
-            py::arg("texts"), py::arg("temperature"), py::arg("limit"), py::arg("end"))
+            py::arg("sequences"), py::arg("temperature"), py::arg("limit"), py::arg("end"))
         .def("attend", attend, py::arg("sound"), py::arg("ids"))
         .def(
             "plan",

@@ -81,7 +81,7 @@ struct DeviceTraits {
     std::uint32_t cards = 1;            // GPUs that share a model: it is planned for one of them (core/model.h)
     std::uint32_t max_batch_rows = 16;  // rows of `batch` tables; 1: a prompt's tables serve them too
     std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise
-    std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no text has more
+    std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no sequence has more
     bool split_attention = true;        // decode attention as split + merge commands
     bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
     bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`

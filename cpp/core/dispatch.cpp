@@ -7,23 +7,23 @@ namespace akunu {
 
 namespace {
 
-// Keys visible to each row of a replay: their sum over the rows, and how many there are, each text's its own.
+// Keys visible to each row of a replay: their sum over the rows, and how many there are, each sequence's its own.
 struct KeyCount {
     double sum = 0, distinct = 0;
 };
 
 KeyCount visible_keys(const Cost& c, const ReplayArgs& a) {
-    const double texts = a.texts, all = a.keys, rows = a.rows / texts, first = all - rows + 1;
+    const double sequences = a.sequences, all = a.keys, rows = a.rows / sequences, first = all - rows + 1;
     if (c.bidirectional) {
-        // All of a text is in the step; pairs less than a window apart.
+        // All of a sequence is in the step; pairs less than a window apart.
         const double window = c.window ? std::min<double>(c.window, rows) : rows;
-        return {texts * (rows * (2 * window - 1) - window * (window - 1)), texts * rows};
+        return {sequences * (rows * (2 * window - 1) - window * (window - 1)), sequences * rows};
     }
-    if (!c.window) return {texts * (rows * first + rows * (rows - 1) / 2), texts * all};
+    if (!c.window) return {sequences * (rows * first + rows * (rows - 1) / 2), sequences * all};
     // Rows that see all keys before them come first, and see fewer than the window's.
     const double window = c.window, growing = std::clamp(window - first + 1, 0.0, rows);
-    return {texts * (growing * first + growing * (growing - 1) / 2 + (rows - growing) * window),
-            texts * std::min(all, window + rows - 1)};
+    return {sequences * (growing * first + growing * (growing - 1) / 2 + (rows - growing) * window),
+            sequences * std::min(all, window + rows - 1)};
 }
 
 // A part of a buffer that a command since the last barrier reads or writes.
@@ -128,7 +128,7 @@ double expert_bytes(const Cost& c, const ReplayArgs& a) {
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
-    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_text * a.texts + c.bytes_per_key * k.distinct +
+    return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_sequence * a.sequences + c.bytes_per_key * k.distinct +
            std::min(c.partials_per_key * k.distinct, c.partials_most) + expert_bytes(c, a);
 }
 

@@ -70,9 +70,9 @@ constexpr int kMaxPatches = 3;
 // Whether a float weight is in a format of which a device sums up more products, and rounds them.
 enum class Whole : std::uint8_t {
     kNone,
-    kTexts,  // only rows of whole texts, or sounds, are multiplied with it: no other step computes one of them again,
-             // so that the device may sum as it does for no other rows
-    kRows,   // any rows: F16 and BF16, whose sums then do not depend on what other rows there are
+    kSequences,  // only rows of whole sequences, or sounds, are multiplied with it: no other step computes one of them
+                 // again, so that the device may sum as it does for no other rows
+    kRows,  // any rows: F16 and BF16, whose sums then do not depend on what other rows there are
 };
 
 // One command. Plain data, no heap.
@@ -135,7 +135,7 @@ struct ReplayArgs {
     std::uint32_t steps = 1;              // tokens in the chain; more than one only where every sequence has one row
     std::uint32_t keys = 1;               // that some row sees in the first step, at most: the greatest position + 1
     std::uint32_t commands = UINT32_MAX;  // of each step, only the first so many
-    std::uint32_t texts = 1;  // whose rows they are, each as many, with keys of its own; 1 where they differ
+    std::uint32_t sequences = 1;  // whose rows they are, each as many, with keys of its own; 1 where they differ
 };
 
 struct DispatchTable {

@@ -18,7 +18,7 @@ struct RopeSet {
     std::vector<float> inv_freq;  // [rotated elements of a head / 2], all scalings applied
     float scale = 1.0f;           // multiplies cos and sin (YaRN, longrope)
     RopeStyle style = kRopeInterleaved;
-    // For each frequency, which of a row's kPositionAxes positions it turns by; empty: by its place in the text.
+    // For each frequency, which of a row's kPositionAxes positions it turns by; empty: by its place in the sequence.
     std::vector<std::uint32_t> axes;
     float temperature = 0;                 // see RopeTableParams
     std::uint32_t temperature_length = 0;  // 0: there is none
@@ -242,7 +242,7 @@ struct DrafterConfig {
 };
 
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand
-// in a decoder's text.
+// in a decoder's sequence.
 struct ImageConfig {
     std::uint32_t values = 0;  // of a patch
     std::uint32_t frames = 1;  // of a film that the product is with; all of a picture's are equal
@@ -282,7 +282,7 @@ struct ModelConfig {
         }
         return 0;
     }
-    // Whether some rotary set turns by other positions than the places in a text.
+    // Whether some rotary set turns by other positions than the places in a sequence.
     bool has_axes() const {
         return std::ranges::any_of(rope_sets, [](const RopeSet& set) { return !set.axes.empty(); });
     }

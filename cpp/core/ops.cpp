@@ -480,11 +480,11 @@ Cost attention_weights_cost(const DispatchCmd& c) {
 
 Cost copy_records_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<CopyRecordsParams>().record_words, 0); }
 
-// Each text's state is read and written once.
+// Each sequence's state is read and written once.
 Cost recur_cost(const DispatchCmd& c) {
     const auto p = c.params_as<RecurParams>();
     Cost cost = per_row((8.0 + act_bytes(p.formats)) * p.dim, 8.0 * p.dim);
-    cost.bytes_per_text = 8.0 * p.dim;
+    cost.bytes_per_sequence = 8.0 * p.dim;
     return cost;
 }
 
@@ -495,8 +495,8 @@ Cost short_conv_cost(const DispatchCmd& c) {
     return cost;
 }
 
-// The state, read once, counts as that of one text; it is written once in a chunk's rows. Three products with it, and
-// those among the rows of a chunk, of which half have been before.
+// The state, read once, counts as that of one sequence; it is written once in a chunk's rows. Three products with it,
+// and those among the rows of a chunk, of which half have been before.
 Cost delta_rule_cost(const DispatchCmd& c) {
     const auto p = c.params_as<DeltaRuleParams>();
     const double keys = static_cast<double>(p.key_heads) * p.key_dim,
@@ -527,7 +527,7 @@ Cost sample_cost(const DispatchCmd& c) {
 
 Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 
-// Of the vectors that are made; how many rows they are made of differs from text to text.
+// Of the vectors that are made; how many rows they are made of differs from sequence to sequence.
 Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<PoolParams>().dim, 0); }
 
 Cost column_squares_cost(const DispatchCmd& c) {

@@ -93,12 +93,12 @@ struct FieldInfo {
 
 struct DispatchCmd;
 
-// Bytes and FLOPs that a command must move and do: fixed + rows·per_row + texts·per_text + (keys that any row
+// Bytes and FLOPs that a command must move and do: fixed + rows·per_row + sequences·per_sequence + (keys that any row
 // sees)·per_key + (keys seen, summed over rows)·per_row_key; partial results per key, up to a limit; and, where each
 // row chooses some of a layer's experts, the weights of every expert that any row has chosen (see chosen_experts).
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
-    double bytes = 0, bytes_per_row = 0, bytes_per_text = 0, bytes_per_key = 0;
+    double bytes = 0, bytes_per_row = 0, bytes_per_sequence = 0, bytes_per_key = 0;
     double bytes_per_expert = 0;            // weights
     std::uint32_t experts = 0, chosen = 0;  // of so many, so many for each row
     double partials_per_key = 0, partials_most = 0;

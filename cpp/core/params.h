@@ -29,11 +29,11 @@ struct Row {
 // Keys and values lie in pages of so many positions. A page table has the pages of a slot's positions, in order.
 enum KvPage : u32 { kPagePositions = 32 };
 
-// A text's state, where blocks have one besides pages, advances with every row and does not go back. Rows of a step
-// that may be refused do not advance it: what it takes of them is kept in the text's record, for so many positions.
+// A sequence's state, where blocks have one besides pages, advances with every row and does not go back. Rows of a step
+// that may be refused do not advance it: what it takes of them is kept in the sequence's record, for so many positions.
 enum Stash : u32 { kStashRows = 32 };
 
-// Where a step finds and leaves the state of a slot's text: it is that before position `from`, all rows since are
+// Where a step finds and leaves the state of a slot's sequence: it is that before position `from`, all rows since are
 // stashed; rows before `to` advance it, later ones are stashed. In later steps of a chain both are one more.
 struct StateSpan {
     u32 from;
@@ -50,7 +50,7 @@ enum Activation : u32 {
     kActRelu2 = 6
 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
-// What becomes of a text's rows: their mean, the first, or the last one.
+// What becomes of a sequence's rows: their mean, the first, or the last one.
 enum Pooling : u32 { kPoolMean = 0, kPoolFirst = 1, kPoolLast = 2 };
 
 struct EmbedParams {
@@ -274,7 +274,7 @@ struct AttentionParams {
     float scale;
     float softcap;  // > 0: s = cap·tanh(s / cap) after scaling
     u32 formats;
-    u32 bidirectional;  // 1: a row sees all rows of its text, which are in this step
+    u32 bidirectional;  // 1: a row sees all rows of its sequence, which are in this step
     u32 fixed_keys;     // n > 0: every row sees the first n keys of its slot, wherever it is
     u32 row_ends;       // 1: row r also sees the keys before ends[r], which are those of this step; ends never fall
     // n > 0: a value is the first n elements of its key, and pages have one row for each position, for all heads.
@@ -284,7 +284,7 @@ struct AttentionParams {
 // Elements of a value.
 inline u32 value_dim(u32 head_dim, u32 latent) { return latent ? latent : head_dim; }
 
-// Attention of a row to all rows of its text, which are in this step, by how far they are from it. Of a query at
+// Attention of a row to all rows of its sequence, which are in this step, by how far they are from it. Of a query at
 // position i and a key at j, with c = columns[clamp(j - i, -reach, reach) + reach], the score is
 //   scale·(q·k + q·distance_keys[c] + k·distance_queries[c]) + bias[c][head]
 // (the second and third term: DeBERTa, 2020; the last: T5, 2019). Rows of the tables are as long as those of q.
@@ -379,16 +379,17 @@ struct CopyRecordsParams {
 };
 
 // A gated recurrence of each channel, minGRU (Feng et al., "Were RNNs All We Needed?", 2024): z = sigmoid(gate),
-// s += z·(x - s), out = s. A record of a text has s [dim], and x and the gate of its stashed rows [kStashRows][2][dim].
+// s += z·(x - s), out = s. A record of a sequence has s [dim], and x and the gate of its stashed rows
+// [kStashRows][2][dim].
 struct RecurParams {
     u32 rows;  // patched
     u32 step;  // patched
     u32 dim;
     u32 formats;
-    u32 state_words;  // 4-byte words from one text's record to the next
+    u32 state_words;  // 4-byte words from one sequence's record to the next
 };
 
-// A causal convolution of each channel along a text's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]),
+// A causal convolution of each channel along a sequence's rows: y = act(bias + Σ_t w[t]·x[position - (taps - 1) + t]),
 // zeros before position 0. `weights` are [taps][channels], then the bias. A record has the inputs of the last
 // positions, [position % (taps - 1 + kStashRows)][channels]: those of rows that were refused are overwritten.
 //
@@ -400,11 +401,11 @@ struct ShortConvParams {
     u32 taps;  // 2..8
     u32 has_bias;
     u32 activation;   // 0: none; else 1 + the Activation of y
-    u32 state_words;  // 4-byte words from one text's record to the next
+    u32 state_words;  // 4-byte words from one sequence's record to the next
     u32 gated;
 };
 
-// Rows of a chunk of a text, counted from position 0, whose products with the state are computed together.
+// Rows of a chunk of a sequence, counted from position 0, whose products with the state are computed together.
 enum Chunk : u32 { kChunkRows = 32 };
 
 // The gated delta rule of each value head (Yang et al., "Gated Delta Networks", 2024): with q and k of length 1,
@@ -421,7 +422,7 @@ struct DeltaRuleParams {
     u32 value_dim;
     u32 grouped;  // 1: neighbouring value heads share a key head, h / (value_heads / key_heads); 0: h % key_heads
     u32 formats;
-    u32 state_words;  // 4-byte words from one text's record to the next
+    u32 state_words;  // 4-byte words from one sequence's record to the next
     float scale;
     float l2_eps;  // under the root of the sum of squares of q and of k
     float norm_eps;
@@ -461,7 +462,7 @@ struct SsmScanParams {
     u32 heads;   // a multiple of blocks
     u32 state_dim;
     u32 head_dim;
-    u32 state_words;  // 4-byte words from one text's record to the next
+    u32 state_words;  // 4-byte words from one sequence's record to the next
 };
 
 // What the logits of a router become: a softmax of all of them, each one's sigmoid, a softmax of the chosen ones alone,
@@ -519,7 +520,7 @@ struct ExpertsDownParams {
     u32 has_bias;
 };
 
-// Rows are texts, each by its last row; the first of its rows is at position 0.
+// Rows are sequences, each by its last row; the first of its rows is at position 0.
 struct PoolParams {
     u32 rows;  // patched
     u32 dim;
@@ -533,7 +534,7 @@ struct ColumnSquaresParams {
     u32 format;
 };
 
-// Why a text writes no more: as many tokens as it may have, or one that ends it.
+// Why a sequence writes no more: as many tokens as it may have, or one that ends it.
 enum StopReason : u32 { kStoppedAtLimit = 1, kStoppedAtEnd };
 
 // Rows are those that logits were asked for.

@@ -1,5 +1,5 @@
 // What host and device tell each other in a step's buffers besides rows: a slot's settings, how far it is, and what was
-// drawn. Plain C structs of 4-byte fields, shared by the host and by device code, as core/params.h is.
+// sampled. Plain C structs of 4-byte fields, shared by the host and by device code, as core/params.h is.
 #pragma once
 
 #include "core/params.h"
@@ -57,7 +57,7 @@ struct SamplerState {
 // apart, at the slot's place: tokens that never come, and those that are not the first.
 struct SpeechRules {
     u32 prompt = 0;           // tokens before the transcript
-    u32 end = 0;              // the end of the text: smaller ids are words
+    u32 end = 0;              // the end of the sequence: smaller ids are words
     u32 timestamp_begin = 0;  // from here on ids are times; 0: times are no matter
     u32 max_initial = 0;      // the first time is at most this one
 };

@@ -167,7 +167,9 @@ std::shared_ptr<std::byte> CpuDevice::weight_memory(std::uint64_t bytes) {
 }
 
 const WholeFormat* CpuDevice::format_of(Whole whole) const {
-    return whole == Whole::kTexts ? kernels_.whole_texts : whole == Whole::kRows ? kernels_.whole_rows : nullptr;
+    return whole == Whole::kSequences ? kernels_.whole_sequences
+           : whole == Whole::kRows    ? kernels_.whole_rows
+                                      : nullptr;
 }
 
 namespace {

@@ -97,7 +97,8 @@ struct KernelSet {
     double (*probe_f32)(std::uint64_t iterations);
     double (*probe_int8)(std::uint64_t iterations);
     double (*probe_read)(const std::byte* data, std::uint64_t bytes);
-    const WholeFormat *whole_texts = nullptr, *whole_rows = nullptr;  // of Whole::kTexts and kRows: see cpu/whole.h
+    const WholeFormat *whole_sequences = nullptr,
+                      *whole_rows = nullptr;  // of Whole::kSequences and kRows: see cpu/whole.h
 };
 
 // Best first. Only those compiled into this build.

@@ -18,9 +18,9 @@ ModelConfig hearing(ModelConfig config) {
 }  // namespace
 
 AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
-                           Engine& text, const Progress& progress)
+                           Engine& decoder, const Progress& progress)
     : LoadedModel(std::move(device), hearing(std::move(config)), std::move(source), 0, progress) {
-    if (text.config().sound_positions() != config_.positions || text.config().dim != config_.dim) {
+    if (decoder.config().sound_positions() != config_.positions || decoder.config().dim != config_.dim) {
         throw InvalidArgumentError("the decoder does not attend to what this encoder makes");
     }
     StepBuffers& s = step_;
@@ -28,7 +28,7 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     s.max_pages = pages_for(config_.positions);
     const Binding table = allocate_kv_of_one_step(s.max_pages, 1);
     std::iota(table.host<u32>(), table.host<u32>() + s.max_pages, 0u);
-    text.reserve_sound(activations_);
+    decoder.reserve_sound(activations_);
     model_->upload_frequencies(*device_);
     const auto shared = [&](std::uint64_t bytes) { return own(bytes, &MemoryUse::scratch); };
     s.rows = shared(s.max_rows * sizeof(Row));
@@ -37,7 +37,7 @@ AudioEncoder::AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, s
     const auto tables = [&](const PlanContext& plan) {
         std::vector<DispatchTable> both;
         both.push_back(model_->body(plan, Phase::kPrefill));
-        both.push_back(text.sounds().table(plan.activations, sound_rows_, s.max_rows));
+        both.push_back(decoder.sounds().table(plan.activations, sound_rows_, s.max_rows));
         return both;
     };
     allocate_activations(s.max_rows, tables);

@@ -13,9 +13,9 @@ namespace akunu {
 
 class AudioEncoder : public LoadedModel {
   public:
-    // `text` is on the same device, and must outlive it.
-    AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source, Engine& text,
-                 const Progress& progress);
+    // `decoder` is on the same device, and must outlive it.
+    AudioEncoder(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
+                 Engine& decoder, const Progress& progress);
 
     // Log-mel frames, [mels, frames] as `config` has them, into a sound that is open. False when it was cancelled.
     bool encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll);

@@ -49,7 +49,7 @@ Cache::Cache(const EngineContext& context, const EngineOptions& options, std::ui
             needs.push_back({group.page_bytes, whole, whole, whole});
             continue;
         }
-        // Beside what a text holds while it runs, the end of one that others go on from.
+        // Beside what a sequence holds while it runs, the end of one that others go on from.
         const std::uint64_t found_again = most_held(group.window, 0);
         group.most_held = most_held(group.window, std::max(chunk, kMaxChain));
         needs.push_back({group.page_bytes, group.most_held, std::min(whole, group.most_held + found_again),

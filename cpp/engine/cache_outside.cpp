@@ -18,7 +18,7 @@ void check_whole(const Prefix& prefix) {
 void expect_room(std::uint64_t pages, std::uint64_t pinned, std::uint64_t least, const std::string& of) {
     if (pinned + least <= pages) return;
     throw InvalidArgumentError("the cache has " + std::to_string(pages) + " pages" + of + "; with " +
-                               std::to_string(pinned) + " pinned, no text could fill the context, which takes " +
+                               std::to_string(pinned) + " pinned, no sequence could fill the context, which takes " +
                                std::to_string(least) + ": more kv_memory is needed");
 }
 
@@ -37,7 +37,7 @@ bool Cache::pin(const Prefix& prefix) {
     const auto keys = keys_of(prefix);
     const Beginning beginning{prefix.root, keys};
     if (checkpoints_)
-        throw UnsupportedError("texts of this model have a state, which goes with checkpoints, not pages");
+        throw UnsupportedError("sequences of this model have a state, which goes with checkpoints, not pages");
     expect_room(pool_->pages(), std::uint64_t{pool_->pinned()} + pool_->unpinned_in(beginning), least_pages(), "");
     const auto more = pool_->unpinned_records_in(beginning);
     for (std::size_t i = 0; i < more.size(); ++i) {

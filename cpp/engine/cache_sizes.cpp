@@ -23,8 +23,8 @@ std::uint64_t least_bytes(std::span<const CacheNeed> needs) {
     return total(needs, [](const CacheNeed& need) { return need.least; });
 }
 
-std::uint64_t bytes_for(std::span<const CacheNeed> needs, std::uint64_t texts) {
-    return total(needs, [&](const CacheNeed& need) { return need.usual + (texts - 1) * need.each; });
+std::uint64_t bytes_for(std::span<const CacheNeed> needs, std::uint64_t sequences) {
+    return total(needs, [&](const CacheNeed& need) { return need.usual + (sequences - 1) * need.each; });
 }
 
 std::vector<std::uint64_t> dealt_out(std::span<const CacheNeed> needs, std::uint64_t memory) {

@@ -8,15 +8,15 @@ namespace akunu {
 
 namespace {
 
-// Positions from one checkpoint of a text to the next.
+// Positions from one checkpoint of a sequence to the next.
 constexpr std::uint32_t kCheckpointEvery = 16 * kPagePositions;
 
 // A prompt's last tokens open the answer: a role, a channel, a mark of reasoning. The next turn of a conversation may
 // have others in their places, where its template leaves reasoning out.
 constexpr std::uint32_t kAnswerOpening = 8;
 
-// Whether a checkpoint is kept of a prompt at the end of a page: of the last one that a text with the same prompt can
-// use, as at least the last token always runs, and, where this is within what opens the answer, of the one before.
+// Whether a checkpoint is kept of a prompt at the end of a page: of the last one that a sequence with the same prompt
+// can use, as at least the last token always runs, and, where this is within what opens the answer, of the one before.
 bool is_prompt_checkpoint(const Sequence& s, std::uint32_t end) {
     if (s.prompt == 0 || end % kPagePositions != 0) return false;
     const std::uint32_t last = (s.prompt - 1) / kPagePositions * kPagePositions;
@@ -39,7 +39,7 @@ std::uint32_t Cache::shorten(Part& part, std::uint32_t steps) const {
     const Sequence& s = sequences_.at(part.slot);
     if (s.state_at == kLostState) {
         throw InvalidArgumentError("the last step of slot " + std::to_string(part.slot) +
-                                   " failed: truncate its text, or begin it anew");
+                                   " failed: truncate its sequence, or begin it anew");
     }
     if (part.drafts.size() > kStashRows) {
         throw InvalidArgumentError("slot " + std::to_string(part.slot) + " has " + std::to_string(part.drafts.size()) +
@@ -73,7 +73,7 @@ void Cache::keep_checkpoint(std::uint32_t slot) {
     const Sequence& s = sequences_[slot];
     if (s.length == 0 || s.state_at > s.length || s.published < pages_for(s.length)) return;
     const std::uint32_t last = pages_for(s.length) - 1, page = s.pages[last];
-    // Others may know more of the page than a text that went back within it.
+    // Others may know more of the page than a sequence that went back within it.
     if (pool_->keys_in(page) != s.length - last * kPagePositions) return;
     if (checkpoints_->find(page) != PageRecords::kNone) return checkpoints_->touch(page);
     add_checkpoint(page, s.state_at, [&](std::uint32_t record) { copy_state(slot, record); });

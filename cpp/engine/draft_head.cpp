@@ -76,7 +76,7 @@ std::vector<std::vector<std::uint32_t>> DraftHead::draft(std::span<const Wish> w
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         const std::uint32_t slot = wanted[i].slot;
         const Sequence& s = engine_.sequences[slot];
-        if (!s.plain) key.draw = Draw::kSampled;
+        if (!s.plain) key.sampling = Sampling::kSampled;
         rows_.logit_rows.host<u32>()[i] = s.last_row;
         samples_.slots.host<SlotState>()[slot] = {0, 0, wanted[i].tokens};
         engine_.step.sampler.host<SamplerState>()[slot].masked = 0;
@@ -94,7 +94,7 @@ std::vector<std::vector<std::uint32_t>> DraftHead::draft(std::span<const Wish> w
         const std::uint32_t steps = done == 0 ? 1 : going_on.back().tokens - done;
         key.one_row = rows == 1;
         const Program* const segments[] = {&body(engine_.phase_for(rows), done == 0), &tail(key, common)};
-        const ReplayArgs args{.rows = rows, .logits = rows, .steps = steps, .keys = keys, .texts = rows};
+        const ReplayArgs args{.rows = rows, .logits = rows, .steps = steps, .keys = keys, .sequences = rows};
         if (engine_.device.replay(segments, args, control, stop, {}) != steps) break;
         done += steps;
     }

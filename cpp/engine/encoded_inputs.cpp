@@ -8,7 +8,7 @@ namespace akunu {
 
 namespace {
 
-// The rows that stand at a place of a text; null where a token does.
+// The rows that stand at a place of a sequence; null where a token does.
 const PlacedRows* rows_at(const Sequence& s, std::uint32_t position) {
     if (position >= s.contents.size() || s.contents[position] == 0) return nullptr;
     const auto behind = std::ranges::upper_bound(s.inputs.rows, position, {}, &PlacedRows::start);
@@ -19,20 +19,20 @@ const PlacedRows* rows_at(const Sequence& s, std::uint32_t position) {
 
 }  // namespace
 
-std::uint32_t next_position(const TextInputs& inputs) {
+std::uint32_t next_position(const SequenceInputs& inputs) {
     std::uint32_t next = 0;
     for (const auto& position : inputs.positions) next = std::max(next, 1 + *std::ranges::max_element(position));
     return next;
 }
 
-void EncodedInputs::check(const Prefix& prefix, const TextInputs& inputs) const {
+void EncodedInputs::check(const Prefix& prefix, const SequenceInputs& inputs) const {
     const std::size_t n = prefix.ids.size();
     if (!inputs.rows.empty() && engine_.config.encoded_parts == 0) {
         throw UnsupportedError("this model takes tokens alone, and the prompt has rows of an encoder");
     }
     if (inputs.positions.size() > n || (!inputs.positions.empty() && !engine_.config.has_axes())) {
         throw InvalidArgumentError("positions of " + std::to_string(inputs.positions.size()) +
-                                   " places, of a text of " + std::to_string(n) +
+                                   " places, of a sequence of " + std::to_string(n) +
                                    (engine_.config.has_axes() ? "" : " that turns by its places alone"));
     }
     const std::uint32_t width = engine_.config.dim * engine_.config.encoded_parts;
@@ -50,14 +50,14 @@ void EncodedInputs::check(const Prefix& prefix, const TextInputs& inputs) const 
         }
         if (placed.start < end || placed.count > n || placed.start > n - placed.count) {
             throw InvalidArgumentError(at + " are " + std::to_string(placed.count) +
-                                       ", which do not fit behind those before, or in the text of " +
+                                       ", which do not fit behind those before, or in the sequence of " +
                                        std::to_string(n) + " tokens");
         }
         end = placed.end();
         for (std::uint32_t i = placed.start; i < end; ++i) {
-            // Else its pages would be found for other texts that have the same token there.
+            // Else its pages would be found for other sequences that have the same token there.
             if (i < prefix.contents.size() && prefix.contents[i] != 0) continue;
-            throw InvalidArgumentError(at + " have no hash among the text's contents at " + std::to_string(i));
+            throw InvalidArgumentError(at + " have no hash among the sequence's contents at " + std::to_string(i));
         }
     }
 }

@@ -11,7 +11,7 @@ class EncodedInputs {
     explicit EncodedInputs(const EngineContext& context) : engine_(context) {}
 
     // Throws unless this model can take them, and each has its place, and its hash, in the prefix.
-    void check(const Prefix& prefix, const TextInputs& inputs) const;
+    void check(const Prefix& prefix, const SequenceInputs& inputs) const;
     // Buffers for such rows, when they are needed first.
     void reserve() const;
     // Whether an encoder made some of a sequence's next n rows.

@@ -17,7 +17,7 @@ struct EncodedRows {
     std::uint32_t count = 0, width = 0;
 };
 
-// Rows [first, first + count) of these, in the places of a text's tokens from `start` on.
+// Rows [first, first + count) of these, in the places of a sequence's tokens from `start` on.
 struct PlacedRows {
     std::uint32_t start = 0, first = 0, count = 0;
     std::shared_ptr<const EncodedRows> rows;
@@ -25,8 +25,8 @@ struct PlacedRows {
     std::uint32_t end() const { return start + count; }
 };
 
-// What a text has besides tokens.
-struct TextInputs {
+// What a sequence has besides tokens.
+struct SequenceInputs {
     std::vector<PlacedRows> rows;  // in order, side by side at most
     // By which rotary sets with axes turn, of the first so many places; behind them each is one more than the greatest
     // of these, on all axes.
@@ -34,6 +34,6 @@ struct TextInputs {
 };
 
 // Behind the last of its positions: one more than the greatest.
-std::uint32_t next_position(const TextInputs& inputs);
+std::uint32_t next_position(const SequenceInputs& inputs);
 
 }  // namespace akunu

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kTexts = 128;  // of a step
 
 ModelConfig encoding(ModelConfig config) {
-    if (!config.encoder) throw InvalidArgumentError("this model draws tokens: it needs an Engine");
+    if (!config.encoder) throw InvalidArgumentError("this model samples tokens: it needs an Engine");
     return config;
 }
 
@@ -127,7 +127,7 @@ ReplayCall Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
                                    " tokens, not " + std::to_string(texts));
     }
     return {.programs = {body_.get(), vectors_.get()},
-            .args = {.rows = tokens * texts, .logits = texts, .keys = tokens, .texts = texts}};
+            .args = {.rows = tokens * texts, .logits = texts, .keys = tokens, .sequences = texts}};
 }
 
 std::vector<CommandInfo> Encoder::profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats,

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint32_t kLogprobRecords = 4096;  // of all steps of a call
 
-ModelConfig drawing(ModelConfig config) {
-    if (config.encoder) throw UnsupportedError("this model makes vectors, it draws no tokens");
-    if (config.audio) throw UnsupportedError("this model hears, it draws no tokens");
-    if (config.image) throw UnsupportedError("this model sees, it draws no tokens");
+ModelConfig decoder_config(ModelConfig config) {
+    if (config.encoder) throw UnsupportedError("this model makes vectors, it samples no tokens");
+    if (config.audio) throw UnsupportedError("this model hears, it samples no tokens");
+    if (config.image) throw UnsupportedError("this model sees, it samples no tokens");
     return config;
 }
 
@@ -23,7 +23,7 @@ ModelConfig drawing(ModelConfig config) {
 
 Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_ptr<WeightSource> source,
                const EngineOptions& options, const Progress& progress)
-    : LoadedModel(std::move(device), drawing(std::move(config)), std::move(source), options.context, progress,
+    : LoadedModel(std::move(device), decoder_config(std::move(config)), std::move(source), options.context, progress,
                   options.memory),
       shared_{*device_,
               config_,
@@ -161,7 +161,7 @@ const Program& Engine::tail(const TailKey& key, bool adapted) {
     return adapted && adapters_.changes_tail() ? adapters_.tail(key) : programs_.tail(plan(), key);
 }
 
-// ---- texts ------------------------------------------------------------------------------------
+// ---- sequences ------------------------------------------------------------------------------------
 
 std::optional<std::uint32_t> Engine::open(std::uint32_t sound) {
     const auto slot = sequences_.free_slot();
@@ -239,13 +239,13 @@ void Engine::check_ids(std::span<const std::uint32_t> ids) const {
 }
 
 std::uint32_t Engine::begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
-                            TextInputs inputs, AdapterChoice adapter) {
+                            SequenceInputs inputs, AdapterChoice adapter) {
     Sequence& s = sequences_.opened(slot);
     const auto ids = prompt.ids;
     check_ids(ids);
     if (prompt.contents.size() > ids.size()) {
         throw InvalidArgumentError("contents of " + std::to_string(prompt.contents.size()) +
-                                   " positions, of a text of " + std::to_string(ids.size()));
+                                   " positions, of a sequence of " + std::to_string(ids.size()));
     }
     inputs_.check(prompt, inputs);
     adapters_.check(adapter);
@@ -287,7 +287,7 @@ void Engine::rerun_last(std::uint32_t slot) {
 void Engine::extend(std::uint32_t slot, std::span<const std::uint32_t> ids) {
     Sequence& s = sequences_.opened(slot);
     check_ids(ids);
-    if (s.known == 0) throw InvalidArgumentError("slot " + std::to_string(slot) + " has no text to extend");
+    if (s.known == 0) throw InvalidArgumentError("slot " + std::to_string(slot) + " has no sequence to extend");
     if (ids.size() > context_ - std::min(s.known, context_)) {
         throw ContextLengthError("slot " + std::to_string(slot) + " has " + std::to_string(s.known) + " tokens and " +
                                  std::to_string(ids.size()) + " more; the context holds " + std::to_string(context_));
@@ -309,7 +309,7 @@ std::uint32_t Engine::truncate(std::uint32_t slot, std::uint32_t n) {
         s.inputs.positions.resize(n);
         s.next_position = next_position(s.inputs);
     }
-    // Some that are cut may have to be run again; which of them stand in the text its contents say.
+    // Some that are cut may have to be run again; which of them stand in the sequence its contents say.
     std::erase_if(s.inputs.rows, [&](const PlacedRows& placed) { return placed.start >= n; });
     return s.length;
 }
@@ -355,10 +355,10 @@ std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
                                    " tokens to run, not " + std::to_string(part.rows));
     }
     if (part.sample && s.length + part.rows != s.known) {
-        throw InvalidArgumentError("a token is drawn only when all known ones are run");
+        throw InvalidArgumentError("a token is sampled only when all known ones are run");
     }
     if (!part.drafts.empty() && !part.sample) {
-        throw InvalidArgumentError("drafts follow the last known token, and are run only where a token is drawn");
+        throw InvalidArgumentError("drafts follow the last known token, and are run only where a token is sampled");
     }
     if (end > context_) {
         throw ContextLengthError("slot " + std::to_string(part.slot) + " would need " + std::to_string(end) +
@@ -394,7 +394,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     }
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
     ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
-    TailKey key{.draw = masks ? Draw::kSampled : Draw::kGreedy};
+    TailKey key{.sampling = masks ? Sampling::kSampled : Sampling::kGreedy};
     Control& control = begin_control(0);
     bool each_is_one = true;
     const bool encoded = std::ranges::any_of(
@@ -407,7 +407,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             throw InvalidArgumentError("a step has more than " + std::to_string(step_.max_rows) + " rows, or " +
                                        std::to_string(step_.max_logits) + " of them with logits");
         }
-        if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain draws a token in every row");
+        if (steps > 1 && (n != 1 || !part.sample)) throw InvalidArgumentError("a chain samples a token in every row");
         std::ranges::copy(part.drafts, shared_.history(part.slot) + s.known);
         place(args.rows, part.slot, n, n - part.rows);
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
@@ -417,7 +417,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
             step_.sampler.host<SamplerState>()[part.slot].masked = 0;
             ++control.active;
-            if (!s.plain) key.draw = Draw::kSampled;
+            if (!s.plain) key.sampling = Sampling::kSampled;
             key.logprobs = key.logprobs || s.sampler.want_logprobs;
             key.rules = key.rules || s.ruled;
         }
@@ -427,7 +427,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         args.keys = std::max(args.keys, s.length + n);
     }
     if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
-    if (each_is_one) args.texts = args.rows;
+    if (each_is_one) args.sequences = args.rows;
     key.one_row = args.logits == 1;
     StepSegments segments;
     const bool adapted = std::ranges::any_of(parts, [&](const Part& part) { return has_adapter(part.slot); });
@@ -451,10 +451,10 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         out.push_back(collect(part, logit, args.logits, done != 0));
         cache_->settle(part, whole);
         cache_->pass(part.slot);
-        const auto drawn = static_cast<std::uint32_t>(out.back().ids.size());
+        const auto sampled = static_cast<std::uint32_t>(out.back().ids.size());
         // A chain has rows of its last step alone.
-        if (whole && drawn != 0 && (args.steps == 1 || drawn == done)) {
-            sequences_[part.slot].last_row = args.steps == 1 ? row + part.rows + drawn - 2 : row;
+        if (whole && sampled != 0 && (args.steps == 1 || sampled == done)) {
+            sequences_[part.slot].last_row = args.steps == 1 ? row + part.rows + sampled - 2 : row;
         }
         row += part.rows + static_cast<std::uint32_t>(part.drafts.size());
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
@@ -484,14 +484,14 @@ void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks) 
 Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran) {
     Produced out;
     Sequence& s = sequences_[part.slot];
-    const std::uint32_t first = s.length + part.rows;  // where drawn tokens begin
+    const std::uint32_t first = s.length + part.rows;  // where sampled tokens begin
     const std::uint32_t n = part.sample ? step_.slots.host<SlotState>()[part.slot].produced : 0;
     if (n == 0) {
         if (ran && !part.sample) s.length = first;
         cache_->publish(part.slot, false);
         return out;
     }
-    // The last token drawn is not in the cache, those before it are.
+    // The last token sampled is not in the cache, those before it are.
     s.length = first + n - 1;
     s.known = s.length + 1;
     const std::uint32_t* ids = shared_.history(part.slot) + first;

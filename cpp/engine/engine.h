@@ -49,7 +49,7 @@ struct Produced {
 };
 
 // A sequence whose tokens are to be run, and the positions, in order, after which logits are wanted.
-struct Asked {
+struct LogitsRequest {
     std::uint32_t slot = 0;
     std::vector<std::uint32_t> positions;
 };
@@ -83,7 +83,7 @@ class Engine : public LoadedModel {
     // `inputs`: what an encoder made of the prompt's contents, and rotary positions. `adapter`: the number of one, + 1,
     // which the prompt's root must stand for.
     std::uint32_t begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
-                        TextInputs inputs = {}, AdapterChoice adapter = {0, 1});
+                        SequenceInputs inputs = {}, AdapterChoice adapter = {0, 1});
     // The same settings for what comes now.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be sampled after it.
@@ -121,7 +121,7 @@ class Engine : public LoadedModel {
     std::uint32_t common_tokens() const { return model_->common_tokens(); }
 
     // Runs all tokens of these sequences, each once here, that are still to be run; false when it was cancelled.
-    bool run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll);
+    bool run(std::span<const LogitsRequest> asked, const RunSinks& sinks, const Poll& poll);
 
     // Ends the replay that runs after its step; where none runs, the next one. May be called at any time.
     void yield();

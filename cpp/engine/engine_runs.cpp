@@ -40,7 +40,7 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const 
                                       const std::function<void(std::size_t, std::span<const float>)>& row) {
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
     const Program* const segments[] = {&body(shared_.phase_for(at_once)),
-                                       &tail({.draw = Draw::kNone, .one_row = false})};
+                                       &tail({.sampling = Sampling::kNone, .one_row = false})};
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(at_once * vocab);
     return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
@@ -54,7 +54,7 @@ std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, cons
     return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
 }
 
-bool Engine::run(std::span<const Asked> asked, const RunSinks& sinks, const Poll& poll) {
+bool Engine::run(std::span<const LogitsRequest> asked, const RunSinks& sinks, const Poll& poll) {
     cancelled_ = false;
     if (sinks.aligned) sounds().reserve_aligned();
     const std::uint32_t most = sinks.aligned ? step_.aligned_rows : step_.max_rows;
@@ -107,7 +107,7 @@ bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& si
     StepSegments segments;
     segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows), adapted));
     if (args.logits) {
-        segments.add(tail({.draw = Draw::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
+        segments.add(tail({.sampling = Sampling::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
     }
     if (drafter_ && !sinks.aligned) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
     Control& control = begin_control(0);

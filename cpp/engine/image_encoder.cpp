@@ -112,7 +112,7 @@ void ImageEncoder::check(const ImagePatches& image) const {
     expect(seen == windowed, "patches of an image's windows", seen, std::to_string(windowed));
 }
 
-// Each window is as a text of its own, with pages of its own.
+// Each window is as a sequence of its own, with pages of its own.
 void ImageEncoder::place_windows(std::span<const u32> windows) {
     u32 slot = 0, page = 0;
     Row* row = window_rows_.host<Row>();

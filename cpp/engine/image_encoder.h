@@ -1,5 +1,5 @@
 // ImageEncoder: a loaded encoder of images. Of an image's patches, which are in one step, it makes rows for a decoder's
-// text. Nothing of one image outlives its step but these.
+// sequence. Nothing of one image outlives its step but these.
 #pragma once
 
 #include <array>

@@ -7,22 +7,22 @@ namespace akunu {
 
 ReplayCall Inspector::replay_of(const PhaseRun& run) const {
     const DispatchTable& t = engine_.body(run.phase).table;
-    const std::uint32_t most = run.each_draws ? std::min(t.max_rows, engine_.step_.max_logits) : t.max_rows;
-    const std::uint64_t keys = std::uint64_t{run.position} + (run.each_draws ? 1 : run.rows);
+    const std::uint32_t most = run.each_samples ? std::min(t.max_rows, engine_.step_.max_logits) : t.max_rows;
+    const std::uint64_t keys = std::uint64_t{run.position} + (run.each_samples ? 1 : run.rows);
     if (run.rows == 0 || run.rows > most || keys > engine_.context_) {
         throw InvalidArgumentError("a " + t.phase + " table takes 1.." + std::to_string(most) +
                                    " rows that end within the context of " + std::to_string(engine_.context_) +
                                    ", not " + std::to_string(run.rows) + " at position " +
                                    std::to_string(run.position));
     }
-    std::vector<const Program*> programs{&engine_.body(run.phase), &engine_.tail({.one_row = run.texts() == 1})};
+    std::vector<const Program*> programs{&engine_.body(run.phase), &engine_.tail({.one_row = run.sequences() == 1})};
     if (engine_.drafter_) programs.push_back(&engine_.drafter_->keeping(run.phase));
     return {.programs = std::move(programs),
             .args = {.rows = run.rows,
-                     .logits = run.texts(),
+                     .logits = run.sequences(),
                      .steps = 1,
                      .keys = static_cast<std::uint32_t>(keys),
-                     .texts = run.texts()}};
+                     .sequences = run.sequences()}};
 }
 
 std::vector<CommandInfo> Inspector::commands(const PhaseRun& run) const {
@@ -59,7 +59,7 @@ std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t com
     engine_.step_.logit_rows.host<std::uint32_t>()[0] = run.rows - 1;
     engine_.step_.slots.host<SlotState>()[slot] = {0, 0, 1};
     Control& control = engine_.begin_control(1);
-    // What the last command wrote, or any; without the cache, the texts, and their states.
+    // What the last command wrote, or any; without the cache, the sequences, and their states.
     const auto each_written = [&](const DispatchCmd& c, const auto& f) {
         for (std::size_t i = 0; i < c.n_buffers && c.op != Op::kAccept; ++i) {
             const Binding& b = c.buffers[i];
@@ -99,13 +99,13 @@ std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t rep
             for (const std::uint32_t slot : slots) e.close(slot);
         }
     } opened{engine_, {}};
-    const std::uint32_t rows = args.rows / args.texts;
+    const std::uint32_t rows = args.rows / args.sequences;
     // Memory that nothing was written to is of no place yet: it would be read faster than any cache.
-    for (std::uint32_t i = 0; i < args.texts; ++i) {
+    for (std::uint32_t i = 0; i < args.sequences; ++i) {
         const auto slot = engine_.open(sound);
         if (!slot) {
-            throw InvalidArgumentError("a step of " + std::to_string(args.texts) +
-                                       " texts needs as many free ones of " + std::to_string(engine_.parallel()) +
+            throw InvalidArgumentError("a step of " + std::to_string(args.sequences) +
+                                       " sequences needs as many free ones of " + std::to_string(engine_.parallel()) +
                                        " sequences");
         }
         opened.slots.push_back(*slot);

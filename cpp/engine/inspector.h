@@ -9,13 +9,13 @@
 
 namespace akunu {
 
-// Which programs, and on what. The rows are one sequence's, which samples after the last; or, with `each_draws`, each
+// Which programs, and on what. The rows are one sequence's, which samples after the last; or, with `each_samples`, each
 // is that of a sequence of its own, which samples after it.
 struct PhaseRun {
     Phase phase = Phase::kDecode;
     std::uint32_t rows = 1, position = 0;
-    bool each_draws = false;
-    std::uint32_t texts() const { return each_draws ? rows : 1; }
+    bool each_samples = false;
+    std::uint32_t sequences() const { return each_samples ? rows : 1; }
 };
 
 // A command's buffer, by its name in the op's row, and what it holds.

@@ -65,14 +65,14 @@ Binding LoadedModel::own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose
     return owned_.back().at();
 }
 
-Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts) {
+Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t sequences) {
     StepBuffers& s = step_;
     s.kv_types = model_->kv_of_one_step(*device_);
     std::uint64_t page_bytes = 64;
     for (const Kept& kept : model_->keeps(*device_, s.kv_types)) page_bytes = std::max(page_bytes, kept.page_bytes);
     page_bytes = aligned(page_bytes);
     const Binding cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
-    const Binding tables = own(texts * s.max_pages * sizeof(u32), &MemoryUse::scratch);
+    const Binding tables = own(sequences * s.max_pages * sizeof(u32), &MemoryUse::scratch);
     s.kv.assign(config_.blocks.size(), {cache, tables, s.max_pages, static_cast<std::uint32_t>(page_bytes / 4)});
     return tables;
 }

@@ -38,7 +38,7 @@ class LoadedModel {
 
     const ModelConfig& config() const { return config_; }
     const Device& device() const { return *device_; }
-    // Tokens of a text at most.
+    // Tokens of a sequence at most.
     std::uint32_t context() const { return context_; }
     MemoryUse memory() const { return memory_; }
     // Of experts that stay in their file.
@@ -60,9 +60,9 @@ class LoadedModel {
         if (source_) source_->check_files();
     }
     Binding own(std::uint64_t bytes, std::uint64_t MemoryUse::* purpose, MemoryKind kind = MemoryKind::kShared);
-    // The cache of a model whose texts are whole in each step: so many pages, which all layers use, one after the
-    // other. Returns the page tables, of up to so many texts.
-    Binding allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t texts);
+    // The cache of a model whose sequences are whole in each step: so many pages, which all layers use, one after the
+    // other. Returns the page tables, of up to so many sequences.
+    Binding allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t sequences);
     // What the model's blocks need between their commands, for tables of up to `rows` rows. `tables` are all that name
     // these activations, as they are emitted for a context; the step's buffers must be there. `adapted` are those that
     // there may be besides, with adapters, where all f32 rows are wanted.

@@ -28,14 +28,14 @@ void Lookup::extend(std::span<const std::uint32_t> tokens) {
     }
 }
 
-Lookup::Match Lookup::longest(const Lookup& text, std::uint32_t at) const {
+Lookup::Match Lookup::longest(const Lookup& sequence, std::uint32_t at) const {
     Match found;
     for (std::size_t n = 0; n < kCandidates && at != kNone && found.length < kEnough; ++n, at = before_[at]) {
         const std::size_t end = at + std::size_t{1};
         if (end == size()) continue;  // nothing follows yet
-        const std::size_t most = std::min({kEnough, end, text.size()});
+        const std::size_t most = std::min({kEnough, end, sequence.size()});
         std::size_t length = 0;
-        while (length < most && tokens_[at - length] == text.tokens_[text.size() - 1 - length]) ++length;
+        while (length < most && tokens_[at - length] == sequence.tokens_[sequence.size() - 1 - length]) ++length;
         if (length >= kRun && length > found.length) found = {end, length};
     }
     return found;
@@ -43,22 +43,22 @@ Lookup::Match Lookup::longest(const Lookup& text, std::uint32_t at) const {
 
 Lookup::Proposal Lookup::propose(std::span<const Lookup* const> others, std::size_t own) const {
     if (size() < kRun) return {};
-    const Lookup* text = this;
+    const Lookup* sequence = this;
     Match match = longest(*this, before_.back());
     if (match.length < own) {
         const std::uint64_t run = key(&tokens_[size() - kRun]);
         for (const Lookup* other : others) {
             if (other == this) continue;
             const Match there = other->longest(*this, other->latest(run));
-            if (there.length > match.length) match = there, text = other;
+            if (there.length > match.length) match = there, sequence = other;
         }
     }
     Proposal out{match.length, {}};
     if (match.length == 0) return out;
-    const std::size_t follow = text->size() - match.end;
-    // A text that repeats itself up to its end goes on so.
-    const std::size_t n = text == this ? kMost : std::min(kMost, follow);
-    for (std::size_t i = 0; i < n; ++i) out.tokens.push_back(text->tokens_[match.end + i % follow]);
+    const std::size_t follow = sequence->size() - match.end;
+    // A sequence that repeats itself up to its end goes on so.
+    const std::size_t n = sequence == this ? kMost : std::min(kMost, follow);
+    for (std::size_t i = 0; i < n; ++i) out.tokens.push_back(sequence->tokens_[match.end + i % follow]);
     return out;
 }
 

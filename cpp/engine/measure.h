@@ -1,4 +1,4 @@
-// What is learned of a model by running it: likelihoods of a text.
+// What is learned of a model by running it: likelihoods of a sequence.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // PageRecords: which pages have a record besides their own contents, and where it is: what layers with a window keep of
-// the page's positions, or a copy of the state of a text that ends there. It counts; the records' contents are the
+// the page's positions, or a copy of the state of a sequence that ends there. It counts; the records' contents are the
 // device's.
 //
 // A record stays with its page as long as somebody holds it, and after that until another page needs the memory.
@@ -27,8 +27,8 @@ class PageRecords {
     std::uint32_t acquire(std::uint32_t page);
     void hold(std::uint32_t page);
     // A record that nobody holds makes room in its turn: those that were used longest ago first. `passed`: it is of a
-    // text that has gone on and needs it no more. Such records make room before all others, the latest first, since
-    // texts share their beginnings more than what comes after.
+    // sequence that has gone on and needs it no more. Such records make room before all others, the latest first, since
+    // sequences share their beginnings more than what comes after.
     void release(std::uint32_t page, bool passed = false);
     bool is_held(std::uint32_t page) const { return entry(page).holders != 0; }
     // Notes that a record that nobody holds was used.

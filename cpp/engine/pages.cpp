@@ -84,11 +84,11 @@ void PagePool::release(std::uint32_t page) {
     }
 }
 
-PagePool::Match PagePool::match(const Beginning& text) {
+PagePool::Match PagePool::match(const Beginning& prefix) {
     Match m;
     std::uint32_t parent = kNone;
-    for (auto keys = text.keys; !keys.empty();) {
-        const auto* siblings = children_of({text.root, keys[0], parent});
+    for (auto keys = prefix.keys; !keys.empty();) {
+        const auto* siblings = children_of({prefix.root, keys[0], parent});
         if (!siblings) break;
         std::uint32_t best = kNone;
         std::size_t longest = 0;
@@ -140,10 +140,10 @@ void PagePool::shorten(Match& m) const {
     while (!m.pages.empty() && !can_go_on(m.pages, end())) m.pages.pop_back();
 }
 
-std::vector<std::uint32_t> PagePool::path(const Beginning& text) const {
+std::vector<std::uint32_t> PagePool::path(const Beginning& prefix) const {
     std::vector<std::uint32_t> pages;
-    for (auto keys = text.keys; !keys.empty(); keys = keys.subspan(kPagePositions)) {
-        const auto* siblings = children_of({text.root, keys[0], pages.empty() ? kNone : pages.back()});
+    for (auto keys = prefix.keys; !keys.empty(); keys = keys.subspan(kPagePositions)) {
+        const auto* siblings = children_of({prefix.root, keys[0], pages.empty() ? kNone : pages.back()});
         if (!siblings) break;
         const auto wanted = keys.first(kPagePositions);
         const auto at = std::ranges::find_if(
@@ -154,15 +154,15 @@ std::vector<std::uint32_t> PagePool::path(const Beginning& text) const {
     return pages;
 }
 
-std::uint32_t PagePool::find(const Beginning& text) const {
-    const auto pages = path(text);
-    return !pages.empty() && pages.size() * kPagePositions == text.keys.size() ? pages.back() : kNone;
+std::uint32_t PagePool::find(const Beginning& prefix) const {
+    const auto pages = path(prefix);
+    return !pages.empty() && pages.size() * kPagePositions == prefix.keys.size() ? pages.back() : kNone;
 }
 
-bool PagePool::pin(const Beginning& text) {
-    const auto pages = path(text);
-    if (pages.size() * kPagePositions != text.keys.size()) return false;
-    const auto end = static_cast<std::uint32_t>(text.keys.size());
+bool PagePool::pin(const Beginning& prefix) {
+    const auto pages = path(prefix);
+    if (pages.size() * kPagePositions != prefix.keys.size()) return false;
+    const auto end = static_cast<std::uint32_t>(prefix.keys.size());
     if (!windows_reach(pages, end)) return false;
     for (const std::uint32_t page : pages) {
         if (pages_[page].pins++ != 0) continue;
@@ -175,12 +175,12 @@ bool PagePool::pin(const Beginning& text) {
     return true;
 }
 
-bool PagePool::unpin(const Beginning& text) {
-    const auto pages = path(text);
-    if (pages.size() * kPagePositions != text.keys.size()) return false;
+bool PagePool::unpin(const Beginning& prefix) {
+    const auto pages = path(prefix);
+    if (pages.size() * kPagePositions != prefix.keys.size()) return false;
     if (std::ranges::any_of(pages, [&](std::uint32_t page) { return pages_[page].pins == 0; })) return false;
-    // Pins of longer texts need no records of what is before their windows.
-    const auto end = static_cast<std::uint32_t>(text.keys.size());
+    // Pins of longer sequences need no records of what is before their windows.
+    const auto end = static_cast<std::uint32_t>(prefix.keys.size());
     const auto has = [&](const WindowRecords& of, std::size_t i) {
         return of.records->find(pages[i]) != PageRecords::kNone && of.records->is_pinned(pages[i]);
     };
@@ -192,7 +192,7 @@ bool PagePool::unpin(const Beginning& text) {
     for (const WindowRecords& of : windows_) {
         for (std::size_t i = first_page_seen(of.window, end); i < pages.size(); ++i) of.records->unpin(pages[i]);
     }
-    // Later pages first, as those of a text that ends.
+    // Later pages first, as those of a sequence that ends.
     for (auto page = pages.rbegin(); page != pages.rend(); ++page) {
         if (--pages_[*page].pins != 0) continue;
         --pinned_;
@@ -201,15 +201,15 @@ bool PagePool::unpin(const Beginning& text) {
     return true;
 }
 
-std::uint32_t PagePool::unpinned_in(const Beginning& text) const {
-    const auto pages = path(text);
+std::uint32_t PagePool::unpinned_in(const Beginning& prefix) const {
+    const auto pages = path(prefix);
     const auto pinned = std::ranges::count_if(pages, [&](std::uint32_t page) { return pages_[page].pins != 0; });
-    return static_cast<std::uint32_t>(text.keys.size() / kPagePositions - static_cast<std::size_t>(pinned));
+    return static_cast<std::uint32_t>(prefix.keys.size() / kPagePositions - static_cast<std::size_t>(pinned));
 }
 
-std::vector<std::uint32_t> PagePool::unpinned_records_in(const Beginning& text) const {
-    const auto pages = path(text);
-    const auto end = static_cast<std::uint32_t>(text.keys.size());
+std::vector<std::uint32_t> PagePool::unpinned_records_in(const Beginning& prefix) const {
+    const auto pages = path(prefix);
+    const auto end = static_cast<std::uint32_t>(prefix.keys.size());
     std::vector<std::uint32_t> counts;
     for (const WindowRecords& of : windows_) {
         std::uint32_t n = 0;
@@ -233,9 +233,9 @@ void PagePool::take_over(std::uint32_t from, std::uint32_t to) {
     }
 }
 
-std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const Beginning& text) {
-    const auto keys = text.keys;
-    const Branch branch{text.root, keys[0], parent};
+std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const Beginning& prefix) {
+    const auto keys = prefix.keys;
+    const Branch branch{prefix.root, keys[0], parent};
     if (auto* siblings = children_of(branch)) {
         std::vector<std::uint32_t> covered;  // by these keys: of no more use
         for (const std::uint32_t other : *siblings) {
@@ -254,7 +254,7 @@ std::uint32_t PagePool::publish(std::uint32_t parent, std::uint32_t page, const 
         for (const std::uint32_t other : covered) evict(other);
     }
     Page& p = pages_[page];
-    p.root = text.root;
+    p.root = prefix.root;
     p.parent = parent;
     p.n_keys = static_cast<std::uint32_t>(keys.size());
     std::ranges::copy(keys, p.keys.begin());

@@ -1,16 +1,16 @@
-// PagePool: who holds which page of the cache, and which texts' pages can be used again. It counts; the pages' contents
-// are the device's.
+// PagePool: who holds which page of the cache, and which sequences' pages can be used again. It counts; the pages'
+// contents are the device's.
 //
-// A page is known by everything that its contents follow from: a root, which stands for what all of a text depends on
-// and for who may share it (an adapter, a tenant), and a key for each position from the beginning on: a token's id, or
-// a hash of something else that stands there (`content_key`). Texts whose roots or keys differ share nothing.
+// A page is known by everything that its contents follow from: a root, which stands for what all of a sequence depends
+// on and for who may share it (an adapter, a tenant), and a key for each position from the beginning on: a token's id,
+// or a hash of something else that stands there (`content_key`). Sequences whose roots or keys differ share nothing.
 //
-// Pages that hold a text's keys and values form a tree: a page follows the page of the tokens before its own. A text
-// that begins like an earlier one, whoever's it was, shares the pages of the common beginning. A page in the tree that
-// nobody holds stays until its memory is needed; those used longest ago go first, and no page before the pages that
-// follow it.
+// Pages that hold a sequence's keys and values form a tree: a page follows the page of the tokens before its own. A
+// sequence that begins like an earlier one, whoever's it was, shares the pages of the common beginning. A page in the
+// tree that nobody holds stays until its memory is needed; those used longest ago go first, and no page before the
+// pages that follow it.
 //
-// A page may have records besides (`PageRecords`): of each window, and of a state. A text can be gone on with from
+// A page may have records besides (`PageRecords`): of each window, and of a state. A sequence can be gone on with from
 // where the pages before have what the next row reads: those that its windows reach have their records, and the last
 // one has the state.
 #pragma once
@@ -33,7 +33,7 @@ using PageKey = std::uint64_t;
 // Of a position where a piece of an image stands, or another thing that is no token: never the key of a token.
 constexpr PageKey content_key(std::uint64_t hash) { return hash | PageKey{1} << 63; }
 
-// What a text begins with, for those who look for its pages.
+// What a sequence begins with, for those who look for its pages.
 struct Beginning {
     std::uint64_t root = 0;
     std::span<const PageKey> keys;
@@ -62,34 +62,34 @@ class PagePool {
     void hold(std::uint32_t page);
     void release(std::uint32_t page);
 
-    // The longest cached beginning of a text that can be gone on with: pages whose keys match whole, and how many keys
-    // of one more match. All are held for the caller, their records are not.
+    // The longest cached beginning of a sequence that can be gone on with: pages whose keys match whole, and how many
+    // keys of one more match. All are held for the caller, their records are not.
     struct Match {
         std::vector<std::uint32_t> pages;
         std::uint32_t partial = kNone, partial_keys = 0;
     };
-    Match match(const Beginning& text);
+    Match match(const Beginning& prefix);
 
     // Whether the windows of the row at `position` find their records in the pages before it.
     bool windows_reach(std::span<const std::uint32_t> pages, std::uint32_t position) const;
 
     // The page of the last of these keys, which are whole pages; kNone where it is not in the tree. Holds nothing.
-    std::uint32_t find(const Beginning& text) const;
+    std::uint32_t find(const Beginning& prefix) const;
 
     // The pages of these keys, which are whole pages, stay in the tree until as many calls of `unpin`, and so do the
-    // records that a text needs that goes on behind them. False, and nothing is done, where they are not all there, or,
-    // of `unpin`, not pinned.
-    bool pin(const Beginning& text);
-    bool unpin(const Beginning& text);
+    // records that a sequence needs that goes on behind them. False, and nothing is done, where they are not all there,
+    // or, of `unpin`, not pinned.
+    bool pin(const Beginning& prefix);
+    bool unpin(const Beginning& prefix);
     // Pages that `pin` would add to those that are pinned, and records, of each window.
-    std::uint32_t unpinned_in(const Beginning& text) const;
-    std::vector<std::uint32_t> unpinned_records_in(const Beginning& text) const;
+    std::uint32_t unpinned_in(const Beginning& prefix) const;
+    std::vector<std::uint32_t> unpinned_records_in(const Beginning& prefix) const;
 
-    // Enters the caller's page, which holds these keys of a text of this root, behind `parent` (kNone: at its
+    // Enters the caller's page, which holds these keys of a sequence of this root, behind `parent` (kNone: at its
     // beginning). Returns the page to hold from now on: an equal one that was there before, in whose favour the
     // caller's is released, or `page`. An equal one takes over the records of windows that it lacks; of others it has,
     // the caller holds those that it held of its own page.
-    std::uint32_t publish(std::uint32_t parent, std::uint32_t page, const Beginning& text);
+    std::uint32_t publish(std::uint32_t parent, std::uint32_t page, const Beginning& prefix);
 
     // Makes a held page one that only the caller holds and may write: true where nobody else holds it or its tokens go
     // on in other pages. It leaves the tree.
@@ -98,7 +98,7 @@ class PagePool {
     // How many positions of a page others can find; 0: it is not in the tree.
     std::uint32_t keys_in(std::uint32_t page) const { return pages_[page].n_keys; }
 
-    // Forgets every text that nobody holds.
+    // Forgets every sequence that nobody holds.
     void forget();
     // Pages that nobody holds and that are not in the tree.
     std::span<const std::uint32_t> unused() const { return free_; }
@@ -140,7 +140,7 @@ class PagePool {
     };
     static std::span<const PageKey> keys_of(const Page& p) { return {p.keys.data(), p.n_keys}; }
     bool evictable(const Page& p) const { return p.holders == 0 && p.n_keys != 0 && p.children == 0; }
-    // The pages of a match as far as a text can be gone on with from them.
+    // The pages of a match as far as a sequence can be gone on with from them.
     void shorten(Match& m) const;
     bool can_go_on(std::span<const std::uint32_t> pages, std::uint32_t position) const;
     // Takes a page out of the tree; `evict`: one that nobody holds, which gives its memory back.
@@ -152,7 +152,7 @@ class PagePool {
     void touch(std::uint32_t page);
     void leave_queue(std::uint32_t page);
     // The pages of these keys, which are whole pages, as far as they are in the tree.
-    std::vector<std::uint32_t> path(const Beginning& text) const;
+    std::vector<std::uint32_t> path(const Beginning& prefix) const;
     const std::vector<std::uint32_t>* children_of(const Branch& branch) const;
 
     std::vector<Page> pages_;

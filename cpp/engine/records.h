@@ -21,7 +21,7 @@ inline std::uint64_t checked_product(std::initializer_list<std::uint64_t> factor
 
 inline std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Where each layer's part of a record begins, a page or a text's state, and where the record ends.
+// Where each layer's part of a record begins, a page or a sequence's state, and where the record ends.
 struct RecordLayout {
     std::vector<std::uint64_t> begins;
     std::uint64_t end = 0;

@@ -35,7 +35,7 @@ struct Sequence {
     // the token, else 0; positions behind the last one have tokens.
     std::uint64_t root = 0;
     std::vector<std::uint64_t> contents;
-    TextInputs inputs;
+    SequenceInputs inputs;
     std::uint32_t next_position = 0;  // rotary, of the first place that inputs.positions does not name
     // Where blocks have a state: the position that its record's is before, at most `length`; kLostState while a step
     // that changes it has not succeeded.
@@ -68,7 +68,7 @@ class Sequences {
     // One that is in use; InvalidArgumentError for any other slot.
     Sequence& opened(std::uint32_t slot) {
         if (slot < all_.size() && all_[slot].open) return all_[slot];
-        throw InvalidArgumentError("slot " + std::to_string(slot) + " holds no text: open one first");
+        throw InvalidArgumentError("slot " + std::to_string(slot) + " holds no sequence: open one first");
     }
     // A slot that is not in use; nothing when all are.
     std::optional<std::uint32_t> free_slot() const {

@@ -56,7 +56,8 @@ std::optional<std::uint32_t> Sounds::open() {
 
 void Sounds::hold(std::uint32_t sound) {
     if (sound >= holders_.size() || holders_[sound] == 0) {
-        throw InvalidArgumentError("a text of this model is decoded from a sound that was encoded, and there is none");
+        throw InvalidArgumentError(
+            "a sequence of this model is decoded from a sound that was encoded, and there is none");
     }
     ++holders_[sound];
 }

@@ -9,7 +9,7 @@ namespace akunu {
 
 namespace {
 
-// Steps between two looks at which texts have ended: those that have are rows of a chain to its end.
+// Steps between two looks at which sequences have ended: those that have are rows of a chain to its end.
 constexpr std::uint32_t kChain = 32;
 
 }  // namespace
@@ -36,7 +36,7 @@ std::optional<std::uint32_t> Speech::encode(std::span<const float> mel, const Po
 
 std::vector<CommandInfo> Speech::profile(const std::optional<PhaseRun>& run, std::size_t repeats, const Poll& poll) {
     const OpenSound sound(text_);
-    // Once, for texts to be decoded from.
+    // Once, for sequences to be decoded from.
     std::vector<CommandInfo> encoded = sound_.profile(sound.number(), run ? 0 : repeats, poll);
     return run ? Inspector(text_).profile(*run, repeats, poll, sound.number()) : encoded;
 }
@@ -48,9 +48,9 @@ std::uint32_t Speech::begin(std::uint32_t sound, std::span<const std::uint32_t> 
     return slot;
 }
 
-bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t limit, std::uint32_t end,
-                  const Poll& poll) {
-    for (const Drawing& d : texts) {
+bool Speech::generate(std::span<Generation> sequences, float temperature, std::uint32_t limit, std::uint32_t end,
+                      const Poll& poll) {
+    for (const Generation& d : sequences) {
         SamplerSettings settings;
         settings.state.temperature = temperature;
         settings.state.seed_lo = d.seed;
@@ -60,29 +60,29 @@ bool Speech::draw(std::span<Drawing> texts, float temperature, std::uint32_t lim
         text_.configure(d.slot, settings);
         text_.rerun_last(d.slot);
     }
-    std::vector<Drawing*> live;
-    for (Drawing& d : texts) live.push_back(&d);
-    for (std::uint32_t drawn = 0; drawn < limit && !live.empty();) {
-        std::uint32_t steps = std::min(kChain, limit - drawn), ran = 0;
-        // All texts of a chain have a row in every step.
-        for (const Drawing* d : live) steps = std::min(steps, text_.context() - text_.sequence(d->slot).length);
-        if (steps == 0) throw ContextLengthError("a text fills the context before its end");
+    std::vector<Generation*> live;
+    for (Generation& d : sequences) live.push_back(&d);
+    for (std::uint32_t ran_in_all = 0; ran_in_all < limit && !live.empty();) {
+        std::uint32_t steps = std::min(kChain, limit - ran_in_all), ran = 0;
+        // All sequences of a chain have a row in every step.
+        for (const Generation* d : live) steps = std::min(steps, text_.context() - text_.sequence(d->slot).length);
+        if (steps == 0) throw ContextLengthError("a sequence fills the context before its end");
         std::vector<Part> parts;
-        for (const Drawing* d : live) {
+        for (const Generation* d : live) {
             parts.push_back({d->slot, 1, true, steps, {}});
             text_.take_pages(parts.back(), steps);
         }
         const std::vector<Produced> produced = text_.step(parts, steps, poll);
         for (std::size_t i = 0; i < live.size(); ++i) {
-            Drawing& d = *live[i];
+            Generation& d = *live[i];
             if (produced[i].ids.empty()) return false;
             d.ids.insert(d.ids.end(), produced[i].ids.begin(), produced[i].ids.end());
             for (const LogprobRecord& r : produced[i].logprobs) d.log_p += static_cast<double>(r.chosen);
             d.ended = produced[i].ended;
             ran = std::max(ran, static_cast<std::uint32_t>(produced[i].ids.size()));
         }
-        drawn += ran;  // of many texts a call takes fewer steps
-        std::erase_if(live, [](const Drawing* d) { return d->ended; });
+        ran_in_all += ran;  // of many sequences a call takes fewer steps
+        std::erase_if(live, [](const Generation* d) { return d->ended; });
     }
     return true;
 }
@@ -96,7 +96,7 @@ bool Speech::rank(std::span<const std::uint32_t> slots, std::uint32_t count, con
     SamplerSettings settings;
     settings.state.want_logprobs = 1;
     settings.state.n_logprobs = count;
-    std::vector<Asked> asked;
+    std::vector<LogitsRequest> asked;
     for (const std::uint32_t slot : slots) {
         text_.configure(slot, settings);
         text_.rerun_last(slot);

@@ -28,25 +28,26 @@ class Speech {
     std::optional<std::uint32_t> encode(std::span<const float> mel, const Poll& poll);
     void close_sound(std::uint32_t sound) { text_.sounds().close(sound); }
 
-    // A text that is decoded from a sound, with its first tokens, which are not run yet; and one that goes on like it.
+    // A sequence that is decoded from a sound, with its first tokens, which are not run yet; and a copy of one.
     std::uint32_t begin(std::uint32_t sound, std::span<const std::uint32_t> ids);
     std::uint32_t fork(std::uint32_t slot) { return text_.fork(slot); }
 
-    // What each text draws, `limit` tokens at most and the end of the text among them, with log p under its rules.
-    struct Drawing {
+    // What each sequence generates, `limit` tokens at most, its end among them, with log p under its rules.
+    struct Generation {
         std::uint32_t slot = 0, seed = 0;
         std::vector<std::uint32_t> ids;
         double log_p = 0;
         bool ended = false;
     };
     // False when it was cancelled.
-    bool draw(std::span<Drawing> texts, float temperature, std::uint32_t limit, std::uint32_t end, const Poll& poll);
+    bool generate(std::span<Generation> sequences, float temperature, std::uint32_t limit, std::uint32_t end,
+                  const Poll& poll);
 
-    // The `count` most probable tokens after what each text holds, under its rules.
+    // The `count` most probable tokens after what each sequence holds, under its rules.
     bool rank(std::span<const std::uint32_t> slots, std::uint32_t count, const Poll& poll,
               const std::function<void(const LogprobRecord&)>& sink);
 
-    // The commands that encode a sound, or, of a `run`, those that decode texts from one; and run on silence, as
+    // The commands that encode a sound, or, of a `run`, those that decode sequences from one; and run on silence, as
     // `profile` of profile.h says.
     std::vector<CommandInfo> commands(const std::optional<PhaseRun>& run) {
         return run ? Inspector(text_).commands(*run) : sound_.commands();

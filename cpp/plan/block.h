@@ -12,10 +12,10 @@ namespace akunu {
 
 // What a block keeps from one step to the next, in bytes.
 struct Kept {
-    std::uint64_t page_bytes = 0;  // of a text, for each kPagePositions of its positions
+    std::uint64_t page_bytes = 0;  // of a sequence, for each kPagePositions of its positions
     // Of these, how many of the last positions a row sees, its own with them; what is before is of no more use. 0: all.
     std::uint32_t window = 0;
-    // Of a text as a whole: a state that advances with every row and cannot be truncated, and what its stashed rows
+    // Of a sequence as a whole: a state that advances with every row and cannot be truncated, and what its stashed rows
     // would add to it (see StateSpan).
     std::uint64_t state_bytes = 0;
     std::uint64_t sound_page_bytes = 0;  // of a sound, for each kPagePositions of its positions
@@ -24,7 +24,7 @@ struct Kept {
 class Block {
   public:
     virtual ~Block() = default;
-    // Names what it needs between its commands, for texts of up to `context` tokens.
+    // Names what it needs between its commands, for sequences of up to `context` tokens.
     virtual void reserve(const Device& device, Activations& activations, std::uint32_t context) const = 0;
     virtual void emit(Emitter& e, Phase phase) const = 0;
     // The keys and values of rows whose output nobody reads.

@@ -80,7 +80,7 @@ HostTensor Loader::tensor(const std::string& name, std::uint64_t rows, std::uint
 
 Weight Loader::prepared(HostTensor t) {
     const bool halves = t.dtype == DType::F16 || t.dtype == DType::BF16;
-    if (whole_) t.whole = Whole::kTexts;
+    if (whole_) t.whole = Whole::kSequences;
     if (t.whole == Whole::kNone && halves && device_.traits().whole_halves) t.whole = Whole::kRows;
     return kept(take_weight(device_, t, [&](const HostTensor& weight) { return device_.prepare_weight(weight); }), t);
 }
@@ -203,7 +203,7 @@ std::pair<Weight, Weight> Loader::keys_and_values(const std::string& name, std::
 
 Weight Loader::matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole, Split split) {
     HostTensor t = tensor(name, rows, cols, split);
-    if (whole) t.whole = Whole::kTexts;
+    if (whole) t.whole = Whole::kSequences;
     Weight w = prepared(t);
     if (!w.mapped) source_.done(name);
     w.input_bounds = bounds(name + "_input");

@@ -27,16 +27,16 @@ struct Linear {
 
 class Loader {
   public:
-    // `whole`: all weights are `Whole::kTexts`.
+    // `whole`: all weights are `Whole::kSequences`.
     // `paged`: experts stay in their file, `needed`: where they cannot, that is an error.
     Loader(Device& device, WeightSource& source, const Progress& progress, bool whole, bool paged = false,
            bool needed = false);
 
     bool has(const std::string& name) const { return source_.has(name); }
     // A matmul's weight [rows, cols], in the device's own layout. Throws ModelFileError unless the tensor has that
-    // shape. `whole`: this one is `Whole::kTexts`. `<name>_input_min` and `_max`, and the same of `_output`, are its
-    // bounds, where there are some.
-    // `split`: it is this GPU's part of the matrix, of which all GPUs together have so many times the rows or columns.
+    // shape. `whole`: this one is `Whole::kSequences`. `<name>_input_min` and `_max`, and the same of `_output`, are
+    // its bounds, where there are some. `split`: it is this GPU's part of the matrix, of which all GPUs together have
+    // so many times the rows or columns.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false,
                   Split split = Split::kNone);
     // The same in F32, whatever floats or blocks the file has.

@@ -294,11 +294,11 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
             .params(
                 AllReduceParams{.rows = 0, .dim = n, .accumulate = 0, .gather = 1, .x_stride = all, .y_stride = all});
     }
-    draw(e, key);
+    sample(e, key);
     return e.take();
 }
 
-void Model::draw(Emitter& e, const TailKey& key) const {
+void Model::sample(Emitter& e, const TailKey& key) const {
     const StepBuffers& s = e.step;
     const SampleParams p{.rows = 0, .step = 0, .vocab = config_.vocab_size, .history_stride = s.history_stride};
     const auto sample = [&](Op op, const char* name, std::initializer_list<Binding> buffers) {
@@ -309,9 +309,9 @@ void Model::draw(Emitter& e, const TailKey& key) const {
     if (key.rules) {
         sample(Op::kSpeechRules, "speech_rules", {s.logits, s.history, s.rules, s.forbidden, s.rows, s.logit_rows});
     }
-    if (key.draw == Draw::kGreedy) {
+    if (key.sampling == Sampling::kGreedy) {
         sample(Op::kArgmax, "argmax", {s.logits, s.sampled});
-    } else if (key.draw == Draw::kSampled) {
+    } else if (key.sampling == Sampling::kSampled) {
         sample(Op::kSamplePrepare, "sample_prepare",
                {s.logits, s.history, s.sampler, s.bias, s.mask, s.scaled, s.rows, s.logit_rows, s.breakers});
         sample(Op::kSampleSelect, "sample_select", {s.scaled, s.sampler, s.sampled, s.rows, s.logit_rows});
@@ -319,7 +319,7 @@ void Model::draw(Emitter& e, const TailKey& key) const {
     if (key.logprobs) {
         sample(Op::kLogprobs, "logprobs", {s.logits, s.sampled, s.sampler, s.logprobs, s.rows, s.logit_rows});
     }
-    if (key.draw != Draw::kNone) {
+    if (key.sampling != Sampling::kNone) {
         sample(Op::kAccept, "accept", {s.sampled, s.history, s.sampler, s.slots, s.control, s.rows, s.logit_rows});
     }
 }
@@ -340,12 +340,12 @@ DispatchTable Model::draft(const PlanContext& context, Phase phase, bool first) 
 DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key, bool common) const {
     Emitter e(context, "draft_tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
     drafter_->logits(e, common);
-    draw(e, key);
+    sample(e, key);
     return e.take();
 }
 
-DispatchTable Model::vectors(const PlanContext& context, std::uint32_t texts) const {
-    Emitter e(context, "vectors", texts, PatchSource::kLogits);
+DispatchTable Model::vectors(const PlanContext& context, std::uint32_t sequences) const {
+    Emitter e(context, "vectors", sequences, PatchSource::kLogits);
     pooling_->emit(e);
     return e.take();
 }

@@ -1,8 +1,8 @@
 // Model: a list of blocks between an embedding and a head, on a device. It makes the tables of every phase from them.
 //
 // A step runs two segments: the body, which is the forward pass of all rows up to the last block, and a tail, which
-// makes logits of the rows that want them, draws tokens, and writes them into the texts. An encoder's other segment
-// makes a vector of each text. That of an encoder of sound is its decoder's: it computes what the decoder's
+// makes logits of the rows that want them, samples tokens, and writes them into the sequences. An encoder's other
+// segment makes a vector of each text. That of an encoder of sound is its decoder's: it computes what the decoder's
 // cross-attention reads of the sound.
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace akunu {
 
-enum class Draw : std::uint8_t { kNone, kGreedy, kSampled };
+enum class Sampling : std::uint8_t { kNone, kGreedy, kSampled };
 
 // Which tail: everything that decides its commands.
 struct TailKey {
-    Draw draw = Draw::kGreedy;
+    Sampling sampling = Sampling::kGreedy;
     bool logprobs = false;
     bool one_row = true;
     bool rules = false;  // SpeechRules
@@ -47,11 +47,11 @@ class Model {
 
     DispatchTable body(const PlanContext& context, Phase phase) const;
     DispatchTable tail(const PlanContext& context, const TailKey& key) const;
-    // Of a head that drafts. What it keeps of a step's rows, once it is known what was drawn after them: the step's
+    // Of a head that drafts. What it keeps of a step's rows, once it is known what was sampled after them: the step's
     // last segment.
     DispatchTable keep_for_drafts(const PlanContext& context, Phase phase) const;
-    // A row for each text, from the model's state before the token that was drawn last (`first`), or from its own; and
-    // the draft that follows. DraftHead (engine/draft_head.h) says what these contexts are.
+    // A row for each sequence, from the model's state before the token that was sampled last (`first`), or from its
+    // own; and the draft that follows. DraftHead (engine/draft_head.h) says what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
     DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
     // What adapters may change, in the order of their weights' `linear`; one without a name they may not.
@@ -59,8 +59,8 @@ class Model {
     // The output matrix's, + 1; 0 where it is none of them.
     std::uint32_t output_linear() const { return output_.linear; }
     std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
-    // Of encoders: a vector of each text, of up to `texts`.
-    DispatchTable vectors(const PlanContext& context, std::uint32_t texts) const;
+    // Of encoders: a vector of each text, of up to `sequences`.
+    DispatchTable vectors(const PlanContext& context, std::uint32_t sequences) const;
     // Elements of such a vector.
     std::uint32_t width() const { return pooling_->width(); }
     // Of encoders whose blocks make something of embeddings of distances, when the model is loaded: how many those are,
@@ -71,7 +71,7 @@ class Model {
     // `hidden` the states are, with room for what reserve_sound names.
     void reserve_sound(const Device& device, Activations& activations) const;
     DispatchTable sound(const PlanContext& context) const;
-    // Copies one of the records of so many words, pages or texts' states, to another.
+    // Copies one of the records of so many words, pages or sequences' states, to another.
     DispatchTable copies(const PlanContext& context, const Binding& records, std::uint32_t words) const;
 
   private:
@@ -82,8 +82,8 @@ class Model {
     void layer_inputs(Emitter& e) const;
     void rope_tables(Emitter& e) const;
     Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
-    // The commands that draw tokens by logits, and accept them.
-    void draw(Emitter& e, const TailKey& key) const;
+    // The commands that sample tokens by logits, and accept them.
+    void sample(Emitter& e, const TailKey& key) const;
     // A part of the rows that an encoder made: the embedding, or what is added to the stream.
     void insert_rows(Emitter& e, std::uint32_t part) const;
 

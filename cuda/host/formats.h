@@ -11,7 +11,7 @@
 namespace akunu::cuda {
 
 // On an H200 a prompt of 4,096 tokens is a quarter (8B) to a third (1B) faster with 1,024 rows a step than with 512,
-// and another 3 to 18 % with 2,048. Where other texts are being written, it gets fewer: planning.py.
+// and another 3 to 18 % with 2,048. Where other sequences are being written, it gets fewer: planning.py.
 inline DeviceTraits device_traits() {
     DeviceTraits t;
     t.max_batch_rows = kFewRows;

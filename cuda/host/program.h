@@ -22,7 +22,7 @@ std::optional<OpCode> op_code(Op op);
 
 // The commands of a table, one for each. Throws UnsupportedError for one that no kernel runs.
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
-// The same with fewer commands, where one does the work of several; of rows of different texts.
+// The same with fewer commands, where one does the work of several; of rows of different sequences.
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
@@ -67,9 +67,10 @@ class CudaProgram final : public Program {
   public:
     // `box_maps`: what the schedules' commands name.
     CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps);
-    // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one text.
+    // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one
+    // sequence.
     const CommandList& list(const ReplayArgs& args) const {
-        return args.commands < table.commands.size() || args.texts != args.rows ? plain_ : fused_;
+        return args.commands < table.commands.size() || args.sequences != args.rows ? plain_ : fused_;
     }
     // What whole steps run.
     std::vector<std::shared_ptr<const Needs>> needs() const {

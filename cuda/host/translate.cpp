@@ -185,7 +185,7 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     } else if (c.op == Op::kDeltaRule) {
         const auto p = c.params_as<DeltaRuleParams>();
         check_most(c, "elements of a key", p.key_dim, 256);
-        check_most(c, "heads of a state", p.key_heads + p.value_heads, kMostTextHeads);
+        check_most(c, "heads of a state", p.key_heads + p.value_heads, kMostStateHeads);
     } else if (c.op == Op::kSsmScan) {
         check_most(c, "elements of a state", c.params_as<SsmScanParams>().state_dim, 256);
     } else if (c.op == Op::kRoute) {

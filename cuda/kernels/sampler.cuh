@@ -1,4 +1,4 @@
-// Temperature, the cuts and the draw: steps 4 to 11 of docs/sampling.md, by a block for each row.
+// Temperature, the cuts and the sample: steps 4 to 11 of docs/sampling.md, by a block for each row.
 //
 // A cut is an order of the tokens by (key, id) and the place in it where a count or a mass is reached. Masses are
 // integers, so that no order of summation changes a result. The tokens that a cut could keep are listed in shared
@@ -287,7 +287,7 @@ AKUNU_DEVICE double gumbel(u32 word) {
     return -log(-log1p(-u));
 }
 
-struct Draw {
+struct Winner {
     double key;
     u32 id;
     AKUNU_DEVICE void offer(double k, u32 token) {
@@ -299,8 +299,8 @@ struct Draw {
 };
 
 // argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
-AKUNU_DEVICE u32 draw(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
-    Draw mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
+AKUNU_DEVICE u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
+    Winner mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
     s.each([&](float t, u32 id, u32) {
         if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
         const u32 word = random_word(sampler, position, id);
@@ -349,7 +349,7 @@ AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const 
         if (without_top) exclude_top(b, left, s.xtc_threshold, s.min_keep);
         best = best_left(b, left);
     }
-    return draw(b, left, s, position, best, logit_of(best) + gap);
+    return sample(b, left, s, position, best, logit_of(best) + gap);
 }
 
 AKUNU_DEVICE_CALL void sample_select(Block b) {

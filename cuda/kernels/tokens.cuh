@@ -1,4 +1,4 @@
-// Argmax, the sampler's first steps, log-probabilities, and what becomes of drawn tokens. docs/sampling.md defines
+// Argmax, the sampler's first steps, log-probabilities, and what becomes of sampled tokens. docs/sampling.md defines
 // them.
 #pragma once
 
@@ -37,7 +37,7 @@ AKUNU_DEVICE u64 best_of(Block b, const float* x, u32 n) { return best_below(b, 
 
 // A row whose logits were asked for: where its token's successor goes.
 struct LogitRow {
-    u32 slot, position;  // of the token to be drawn
+    u32 slot, position;  // of the token to be sampled
 };
 AKUNU_DEVICE LogitRow logit_row(const Row* rows, const u32* logit_rows, const SampleParams& p, u32 i) {
     const Row row = rows[logit_rows[i]];
@@ -218,8 +218,8 @@ AKUNU_DEVICE_CALL void logprobs(Block b) {
     }
 }
 
-// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
-// row counts as long as what was drawn for the row before it is the token that it was run for.
+// Writes the sampled tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
+// row counts as long as what was sampled for the row before it is the token that it was run for.
 AKUNU_DEVICE_CALL void accept(Block b) {
     if (b.first() != 0 || thread_id() != 0) return;
     const auto& p = b.params<SampleParams>();

@@ -50,7 +50,7 @@ std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&)
         case Op::kSampleSelect:
             return KernelChoice{
                 {per_slice("best_slices_f32", slices, {kForSampler}), per_slice("sample_spread_f32", slices),
-                 per_slice("sample_gather_f32", slices), per_row("sample_select_f32", kDrawThreads)},
+                 per_slice("sample_gather_f32", slices), per_row("sample_select_f32", kSampleThreads)},
                 p.rows * select_bytes(p.vocab)};
         case Op::kLogprobs:
             return KernelChoice{{per_slice("logprob_slices_f32", slices), per_row("logprobs_f32", kSliceThreads)},

@@ -74,7 +74,7 @@ class Replay {
     template <typename Encode>
     void submit_buffer(std::uint32_t first_step, const Encode& encode);
     // Of chains of tokens, which wait for the memory, and of steps of many rows.
-    Pace& pace(const ReplayArgs& args) { return paces_[args.rows > args.texts]; }
+    Pace& pace(const ReplayArgs& args) { return paces_[args.rows > args.sequences]; }
     // False when it failed.
     bool wait(const Submitted& work, const std::function<void()>& meanwhile);
     [[noreturn]] void fail(std::span<const StepCommand> commands, const ReplayArgs& args);

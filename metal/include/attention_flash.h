@@ -6,7 +6,7 @@
 // the shares' scores are summed before the softmax.
 //
 // A tile's rows may be of several sequences: each one's keys are walked over in turn, while the other rows see none. A row
-// sees the keys up to its own; or all of its text's, whose rows are in this step; or the first few, whatever it is.
+// sees the keys up to its own; or all of its sequence's, whose rows are in this step; or the first few, whatever it is.
 //
 // Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: see
 // attention_split.h.
@@ -42,8 +42,8 @@ static inline void stage_rows(device const uchar* cache, KvHead head, uint begin
     }
 }
 
-// Behind the last row of the text that row `from` is of, which has all rows before `to`: its rows stand together.
-static inline uint text_end(device const Row* rows, uint from, uint to, uint all) {
+// Behind the last row of the sequence that row `from` is of, which has all rows before `to`: its rows stand together.
+static inline uint sequence_end(device const Row* rows, uint from, uint to, uint all) {
     const uint slot = rows[from].slot;
     while (to < all) {
         const uint middle = (to + all) / 2;
@@ -56,12 +56,12 @@ static inline uint text_end(device const Row* rows, uint from, uint to, uint all
     return to;
 }
 
-// Behind the last key that a row sees, of a text of so many keys. `ends`: where it may see what comes after it, at least.
-static inline uint keys_end(constant AttentionParams& p, uint position, uint text_keys, device const uint* ends, uint row) {
+// Behind the last key that a row sees, of a sequence of so many keys. `ends`: where it may see what comes after it, at least.
+static inline uint keys_end(constant AttentionParams& p, uint position, uint sequence_keys, device const uint* ends, uint row) {
     if (p.row_ends != 0) return metal::max(position + 1, ends[row]);
     if (p.fixed_keys != 0) return p.fixed_keys;
     if (p.bidirectional == 0) return position + 1;
-    return p.window != 0 ? metal::min(text_keys, position + p.window) : text_keys;
+    return p.window != 0 ? metal::min(sequence_keys, position + p.window) : sequence_keys;
 }
 
 // The running softmax of one row of scores, which 32 / kRows neighbouring lanes share.
@@ -177,12 +177,12 @@ template <typename Kv, uint kMaxDim, uint kParts, uint kKeys>
         // The SIMD-groups that have queries of this sequence, and a lane's own row of it.
         const uint own_first = (from - t.first_row) * kGroup, own_end = (to - t.first_row) * kGroup;
         const bool active = first_query < own_end && first_query + 8 > own_first;
-        const uint last = p.bidirectional != 0 ? text_end(rows, from, to, p.rows) - 1 : to - 1;
-        const uint text_keys = rows[last].position + p.step + 1;
-        const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, text_keys, ends, query_row) : 0;
+        const uint last = p.bidirectional != 0 ? sequence_end(rows, from, to, p.rows) - 1 : to - 1;
+        const uint sequence_keys = rows[last].position + p.step + 1;
+        const uint row_end = row_active && query_row >= from && query_row < to ? keys_end(p, row_position, sequence_keys, ends, query_row) : 0;
         const KvHead keys = key_head<Kv>(pages, p, slot, kv_of(p, group.y));
         const KvHead values = value_head<Kv>(pages, p, slot, kv_of(p, group.y));
-        const uint end = keys_end(p, rows[to - 1].position + p.step, text_keys, ends, to - 1);
+        const uint end = keys_end(p, rows[to - 1].position + p.step, sequence_keys, ends, to - 1);
         const uint begin = first_key(rows[from].position + p.step, p.window) / kKeys * kKeys;
         for (uint k0 = kBatched && group.z > 0 ? (begin / run + group.z) * run : begin; k0 < end;) {
             stage_rows<typename Kv::Keys, kKeys>(cache, keys, k0, end, kStride, tid, tile);

@@ -9,7 +9,7 @@
 // Decays below this count as none: their products would be subnormal.
 static constant constexpr float kNoDecay = 1e-30f;
 
-// A text's record, and where its parts are.
+// A sequence's record, and where its parts are.
 struct ChunkedState {
     device float* record;
     DeltaRecord at;

@@ -18,7 +18,7 @@ enum SamplingSizes : u32 {
     kSliceThreads = 256,
     kMaxSlices = kSliceThreads,  // a thread each when slices are combined
     kPrepareTokens = 1024,       // fewer, since their counts are in threadgroup memory
-    kDrawThreads = 512,
+    kSampleThreads = 512,
     kAcceptThreads = 64,
     kDepths = 32,  // coarse buckets of a relative logit
     kIdBits = 24,  // a token's id in a sort key
@@ -40,7 +40,7 @@ struct SampleSlice {
     u64 mass[kDepths];
     u64 moment;  // sum of mass x |relative logit|
     u32 count[kDepths];
-    Ranked draw;
+    Ranked winner;
     float sum, squares;  // of how far the logits are below the best
     u32 left, unused;    // how many there are
 };

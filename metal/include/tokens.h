@@ -6,7 +6,7 @@
 #include "sampling.h"
 
 static constant constexpr uint kMinusInfinity = 0xFF800000u;  // bits
-static constant constexpr uint kDropped = 0x7F800000u;        // the distance of a token that cannot be drawn
+static constant constexpr uint kDropped = 0x7F800000u;        // the distance of a token that cannot be sampled
 
 // A logit's bits: NaN, which only a damaged model gives, counts as -inf, more than the largest float as that.
 static inline uint finite_bits(uint bits) {
@@ -67,7 +67,7 @@ static inline Ranked best_of_slices(device const Ranked* best, uint n, threadgro
     return group_best(mine, shared, lane, simd, n_simds);
 }
 
-// A row of logits: its sequence, and the position of the token to be drawn.
+// A row of logits: its sequence, and the position of the token to be sampled.
 struct LogitRow {
     uint slot, position;
 };

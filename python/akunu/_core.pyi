@@ -226,8 +226,8 @@ class Speech:
         """Run what is to be run of these slots; logits [positions, vocab] after those named with each."""
     def rank(self, slots: Sequence[int], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The most probable tokens after each slot's text and their log p [slots, count], under its rules."""
-    def draw(
-        self, texts: Sequence[tuple[int, int]], temperature: float, limit: int, end: int
+    def generate(
+        self, sequences: Sequence[tuple[int, int]], temperature: float, limit: int, end: int
     ) -> list[tuple[list[int], float]]:
         """What each (slot, seed) draws under its rules, up to `limit` tokens or `end`, and log p of that."""
     def attend(
@@ -500,7 +500,7 @@ class Engine:
         """Room for the positions that a part of a step writes; False when no page is left."""
     common_tokens: int
     def draft(
-        self, texts: Sequence[tuple[int, int]], common: bool = False
+        self, sequences: Sequence[tuple[int, int]], common: bool = False
     ) -> tuple[list[list[int]], BaseException | None]:
         """Drafts of the model's own head, where it has one.
 

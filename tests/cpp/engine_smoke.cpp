@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "engine/inspector.h"
 #include "forwarding_device.h"
-#include "one_text.h"
+#include "one_sequence.h"
 #include "page_parts.h"
 #include "synthetic_model.h"
 
@@ -30,21 +30,21 @@ constexpr std::uint32_t kContext = 96;
 
 struct Opened {
     Engine engine;
-    OneText text;
+    OneSequence sequence;
     Opened(const SyntheticModel& m, int threads, std::uint32_t chunk = 32, DType kv = DType::F16, bool apart = false)
         : engine(std::make_unique<cpu::CpuDevice>(threads), m.config, m.source(),
                  {.context = kContext, .chunk = chunk, .kv_types = {kv, kv}, .activations_apart = apart}, {}),
-          text(engine) {}
+          sequence(engine) {}
 };
 
 // The prompt and then up to n tokens, in chains of `chain`.
 Ids generate(Opened& e, const Ids& prompt, std::uint32_t n, std::uint32_t chain, const SamplerSettings& s,
              bool reuse = true) {
-    e.text.begin(prompt, s, reuse);
-    Produced out = e.text.prefill();
+    e.sequence.begin(prompt, s, reuse);
+    Produced out = e.sequence.prefill();
     Ids ids = out.ids;
     while (ids.size() < n && !out.ended) {
-        out = e.text.decode(std::min(chain, n - static_cast<std::uint32_t>(ids.size())));
+        out = e.sequence.decode(std::min(chain, n - static_cast<std::uint32_t>(ids.size())));
         if (out.ids.empty()) break;
         ids.insert(ids.end(), out.ids.begin(), out.ids.end());
     }
@@ -54,7 +54,7 @@ Ids generate(Opened& e, const Ids& prompt, std::uint32_t n, std::uint32_t chain,
 void check_tokens(const Opened& e, Ids expected, const Ids& ids) {
     expected.insert(expected.end(), ids.begin(), ids.end());
     if (!ids.empty()) expected.pop_back();  // it has not been input
-    const auto held = e.text.tokens();
+    const auto held = e.sequence.tokens();
     check(Ids(held.begin(), held.end()) == expected, "the cache holds what was seen");
 }
 
@@ -128,7 +128,7 @@ void sample() {
     const Ids prompt = prompt_of(20, m.config.vocab_size);
     for (SamplerSettings s : samplers()) {
         const Ids ids = generate(e, prompt, 12, 8, s);
-        check(ids.size() == 12 && generate(other, prompt, 12, 1, s) == ids, "same seed, same text");
+        check(ids.size() == 12 && generate(other, prompt, 12, 1, s) == ids, "same seed, same tokens");
         s.state.end_ids[0] = ids[10];
         s.state.n_end_ids = 1;
         const Ids ended = generate(e, prompt, 12, 64, s);
@@ -150,14 +150,15 @@ void stop() {
     const Ids prompt = prompt_of(70, m.config.vocab_size);
     const SamplerSettings s = samplers()[2];
     const Ids all = generate(e, prompt, 1000, 13, s);
-    check(all.size() == kContext - prompt.size() + 1 && e.text.position() == kContext, "up to the end of the context");
-    e.text.truncate(75);
+    check(all.size() == kContext - prompt.size() + 1 && e.sequence.position() == kContext,
+          "up to the end of the context");
+    e.sequence.truncate(75);
     Ids longer = prompt;
     longer.insert(longer.end(), all.begin(), all.begin() + 8);
-    check(e.text.begin(longer, s, true) >= 75, "the prefix is cached");
+    check(e.sequence.begin(longer, s, true) >= 75, "the prefix is cached");
     const Ids rest = generate(e, longer, 1000, 7, s);
     check(Ids(all.begin() + 8, all.end()) == rest, "continued = fresh");
-    e.text.truncate(0);
+    e.sequence.truncate(0);
 
     // Cancelled from another thread, at any moment.
     for (int round = 0; round < 12; ++round) {
@@ -166,18 +167,18 @@ void stop() {
             std::this_thread::sleep_for(std::chrono::milliseconds(2 * round));
             e.engine.cancel();
         });
-        for (Produced out; (out = e.text.decode(16)).ids.size() == 16;) {
+        for (Produced out; (out = e.sequence.decode(16)).ids.size() == 16;) {
             ids.insert(ids.end(), out.ids.begin(), out.ids.end());
         }
         canceller.join();
-        const auto held = e.text.tokens();
+        const auto held = e.sequence.tokens();
         check(std::equal(prompt.begin(), prompt.end(), held.begin()), "a cancelled cache still begins as it did");
         check(std::equal(ids.begin(), ids.end() - 1, held.begin() + static_cast<std::ptrdiff_t>(prompt.size())),
               "and holds what was seen");
     }
 }
 
-// Texts that run together, in chunks of any size and drafts that hold or not, are those that run alone; all pages
+// Sequences that run together, in chunks of any size and drafts that hold or not, are those that run alone; all pages
 // return.
 void together(const SyntheticModel& m) {
     std::vector<SamplerSettings> settings = samplers();
@@ -198,20 +199,20 @@ void together(const SyntheticModel& m) {
     };
     for (int round = 0; round < 4; ++round) {
         std::vector<std::uint32_t> slots;
-        std::vector<Ids> texts(prompts.size());
+        std::vector<Ids> sequences(prompts.size());
         for (std::size_t i = 0; i < prompts.size(); ++i) {
             slots.push_back(e.open().value());
             e.begin(slots[i], prompts[i], settings[i], round % 2 != 0);
         }
-        for (std::size_t done = 0; done < texts.size();) {
+        for (std::size_t done = 0; done < sequences.size();) {
             std::vector<Part> parts;
             std::vector<std::size_t> who;
             const std::uint32_t steps = below(3) == 0 ? 1 + below(4) : 1;
             std::uint32_t rows = 0;
             done = 0;
-            for (std::size_t i = 0; i < texts.size(); ++i) {
+            for (std::size_t i = 0; i < sequences.size(); ++i) {
                 const Sequence& s = e.sequence(slots[i]);
-                const auto want = static_cast<std::uint32_t>(expected[i].size() - texts[i].size());
+                const auto want = static_cast<std::uint32_t>(expected[i].size() - sequences[i].size());
                 if (want == 0) ++done;
                 if (want == 0 || below(3) == 0) continue;
                 const std::uint32_t left = s.known - s.length, most = steps > 1 ? 1 : 12;
@@ -220,7 +221,7 @@ void together(const SyntheticModel& m) {
                 part.sample = part.rows == left;
                 if (part.sample && steps == 1) {
                     for (std::uint32_t d = below(4); d > 0 && part.drafts.size() + 1 < want; --d) {
-                        const std::uint32_t right = expected[i][texts[i].size() + part.drafts.size()];
+                        const std::uint32_t right = expected[i][sequences[i].size() + part.drafts.size()];
                         part.drafts.push_back(below(4) ? right : below(m.config.vocab_size));
                     }
                 }
@@ -233,11 +234,11 @@ void together(const SyntheticModel& m) {
             }
             const std::vector<Produced> produced = e.step(parts, steps, {});
             for (std::size_t p = 0; p < parts.size(); ++p) {
-                Ids& text = texts[who[p]];
-                text.insert(text.end(), produced[p].ids.begin(), produced[p].ids.end());
+                Ids& sequence = sequences[who[p]];
+                sequence.insert(sequence.end(), produced[p].ids.begin(), produced[p].ids.end());
                 check(produced[p].logprobs.size() == produced[p].ids.size(), "a record for every token");
-                check(text.size() <= expected[who[p]].size() &&
-                          std::equal(text.begin(), text.end(), expected[who[p]].begin()),
+                check(sequence.size() <= expected[who[p]].size() &&
+                          std::equal(sequence.begin(), sequence.end(), expected[who[p]].begin()),
                       "together as alone");
             }
         }
@@ -267,7 +268,8 @@ class Interrupted final : public ForwardingDevice {
     }
 };
 
-// A text whose states some layers have advanced when a step was cancelled, others not, goes on as if it had not been.
+// A sequence whose states some layers have advanced when a step was cancelled, others not, goes on as if it had not
+// been.
 void interrupted() {
     const SyntheticModel m = synthetic_hybrid(DType::Q8_0);
     const Ids prompt = prompt_of(70, m.config.vocab_size);
@@ -281,8 +283,8 @@ void interrupted() {
         e.begin(slot, prompt, s, false);
         Ids ids;
         for (int step = 0; ids.size() < expected.size(); ++step) {
-            const Sequence& text = e.sequence(slot);
-            const std::uint32_t left = text.known - text.length, rows = std::min(left, 20u);
+            const Sequence& sequence = e.sequence(slot);
+            const std::uint32_t left = sequence.known - sequence.length, rows = std::min(left, 20u);
             const auto want = static_cast<std::uint32_t>(expected.size() - ids.size());
             const std::uint32_t steps = left == 1 ? std::min(want, 4u) : 1;
             const Part part{slot, rows, rows == left, want, {}};
@@ -293,13 +295,13 @@ void interrupted() {
             }
             const Produced out = e.step({&part, 1}, steps, {})[0];
             ids.insert(ids.end(), out.ids.begin(), out.ids.end());
-            check(text.length <= prompt.size() + ids.size(), "it holds what was seen, or less");
+            check(sequence.length <= prompt.size() + ids.size(), "it holds what was seen, or less");
         }
         check(ids == expected, "and goes on as it would have");
     }
 }
 
-// Pages that one engine read go on in another; what a step's prefix runs changes no text.
+// Pages that one engine read go on in another; what a step's prefix runs changes no sequence.
 void keep() {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
     Opened from(m, 2), to(m, 1, 32, DType::F16, true), alone(m, 1);
@@ -325,14 +327,14 @@ void keep() {
                                        "the last token is to be run");
     check_throws<InvalidArgumentError>([&] { to.engine.cache().restore_page(slot, little); }, "a part");
     check_throws<InvalidArgumentError>([&] { from.engine.cache().read_page(ids.first(33)); }, "no page's end");
-    from.text.begin(prompt_of(2, m.config.vocab_size), s, false);  // which holds no page yet
+    from.sequence.begin(prompt_of(2, m.config.vocab_size), s, false);  // which holds no page yet
     check(from.engine.cache().pin(ids.first(64)) && from.engine.cache().pin(ids.first(32)), "pinned");
     check(from.engine.cache().use().pinned == 2 && from.engine.cache().use().held == 2, "two pages, by nobody else");
     from.engine.cache().forget();
     check(from.engine.cache().read_page(ids.first(64)).has_value(), "they stay");
     from.engine.cache().unpin(ids.first(64));
     check_throws<InvalidArgumentError>([&] { from.engine.cache().unpin(ids.first(64)); }, "the second is not");
-    check(!from.engine.cache().pin(ids.subspan(1, 32)), "no text's beginning");
+    check(!from.engine.cache().pin(ids.subspan(1, 32)), "no sequence's beginning");
     from.engine.cache().unpin(ids.first(32));
     from.engine.cache().forget();
     check(!from.engine.cache().read_page(ids.first(32)), "they went");
@@ -340,20 +342,20 @@ void keep() {
     check(!Inspector(to.engine).run_prefix(slot, commands).empty(), "a command wrote something");
     check_throws<InvalidArgumentError>([&] { Inspector(to.engine).run_prefix(slot, 0); }, "no command");
     to.engine.close(slot);
-    check(to.text.begin(prompt, s, true) == 64, "others find them");
-    check(generate(to, prompt, 12, 3, s) == expected, "the same text");
+    check(to.sequence.begin(prompt, s, true) == 64, "others find them");
+    check(generate(to, prompt, 12, 3, s) == expected, "the same tokens");
 }
 
 void refuse() {
     SyntheticModel m = synthetic_model(DType::F16);
     Opened e(m, 2);
     const SamplerSettings s;
-    check_throws<InvalidArgumentError>([&] { e.text.begin({}, s, true); }, "an empty prompt");
-    check_throws<InvalidArgumentError>([&] { e.text.begin(Ids{301}, s, true); }, "an id beyond the vocabulary");
-    check_throws<ContextLengthError>([&] { e.text.begin(Ids(kContext + 1, 1), s, true); },
+    check_throws<InvalidArgumentError>([&] { e.sequence.begin({}, s, true); }, "an empty prompt");
+    check_throws<InvalidArgumentError>([&] { e.sequence.begin(Ids{301}, s, true); }, "an id beyond the vocabulary");
+    check_throws<ContextLengthError>([&] { e.sequence.begin(Ids(kContext + 1, 1), s, true); },
                                      "a prompt beyond the context");
-    check_throws<InvalidArgumentError>([&] { e.text.decode(1); }, "decode without a token");
-    check_throws<InvalidArgumentError>([&] { e.text.truncate(1); }, "truncate beyond the cache");
+    check_throws<InvalidArgumentError>([&] { e.sequence.decode(1); }, "decode without a token");
+    check_throws<InvalidArgumentError>([&] { e.sequence.truncate(1); }, "truncate beyond the cache");
     check_throws<InvalidArgumentError>([&] { Inspector(e.engine).profile({Phase::kDecode, 1, kContext}); },
                                        "profile beyond the context");
     Inspector(e.engine).profile({Phase::kDecode, 1, kContext - 1});

@@ -1,5 +1,5 @@
-// Copies and uploads that fail, and calls that come at the wrong time: no text gets another's pages or state, no page
-// and no slot is lost, and what is refused leaves everything as it was.
+// Copies and uploads that fail, and calls that come at the wrong time: no sequence gets another's pages or state, no
+// page and no slot is lost, and what is refused leaves everything as it was.
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -71,7 +71,7 @@ Ids prompt_of(std::uint32_t n, std::uint32_t seed = 5) {
     return ids;
 }
 
-// A state that could not be copied is no checkpoint: the next text that begins so does not start from another's.
+// A state that could not be copied is no checkpoint: the next sequence that begins so does not start from another's.
 void checkpoints() {
     const SyntheticModel m = synthetic_hybrid(DType::Q8_0);
     const Ids prompt = prompt_of(70);
@@ -82,7 +82,7 @@ void checkpoints() {
     }
     Opened e(m);
     const std::uint32_t slot = e.engine.take_slot(), other = e.engine.take_slot();
-    // Records that are of other texts' states.
+    // Records that are of other sequences' states.
     for (std::uint32_t seed = 100; seed < 110; ++seed) e.generate(other, prompt_of(65, seed), 1, true);
     e.engine.begin(slot, prompt, {}, true);
     e.device->copies_fail = true;
@@ -90,8 +90,8 @@ void checkpoints() {
     e.engine.close(slot);  // whose pages stay, without a state
     e.device->copies_fail = false;
     const std::uint32_t again = e.engine.take_slot();
-    check(e.generate(again, prompt, 5, true) == expected, "the next text has its own state");
-    // A text that cannot be given its state can be begun anew, and ended.
+    check(e.generate(again, prompt, 5, true) == expected, "the next sequence has its own state");
+    // A sequence that cannot be given its state can be begun anew, and ended.
     e.engine.close(again);
     e.device->copies_fail = true;
     const std::uint32_t third = e.engine.take_slot();
@@ -106,7 +106,7 @@ void checkpoints() {
     check_throws<DeviceError>([&] { e.engine.fork(third); }, "a fork's state cannot be copied");
     e.device->copies_fail = false;
     const std::uint32_t forked = e.engine.fork(third);
-    check(e.go_on(forked, 3) == e.go_on(third, 3), "a fork goes on as its text");
+    check(e.go_on(forked, 3) == e.go_on(third, 3), "a fork goes on as its sequence");
     e.engine.close(third);
     e.engine.close(forked);
     check(e.engine.cache().use().held == 0, "every page is back");
@@ -122,7 +122,7 @@ void pages() {
     check(second.has_value(), "there");
     const auto parts = views(*second);
 
-    // A page that cannot be uploaded leaves the text what the cache holds of it: a part of that page.
+    // A page that cannot be uploaded leaves the sequence what the cache holds of it: a part of that page.
     const std::uint32_t slot = e.engine.take_slot(), other = e.engine.take_slot();
     Ids alike = prompt_of(40);
     alike.push_back(9);
@@ -135,7 +135,7 @@ void pages() {
     e.device->uploads_fail = false;
     check(e.engine.sequence(slot).length == 40 && e.engine.cache().use().held == held, "all is as before");
     check(e.go_on(slot, 5) == expected, "and goes on");
-    // A page that is another text's too, and cannot be copied.
+    // A page that is another sequence's too, and cannot be copied.
     const std::uint32_t forked = e.engine.fork(slot);
     const std::uint32_t before = e.engine.cache().use().held;
     e.device->copies_fail = true;
@@ -182,8 +182,8 @@ void steps() {
     e.engine.close(slot);
     const std::uint32_t forked = e.engine.fork(next);
     const Part shared{forked, 1, true, 1, {}};
-    check_throws<InvalidArgumentError>([&] { e.engine.step({&shared, 1}, 1, {}); }, "a page of two texts");
-    check(e.go_on(forked, 3) == e.go_on(next, 3), "as its text");
+    check_throws<InvalidArgumentError>([&] { e.engine.step({&shared, 1}, 1, {}); }, "a page of two sequences");
+    check(e.go_on(forked, 3) == e.go_on(next, 3), "as its sequence");
 }
 
 // A request to end the chain holds for the step that was planned before it and begins after it.
@@ -203,16 +203,16 @@ void yields() {
     check(e.engine.step({&part, 1}, 4, {})[0].ids.size() == 1, "nor is one lost that comes as it begins");
 }
 
-// Forks have their text's identity, and texts of another find nothing of theirs.
+// Forks have their sequence's identity, and sequences of another find nothing of theirs.
 void identities() {
     const SyntheticModel m = synthetic_model(DType::Q8_0);
     Opened e(m, 8);
     const Ids prompt = prompt_of(70);
     const std::vector<std::uint64_t> picture{9};
-    const Prefix texts[] = {prompt, {prompt, 1}, {prompt, 2}, {prompt, 1, picture}};
-    for (const Prefix& text : texts) {
+    const Prefix sequences[] = {prompt, {prompt, 1}, {prompt, 2}, {prompt, 1, picture}};
+    for (const Prefix& sequence : sequences) {
         const std::uint32_t slot = e.engine.take_slot();
-        check(e.engine.begin(slot, text, {}, true) == 0, "no text of another identity is found");
+        check(e.engine.begin(slot, sequence, {}, true) == 0, "no sequence of another identity is found");
         e.go_on(slot, 2);
         const std::uint32_t forked = e.engine.fork(slot);
         e.go_on(slot, 3);
@@ -220,9 +220,9 @@ void identities() {
         e.go_on(forked, 20);
         e.engine.close(forked);
     }
-    for (const Prefix& text : texts) {
+    for (const Prefix& sequence : sequences) {
         const std::uint32_t slot = e.engine.take_slot();
-        check(e.engine.begin(slot, text, {}, true) == 69, "each finds its own");
+        check(e.engine.begin(slot, sequence, {}, true) == 69, "each finds its own");
         e.engine.close(slot);
     }
     const std::vector<std::uint64_t> many(prompt.size() + 1, 1);
@@ -241,7 +241,7 @@ void sizes() {
             .kv_cache;
     };
     const std::uint64_t mib = std::uint64_t{1} << 20, all = kv(0);
-    check(all > 24 * mib && kv(1024 * mib) == all, "a context of each text");
+    check(all > 24 * mib && kv(1024 * mib) == all, "a context of each sequence");
     check(kv(16 * mib) <= 8 * mib && kv(16 * mib) > 7 * mib, "half of the memory");
     const Engine whole(device, m.config, m.source(), {.context = kContext, .chunk = 32, .parallel = 256}, {});
     const std::uint64_t weights = whole.memory().weights;

@@ -17,7 +17,7 @@
 #include "cpu/thread_pool.h"
 #include "cpu/topology.h"
 #include "engine/engine.h"
-#include "one_text.h"
+#include "one_sequence.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -341,8 +341,9 @@ void check_costs() {
     recur.op = Op::kRecur;
     recur.set_params(RecurParams{.rows = 1, .step = 0, .dim = 64, .formats = kActF32, .state_words = 64});
     const Cost state = op_info(Op::kRecur).cost(recur);
-    const double one = cost_bytes(state, {.rows = 6, .texts = 1}), three = cost_bytes(state, {.rows = 6, .texts = 3});
-    check(near(three - one, 2 * 8.0 * 64), "each text's state is read and written once, however many rows it has");
+    const double one = cost_bytes(state, {.rows = 6, .sequences = 1}),
+                 three = cost_bytes(state, {.rows = 6, .sequences = 3});
+    check(near(three - one, 2 * 8.0 * 64), "each sequence's state is read and written once, however many rows it has");
 
     // Found out once, a program's load is that of its commands.
     DispatchCmd body, head;
@@ -428,25 +429,25 @@ void check_engine(int threads) {
     s.n_logprobs = 5;
     const std::vector<std::uint32_t> prompt{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
     const auto generate = [&](Engine& engine) {
-        OneText text(engine);
-        text.begin(prompt, settings, false);
-        Produced out = text.prefill();
+        OneSequence sequence(engine);
+        sequence.begin(prompt, settings, false);
+        Produced out = sequence.prefill();
         std::vector<std::uint32_t> ids = out.ids;
-        while (!(out = text.decode(10)).ids.empty()) ids.insert(ids.end(), out.ids.begin(), out.ids.end());
+        while (!(out = sequence.decode(10)).ids.empty()) ids.insert(ids.end(), out.ids.begin(), out.ids.end());
         return ids;
     };
     const auto expected = generate(one);
-    check(generate(e) == expected && expected.size() == 45, "threads do not change the text");
+    check(generate(e) == expected && expected.size() == 45, "threads do not change the sequence");
     // Cancelled by another thread while it runs.
     for (int round = 0; round < 5; ++round) {
-        OneText text(e);
-        text.begin(prompt, settings, false);
-        text.prefill();
+        OneSequence sequence(e);
+        sequence.begin(prompt, settings, false);
+        sequence.prefill();
         std::thread canceller([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(4 * round));
             e.cancel();
         });
-        while (text.decode(10).ids.size() == 10) {
+        while (sequence.decode(10).ids.size() == 10) {
         }
         canceller.join();
     }

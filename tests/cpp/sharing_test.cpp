@@ -1,6 +1,6 @@
-// One engine, many threads, as the scheduler of the package shares it: of those that wait for their texts one leads,
-// runs a step of all of them and makes way. Meanwhile others come, fork, go back, leave, and end steps early or cancel
-// them, which is allowed at any time. Each text is what it is alone. For ThreadSanitizer.
+// One engine, many threads, as the scheduler of the package shares it: of those that wait for their sequences one
+// leads, runs a step of all of them and makes way. Meanwhile others come, fork, go back, leave, and end steps early or
+// cancel them, which is allowed at any time. Each sequence is what it is alone. For ThreadSanitizer.
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -11,7 +11,7 @@
 #include "check.h"
 #include "cpu/cpu_device.h"
 #include "engine/engine.h"
-#include "one_text.h"
+#include "one_sequence.h"
 #include "synthetic_model.h"
 
 namespace {
@@ -20,7 +20,7 @@ using namespace akunu;
 using namespace akunu::test;
 using Ids = std::vector<std::uint32_t>;
 
-constexpr std::uint32_t kContext = 96, kChunk = 16, kTokens = 14, kSlots = 4, kTexts = 5, kChain = 4;
+constexpr std::uint32_t kContext = 96, kChunk = 16, kTokens = 14, kSlots = 4, kSequences = 5, kChain = 4;
 
 std::unique_ptr<Engine> open_engine(const SyntheticModel& m) {
     return std::make_unique<Engine>(std::make_unique<cpu::CpuDevice>(2), m.config, m.source(),
@@ -28,17 +28,17 @@ std::unique_ptr<Engine> open_engine(const SyntheticModel& m) {
                                     Progress{});
 }
 
-Ids prompt_of(std::uint32_t text) {
-    Ids ids(5 + 14 * text);
-    // Texts begin alike.
-    for (std::uint32_t i = 0; i < ids.size(); ++i) ids[i] = (i < 33 ? i * 7 + 1 : i * 37 + text) % 301;
+Ids prompt_of(std::uint32_t sequence) {
+    Ids ids(5 + 14 * sequence);
+    // Sequences begin alike.
+    for (std::uint32_t i = 0; i < ids.size(); ++i) ids[i] = (i < 33 ? i * 7 + 1 : i * 37 + sequence) % 301;
     return ids;
 }
 
-SamplerSettings settings_of(std::uint32_t text) {
+SamplerSettings settings_of(std::uint32_t sequence) {
     SamplerSettings s;
-    s.state.temperature = text % 2 ? 1.0f : 0.0f;
-    s.state.seed_lo = text;
+    s.state.temperature = sequence % 2 ? 1.0f : 0.0f;
+    s.state.seed_lo = sequence;
     return s;
 }
 
@@ -55,7 +55,7 @@ class Shared {
         return f(*engine_);
     }
 
-    // Draws the next tokens of a text until it has `tokens` after its prompt.
+    // Draws the next tokens of a sequence until it has `tokens` after its prompt.
     void draw(std::uint32_t slot, std::uint32_t tokens, Ids& ids) {
         std::unique_lock lock(mutex_);
         wanted_[slot] = {tokens, &ids};
@@ -124,13 +124,13 @@ void share(const SyntheticModel& m) {
     std::vector<Ids> expected;
     {
         const auto engine = open_engine(m);
-        for (std::uint32_t text = 0; text < kTexts; ++text) {
-            OneText alone(*engine);
-            alone.begin(prompt_of(text), settings_of(text), false);
+        for (std::uint32_t sequence = 0; sequence < kSequences; ++sequence) {
+            OneSequence alone(*engine);
+            alone.begin(prompt_of(sequence), settings_of(sequence), false);
             expected.push_back(alone.prefill().ids);
-            while (expected[text].size() < kTokens) {
-                const auto more = alone.decode(kTokens - static_cast<std::uint32_t>(expected[text].size())).ids;
-                expected[text].insert(expected[text].end(), more.begin(), more.end());
+            while (expected[sequence].size() < kTokens) {
+                const auto more = alone.decode(kTokens - static_cast<std::uint32_t>(expected[sequence].size())).ids;
+                expected[sequence].insert(expected[sequence].end(), more.begin(), more.end());
             }
         }
     }
@@ -138,16 +138,16 @@ void share(const SyntheticModel& m) {
     std::atomic<bool> done{false};
     const auto reader = [&](std::uint32_t first) {
         for (std::uint32_t round = 0; round < 6; ++round) {
-            const std::uint32_t text = (first + round) % kTexts;
-            const Ids prompt = prompt_of(text);
+            const std::uint32_t sequence = (first + round) % kSequences;
+            const Ids prompt = prompt_of(sequence);
             const std::uint32_t slot = shared.between([&](Engine& e) {
                 const std::uint32_t opened = e.open().value();
-                e.begin(opened, prompt, settings_of(text), round % 2 == 0);
+                e.begin(opened, prompt, settings_of(sequence), round % 2 == 0);
                 return opened;
             });
             Ids ids;
             shared.draw(slot, kTokens / 2, ids);
-            check(std::equal(ids.begin(), ids.end(), expected[text].begin()), "together as alone");
+            check(std::equal(ids.begin(), ids.end(), expected[sequence].begin()), "together as alone");
             const auto other = shared.between([&](Engine& e) -> std::optional<std::uint32_t> {
                 if (round % 3 == 0) e.truncate(slot, std::min(e.sequence(slot).length, 20u));
                 if (round % 3 == 1) return e.fork(slot);
@@ -156,12 +156,12 @@ void share(const SyntheticModel& m) {
             if (other) {
                 Ids forked = ids;
                 shared.draw(*other, kTokens, forked);
-                check(forked == expected[text], "a fork goes on as the text would");
+                check(forked == expected[sequence], "a fork goes on as the sequence would");
                 shared.between([&](Engine& e) { e.close(*other); });
             }
             if (round % 3 != 0) {
                 shared.draw(slot, kTokens, ids);
-                check(ids == expected[text], "together as alone");
+                check(ids == expected[sequence], "together as alone");
             }
             shared.between([&](Engine& e) { e.close(slot); });
         }

@@ -11,7 +11,7 @@
 #include "check.h"
 #include "engine/engine.h"
 #include "forwarding_device.h"
-#include "one_text.h"
+#include "one_sequence.h"
 #include "synthetic_model.h"
 
 using namespace akunu;
@@ -118,7 +118,7 @@ std::vector<std::uint32_t> tokens_of(Engine& engine) {
         for (const Produced& p : engine.step(parts, 1, {})) out.insert(out.end(), p.ids.begin(), p.ids.end());
     }
     for (const std::uint32_t slot : slots) engine.close(slot);
-    OneText alone(engine);
+    OneSequence alone(engine);
     alone.begin(prompt, {}, false);
     for (const std::uint32_t id : alone.prefill().ids) out.push_back(id);
     for (int step = 0; step < 5; ++step) {

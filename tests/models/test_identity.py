@@ -147,7 +147,7 @@ def test_pages_of_equal_tokens_and_other_identities_are_apart(
 
 def test_contents_are_of_positions_of_the_text(model: Path) -> None:
     engine = opened(model, 12)
-    with pytest.raises(InvalidArgumentError, match="contents of 4 positions, of a text of 3"):
+    with pytest.raises(InvalidArgumentError, match="contents of 4 positions, of a sequence of 3"):
         engine.begin([1, 2, 3], slot=engine.open(), contents=np.ones(4, np.uint64))
 
 

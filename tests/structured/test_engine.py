@@ -44,7 +44,7 @@ def test_they_may_run_in_several_steps() -> None:
 def test_what_does_not_fit_or_is_no_token_is_refused() -> None:
     engine = synthetic(100, 33, context=16)
     slot = engine.open()
-    with pytest.raises(InvalidArgumentError, match="no text to extend"):
+    with pytest.raises(InvalidArgumentError, match="no sequence to extend"):
         engine.extend(slot, [1])
     engine.begin(PROMPT, slot=slot)
     with pytest.raises(InvalidArgumentError, match="100"):
@@ -52,7 +52,7 @@ def test_what_does_not_fit_or_is_no_token_is_refused() -> None:
     with pytest.raises(ContextLengthError, match="5 tokens and 12 more; the context holds 16"):
         engine.extend(slot, [1] * 12)
     engine.extend(slot, [1] * 11)
-    with pytest.raises(InvalidArgumentError, match="slot 9 holds no text"):
+    with pytest.raises(InvalidArgumentError, match="slot 9 holds no sequence"):
         engine.extend(9, [1])
 
 

@@ -44,7 +44,7 @@ extern const KernelSet kKernels_avx512_vnni;
 namespace akunu::cpu::AKUNU_ISA {
 
 static Kernel find_kernel(const DispatchCmd& cmd) {
-    if (cmd.whole == Whole::kTexts) return find_matmul_whole<DigitProducts>(cmd.op);
+    if (cmd.whole == Whole::kSequences) return find_matmul_whole<DigitProducts>(cmd.op);
     return can_split_attention(cmd) ? attention_split_floats : kKernels_avx512_vnni.find(cmd);
 }
 

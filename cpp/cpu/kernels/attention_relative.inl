@@ -105,7 +105,7 @@ static void relative_attention(const DispatchCmd& cmd, const std::byte* params, 
             const std::size_t position = where[row].position, first = row - position;
             const Row* const end = std::partition_point(
                 where + row, where + rows, [&](const Row& other) { return other.slot == where[row].slot; });
-            const RelativeHead text{p,
+            const RelativeHead head{p,
                                     floats(1) + first * dim + at,
                                     floats(2) + first * dim + at,
                                     p.has_bias ? floats(4) + head : nullptr,
@@ -114,7 +114,7 @@ static void relative_attention(const DispatchCmd& cmd, const std::byte* params, 
                                     cmd.buffers[3].as<u32>() + p.reach,
                                     dim,
                                     static_cast<std::size_t>(end - (where + first))};
-            text.attend<kKeys, kQueries>(floats(0) + row * dim + at, position, floats(7) + row * dim + at);
+            head.attend<kKeys, kQueries>(floats(0) + row * dim + at, position, floats(7) + row * dim + at);
         }
     }
 }

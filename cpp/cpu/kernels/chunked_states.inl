@@ -191,19 +191,19 @@ struct StateInputs {
     const SlotState* slots;
 };
 
-// An item is a key head with its value heads, of one text's rows, worth bytes(texts) as Worker::claim counts it. Each
-// goes to `run` of what make() makes once for a worker.
+// An item is a key head with its value heads, of one sequence's rows, worth bytes(sequences) as Worker::claim counts
+// it. Each goes to `run` of what make() makes once for a worker.
 template <typename Bytes, typename Make>
 static void for_states(const StateInputs& in, const Worker& worker, const Bytes& bytes, const Make& make) {
-    std::size_t texts = 0;
-    for_text_rows(in.where, in.rows, [&](std::size_t, std::size_t) { ++texts; });
-    auto items = worker.claim(texts * in.key_heads, bytes(texts));
+    std::size_t sequences = 0;
+    for_sequence_rows(in.where, in.rows, [&](std::size_t, std::size_t) { ++sequences; });
+    auto items = worker.claim(sequences * in.key_heads, bytes(sequences));
     if (!items.next()) return;
     auto heads = make();
     do {
-        std::size_t text = 0;
-        for_text_rows(in.where, in.rows, [&](std::size_t row, std::size_t n) {
-            const std::uint64_t first = text++ * in.key_heads;
+        std::size_t sequence = 0;
+        for_sequence_rows(in.where, in.rows, [&](std::size_t row, std::size_t n) {
+            const std::uint64_t first = sequence++ * in.key_heads;
             const u32 slot = in.where[row].slot, position = in.where[row].position + in.step;
             if (in.slots[slot].stopped) return;  // the rest of a chain is of other sequences
             const u32 from = in.step ? position : in.spans[slot].from, to = in.spans[slot].to + in.step;

@@ -206,7 +206,7 @@ static void delta_rule(const DispatchCmd& cmd, const std::byte* params, const Wo
     // A product takes a quarter of what reading its element of the state does.
     const std::uint64_t state = std::uint64_t{p.value_heads / p.key_heads} * p.key_dim * p.value_dim;
     for_states(
-        in, worker, [&](std::size_t texts) { return 4 * state + state * p.rows / texts; },
+        in, worker, [&](std::size_t sequences) { return 4 * state + state * p.rows / sequences; },
         [&] { return DeltaGroup(cmd, p, worker.scratch); });
 }
 

@@ -85,10 +85,10 @@ static void pool(const DispatchCmd& cmd, const std::byte* params, const Worker& 
     const auto* where = cmd.buffers[1].as<Row>();
     const auto* last_rows = cmd.buffers[2].as<u32>();
     auto* out = cmd.buffers[3].as<float>();
-    constexpr std::uint64_t kRowsOfText = 32;
-    auto texts = worker.claim(p.rows, kRowsOfText * 4 * p.dim);
-    while (texts.next()) {
-        for (std::uint64_t t = texts.begin; t < texts.end; ++t) {
+    constexpr std::uint64_t kRowsOfSequence = 32;
+    auto sequences = worker.claim(p.rows, kRowsOfSequence * 4 * p.dim);
+    while (sequences.next()) {
+        for (std::uint64_t t = sequences.begin; t < sequences.end; ++t) {
             const std::size_t last = last_rows[t], n = where[last].position + std::size_t{1}, first = last + 1 - n;
             float* y = out + t * p.dim;
             if (p.pooling != kPoolMean) {

@@ -4,7 +4,7 @@ namespace akunu::cpu::AKUNU_ISA {
 
 // Calls f(first row, rows) for the rows of each sequence.
 template <typename F>
-static inline void for_text_rows(const Row* where, std::size_t rows, F&& f) {
+static inline void for_sequence_rows(const Row* where, std::size_t rows, F&& f) {
     for (std::size_t row = 0, end; row < rows; row = end) {
         for (end = row + 1; end < rows && where[end].slot == where[row].slot;) ++end;
         f(row, end - row);

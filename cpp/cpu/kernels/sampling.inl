@@ -1,5 +1,5 @@
-// Argmax, the sampler's first steps, the draw, log-probabilities, and what becomes of drawn tokens. docs/sampling.md
-// defines what each step means.
+// Argmax, the sampler's first steps, the sample, log-probabilities, and what becomes of sampled tokens.
+// docs/sampling.md defines what each step means.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -132,7 +132,7 @@ static void sample_prepare(const DispatchCmd& cmd, const std::byte* params, cons
     }
 }
 
-// ---- the draw ------------------------------------------------------------------------------
+// ---- the sample ----------------------------------------------------------------------------
 
 // Standard Gumbel noise of a random word. The uniform (word + 0.5)·2^-32 is a distance from 1, so the upper tail, where
 // the winners are, is as fine as the rest; the largest value is below kMaxGumbel.
@@ -152,7 +152,7 @@ static inline vf gumbel_bound(vu word) {
     return fma(to_float(bits), set1(-kLn2 * 0x1p-23f), set1(kLn2 * (31 + 127) + kSlack));
 }
 
-struct Draw {
+struct Winner {
     double key = -std::numeric_limits<double>::infinity();
     u32 id = 0;
     void offer(float logit, u32 token, u32 word) {
@@ -199,31 +199,31 @@ static inline double chance(const SamplerState& s, u32 position) {
 
 // argmax of logit + noise over the tokens with logits from `floor`; `best` has the highest logit.
 static u32 draw_from_all(const Survivors& s, const SamplerState& state, u32 position, Best best, float floor) {
-    Draw draw;
-    draw.offer(best.logit, best.id, random_word(state, position, best.id));
+    Winner winner;
+    winner.offer(best.logit, best.id, random_word(state, position, best.id));
     u32 first = 0;
     for (; first + 4 * L <= s.n; first += 4 * L) {
         vf t[4];
         for (u32 j = 0; j < 4; ++j) t[j] = load(s.x + first + j * L);
         const float top = reduce_max(max_(max_(t[0], t[1]), max_(t[2], t[3])));
-        if (top < floor || draw.hopeless(top)) continue;
+        if (top < floor || winner.hopeless(top)) continue;
         vu words[4];
         random_words(state, position, first, words);
         vf bound = set1(-kInfinity);
         for (u32 j = 0; j < 4; ++j) bound = max_(t[j] + gumbel_bound(words[j]), bound);
-        if (static_cast<double>(reduce_max(bound)) < draw.key) continue;
+        if (static_cast<double>(reduce_max(bound)) < winner.key) continue;
         alignas(64) u32 word[4 * L];
         std::memcpy(word, words, sizeof word);
         for (u32 i = 0; i < 4 * u32{L}; ++i) {
             const float logit = s.x[first + i];
-            if (logit >= floor && !draw.hopeless(logit)) draw.offer(logit, first + i, word[i]);
+            if (logit >= floor && !winner.hopeless(logit)) winner.offer(logit, first + i, word[i]);
         }
     }
     for (; first < s.n; ++first) {
-        if (s.x[first] < floor || draw.hopeless(s.x[first])) continue;
-        draw.offer(s.x[first], first, random_word(state, position, first));
+        if (s.x[first] < floor || winner.hopeless(s.x[first])) continue;
+        winner.offer(s.x[first], first, random_word(state, position, first));
     }
-    return draw.id;
+    return winner.id;
 }
 
 // The token of one row; `x` are its penalised logits, which are overwritten.
@@ -256,13 +256,13 @@ static u32 select(float* x, u32 vocab, u32 position, const SamplerState& s, Samp
     if (!survivors.listed) return draw_from_all(survivors, s, position, best, best.logit + gap);
     float top = -kInfinity;
     for (const Candidate& c : survivors.list()) top = c.logit > top ? c.logit : top;
-    Draw draw;
+    Winner winner;
     for (const Candidate& c : survivors.list()) {
-        if (c.logit - top >= gap && !draw.hopeless(c.logit)) {
-            draw.offer(c.logit, c.id, random_word(s, position, c.id));
+        if (c.logit - top >= gap && !winner.hopeless(c.logit)) {
+            winner.offer(c.logit, c.id, random_word(s, position, c.id));
         }
     }
-    return draw.id;
+    return winner.id;
 }
 
 static void sample_select(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
@@ -299,8 +299,8 @@ static void logprobs(const DispatchCmd& cmd, const std::byte* params, const Work
     });
 }
 
-// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
-// row counts as long as what was drawn for the row before it is the token that it was run for.
+// Writes the sampled tokens into the histories. Where a sequence has several rows, those after the first are drafts: a
+// row counts as long as what was sampled for the row before it is the token that it was run for.
 static void accept(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
     auto all = worker.claim(1, 0);
     if (!all.next()) return;

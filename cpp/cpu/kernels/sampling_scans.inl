@@ -90,7 +90,7 @@ static inline double sum_exp(const float* x, u32 n, float shift) {
 
 // A row whose logits were asked for: where its token's successor goes.
 struct LogitRow {
-    u32 slot, position;  // of the token to be drawn
+    u32 slot, position;  // of the token to be sampled
 };
 static inline LogitRow logit_row(const Row* rows, const u32* logit_rows, const SampleParams& p, u32 i) {
     const Row& row = rows[logit_rows[i]];

@@ -74,7 +74,7 @@ static void short_conv(const DispatchCmd& cmd, const std::byte* params, const Wo
             for (std::size_t t = 0; t < taps; ++t) block.copy(block.weights[t], weights + t * dim + block.first);
             std::ranges::fill(block.bias, 0.0f);
             if (p.has_bias) block.copy(block.bias, weights + taps * dim + block.first);
-            for_text_rows(where, p.rows, [&](std::size_t row, std::size_t n) {
+            for_sequence_rows(where, p.rows, [&](std::size_t row, std::size_t n) {
                 const u32 slot = where[row].slot;
                 if (slots[slot].stopped) return;  // the rest of a chain is of other sequences
                 const std::size_t position = where[row].position + p.step;

@@ -169,7 +169,7 @@ static void ssm_scan(const DispatchCmd& cmd, const std::byte* params, const Work
     // As for a delta rule, with one product less.
     const std::uint64_t state = std::uint64_t{p.heads / p.blocks} * p.state_dim * p.head_dim;
     for_states(
-        in, worker, [&](std::size_t texts) { return 4 * state + state * p.rows / texts * 2 / 3; },
+        in, worker, [&](std::size_t sequences) { return 4 * state + state * p.rows / sequences * 2 / 3; },
         [&] { return SsmHeads(cmd, p, worker.scratch); });
 }
 

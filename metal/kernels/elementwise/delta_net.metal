@@ -1,5 +1,5 @@
-// Gated delta nets: the convolution along a text's rows, and the gated delta rule in chunks of kChunkRows rows that are
-// counted from a text's position 0 (docs/architecture.md).
+// Gated delta nets: the convolution along a sequence's rows, and the gated delta rule in chunks of kChunkRows rows that are
+// counted from a sequence's position 0 (docs/architecture.md).
 #include <metal_stdlib>
 using namespace metal;
 
@@ -38,7 +38,7 @@ kernel void short_conv(
                 past[kMostTaps - back] = there ? record[ulong((position - back) % kept) * p.channels] : 0.0f;
             }
         }
-        if (stopped) continue;  // the rest of a chain is of other texts
+        if (stopped) continue;  // the rest of a chain is of other sequences
         device const float* row = x + ulong(r) * (p.gated != 0 ? 3 : 1) * p.channels + channel;
         const float input = p.gated != 0 ? row[0] * row[2 * p.channels] : row[0];
         for (uint i = 0; i + 1 < kMostTaps; ++i) past[i] = past[i + 1];
@@ -62,8 +62,8 @@ struct DeltaShared {
     float all, partials[kDeltaThreads / 32];
 };
 
-// A threadgroup takes a key head with its value heads, of the text whose first row is the grid's; rows one after the
-// other, so that a text's bits are the same whatever the step. A thread has some of a head's values.
+// A threadgroup takes a key head with its value heads, of the sequence whose first row is the grid's; rows one after the
+// other, so that a sequence's bits are the same whatever the step. A thread has some of a head's values.
 //
 // Of rows that may be refused the state behind a chunk is kept nowhere: those of the next chunk work out its elements
 // where they need them.
@@ -86,7 +86,7 @@ kernel void delta_rule(
     threadgroup DeltaShared shared;
     const uint key_head = group.x, first_row = group.y, slot = rows[first_row].slot;
     if (first_row != 0 && rows[first_row - 1].slot == slot) return;
-    if (slots[slot].stopped != 0) return;  // the rest of a chain is of other texts
+    if (slots[slot].stopped != 0) return;  // the rest of a chain is of other sequences
     const uint heads = p.value_heads / p.key_heads, dim = p.key_dim, keys_all = p.key_heads * dim;
     const uint channels = 2 * keys_all + p.value_heads * p.value_dim;
     const uint position = rows[first_row].position + p.step;

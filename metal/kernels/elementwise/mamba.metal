@@ -1,4 +1,4 @@
-// Mamba-2: the scan in chunks of kChunkRows rows that are counted from a text's position 0 (docs/architecture.md), and
+// Mamba-2: the scan in chunks of kChunkRows rows that are counted from a sequence's position 0 (docs/architecture.md), and
 // the norm behind it.
 #include <metal_stdlib>
 using namespace metal;
@@ -18,8 +18,8 @@ struct SsmShared {
     float all, all_before, step;
 };
 
-// A threadgroup takes a block of heads, which share B and C, of the text whose first row is the grid's; rows one after
-// the other, so that a text's bits are the same whatever the step. A thread has some of a head's values.
+// A threadgroup takes a block of heads, which share B and C, of the sequence whose first row is the grid's; rows one after
+// the other, so that a sequence's bits are the same whatever the step. A thread has some of a head's values.
 //
 // Of rows that may be refused the state behind a chunk is kept nowhere: those of the next chunk work out its elements
 // where they need them.
@@ -38,7 +38,7 @@ kernel void ssm_scan(
     threadgroup SsmShared shared;
     const uint block = group.x, first_row = group.y, slot = rows[first_row].slot;
     if (first_row != 0 && rows[first_row - 1].slot == slot) return;
-    if (slots[slot].stopped != 0) return;  // the rest of a chain is of other texts
+    if (slots[slot].stopped != 0) return;  // the rest of a chain is of other sequences
     const uint heads = p.heads / p.blocks, dim = p.state_dim, values = p.heads * p.head_dim;
     const uint keys_all = p.groups * dim, channels = values + 2 * keys_all;
     const uint key_at = values + block / (p.blocks / p.groups) * dim;

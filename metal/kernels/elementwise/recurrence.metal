@@ -1,4 +1,4 @@
-// What advances a text's state row by row.
+// What advances a sequence's state row by row.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -26,7 +26,7 @@ kernel void recur(
     x += channel;
     gate += channel;
     float s = 0.0f;
-    device float* state = records;  // of the text at hand
+    device float* state = records;  // of the sequence at hand
     uint slot = ~0u, to = 0;
     bool stopped = false;
     for (uint r = 0; r < p.rows; ++r) {
@@ -44,7 +44,7 @@ kernel void recur(
                 s = advance(s, stashed[0], stashed[p.dim]);
             }
         }
-        if (stopped) continue;  // the rest of a chain is of other texts
+        if (stopped) continue;  // the rest of a chain is of other sequences
         s = advance(s, x[at], gate[at]);
         if (position + 1 == to) *state = s;
         if (position >= to) {

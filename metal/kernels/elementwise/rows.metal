@@ -1,5 +1,5 @@
-// What models of whole texts, of sounds and of images do with rows, a thread an element: vectors of positions and kinds, the
-// inputs of convolutions, one row of all rows of a text, and rows that an encoder made.
+// What models of whole sequences, of sounds and of images do with rows, a thread an element: vectors of positions and kinds, the
+// inputs of convolutions, one row of all rows of a sequence, and rows that an encoder made.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -61,7 +61,7 @@ kernel void unfold(device const float* x [[buffer(0)]],
     store_activation(value, p.formats, out_f32, out_f16, ulong(at.y) * columns + at.x);
 }
 
-// The mean, the first or the last of a text's rows, whose last one `last_rows` names.
+// The mean, the first or the last of a sequence's rows, whose last one `last_rows` names.
 kernel void pool(device const float* x [[buffer(0)]],
                  device const Row* rows [[buffer(1)]],
                  device const uint* last_rows [[buffer(2)]],

@@ -1,5 +1,5 @@
-// Writes the drawn tokens into the histories. Where a sequence has several rows, those after the first are drafts: a row
-// counts as long as what was drawn for the row before it is the token that it was run for.
+// Writes the sampled tokens into the histories. Where a sequence has several rows, those after the first are drafts: a row
+// counts as long as what was sampled for the row before it is the token that it was run for.
 #include <metal_stdlib>
 using namespace metal;
 

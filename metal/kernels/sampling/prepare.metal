@@ -133,17 +133,17 @@ kernel void sample_prepare_f32(
     // DRY: how long a repeat goes on with each token, + 1.
     const uint window = min(row.position, settings.dry_window), allowed = settings.dry_allowed;
     if (settings.dry_multiplier != 0.0f && window > allowed) {  // all threads
-        device const uint* text_end = history + row.position;
+        device const uint* history_end = history + row.position;
         uint longest = settings.dry_longest;
         const bool has_breakers = settings.has_dry_breakers != 0;
-        if (has_breakers) longest = min(longest, repeat_limit(breakers, text_end, window, longest, nearest, thread_id));
+        if (has_breakers) longest = min(longest, repeat_limit(breakers, history_end, window, longest, nearest, thread_id));
         for (uint i = thread_id; i < n; i += kSliceThreads) atomic_store_explicit(&count[i], 0, memory_order_relaxed);
         threadgroup_barrier(mem_flags::mem_threadgroup);
         for (uint back = 1 + thread_id; back < window && longest >= allowed; back += kSliceThreads) {
-            const uint at = *(text_end - back) - first, most = min(longest, window - back);
+            const uint at = *(history_end - back) - first, most = min(longest, window - back);
             if (at >= n || atomic_load_explicit(&count[at], memory_order_relaxed) > most) continue;
             uint same = 0;
-            while (same < most && *(text_end - 1 - same) == *(text_end - 1 - same - back)) ++same;
+            while (same < most && *(history_end - 1 - same) == *(history_end - 1 - same - back)) ++same;
             if (same >= allowed) atomic_fetch_max_explicit(&count[at], same + 1, memory_order_relaxed);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);

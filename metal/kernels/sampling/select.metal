@@ -1,8 +1,8 @@
-// Temperature, the cuts and the draw, steps 4 to 11 of docs/sampling.md, in four passes:
+// Temperature, the cuts and the sample, steps 4 to 11 of docs/sampling.md, in four passes:
 //   best_slices    (argmax.metal) the best token of each slice of the vocabulary
-//   sample_spread  per slice: a coarse histogram of the distances from the best; without cuts, the draw
+//   sample_spread  per slice: a coarse histogram of the distances from the best; without cuts, the sample
 //   sample_gather  lists the tokens that the first cut could keep
-//   sample_select  cuts the list exactly, and draws
+//   sample_select  cuts the list exactly, and samples
 // A cut is an order of the tokens by (key, id), packed into 55 bits, and the place in it where a count or a mass is reached;
 // it is found by radix select. Masses are integers, so neither schedule nor the list's order changes the result.
 #include <metal_stdlib>
@@ -53,7 +53,7 @@ static inline uint depth_of(uint distance) {
 
 // A token's sum of logit and noise, as a rank. No other noise can make good a distance beyond kHopeless.
 static constant constexpr float kHopeless = 27.0f;
-static inline Ranked drawn(float distance, uint id, uint word) {
+static inline Ranked perturbed(float distance, uint id, uint word) {
     const float key = gumbel(word) - distance;
     return ranked(rank_of(as_type<uint>(key)), id);
 }
@@ -89,7 +89,7 @@ kernel void sample_spread_f32(
     device SampleSlice& out = slice_in(scratch, p.vocab)[slice];
     if (!has_cuts(settings, p.vocab)) {
         const float limit = min(reach(settings), kHopeless);
-        Ranked draw = nothing();
+        Ranked winner = nothing();
         for (uint id = first + 4 * thread_id; id < end; id += 4 * kSliceThreads) {
             uint d[4];
             bool any = false;
@@ -101,13 +101,13 @@ kernel void sample_spread_f32(
             if (!any) continue;
             const uint4 words = philox4x32(uint4(id / 4, row.position, 0, 0), uint2(settings.seed_lo, settings.seed_hi));
             for (ushort i = 0; i < 4; ++i) {
-                if (d[i] != kDropped) draw = better(draw, drawn(as_type<float>(d[i]), id + i, words[i]));
+                if (d[i] != kDropped) winner = better(winner, perturbed(as_type<float>(d[i]), id + i, words[i]));
             }
         }
-        draw = group_best(draw, shared, lane, simd, kSimds);
+        winner = group_best(winner, shared, lane, simd, kSimds);
         if (thread_id == 0) {
-            out.draw.key = draw.key;
-            out.draw.id = draw.id;
+            out.winner.key = winner.key;
+            out.winner.id = winner.id;
         }
         return;
     }
@@ -265,7 +265,7 @@ kernel void sample_gather_f32(
 
 // ---- the last pass: one threadgroup over the list -----------------------------------------------
 
-static constant constexpr ushort kDrawSimds = kDrawThreads / 32;
+static constant constexpr ushort kSampleSimds = kSampleThreads / 32;
 static constant constexpr uint kBuckets = 256;
 
 // Threadgroup memory of a cut.
@@ -347,13 +347,13 @@ static inline Cut find_cut(device Ranked* entries, uint n, Key key, ulong want, 
     uint known = kIdBits + 31, shift = known;
     while (shift > 0) {
         shift = known > 8 ? known - 8 : 0;
-        for (uint b = thread_id; b < kBuckets; b += kDrawThreads) {
+        for (uint b = thread_id; b < kBuckets; b += kSampleThreads) {
             atomic_store_explicit(&space.count[b], 0, memory_order_relaxed);
             atomic_store_explicit(&space.mass[2 * b], 0, memory_order_relaxed);
             atomic_store_explicit(&space.mass[2 * b + 1], 0, memory_order_relaxed);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        for (uint i = thread_id; i < n; i += kDrawThreads) {
+        for (uint i = thread_id; i < n; i += kSampleThreads) {
             const uint d = entries[i].key;
             if (d == kDropped) continue;
             const ulong place = ulong(key(d)) << kIdBits | entries[i].id;
@@ -380,7 +380,7 @@ static inline Cut find_cut(device Ranked* entries, uint n, Key key, ulong want, 
 // Drops what comes after both of two tokens.
 template <typename Key>
 static inline void drop_after(device Ranked* entries, uint n, Key key, Cut a, Cut b, ushort thread_id) {
-    for (uint i = thread_id; i < n; i += kDrawThreads) {
+    for (uint i = thread_id; i < n; i += kSampleThreads) {
         const uint d = entries[i].key;
         if (d == kDropped) continue;
         const ulong place = ulong(key(d)) << kIdBits | entries[i].id;
@@ -408,8 +408,8 @@ static inline void keep_count(device Ranked* entries, uint n, Key key, ulong wan
 static inline uint nearest_of(device const Ranked* entries, uint n, threadgroup Ranked* shared, ushort thread_id,
                               ushort lane, ushort simd) {
     uint nearest = kDropped;
-    for (uint i = thread_id; i < n; i += kDrawThreads) nearest = min(nearest, entries[i].key);
-    return ~group_best(ranked(~nearest, 0), shared, lane, simd, kDrawSimds).key;
+    for (uint i = thread_id; i < n; i += kSampleThreads) nearest = min(nearest, entries[i].key);
+    return ~group_best(ranked(~nearest, 0), shared, lane, simd, kSampleSimds).key;
 }
 
 // Keeps the tokens from `limit` behind the nearest on, but `least` if there are.
@@ -417,14 +417,14 @@ static inline void keep_above(device Ranked* entries, uint n, float limit, uint 
                               threadgroup CutSpace& space, ushort thread_id, ushort lane, ushort simd) {
     const float nearest = as_type<float>(nearest_of(entries, n, shared, thread_id, lane, simd));
     ulong above = 0;
-    for (uint i = thread_id; i < n; i += kDrawThreads) {
+    for (uint i = thread_id; i < n; i += kSampleThreads) {
         if (entries[i].key != kDropped && as_type<float>(entries[i].key) - nearest <= limit) above += 1;
     }
     if (group_mass(above, space.sum, thread_id) < least) {  // all threads
         keep_count(entries, n, ByLogit(), ulong(least), space, thread_id, lane, simd);
         return;
     }
-    for (uint i = thread_id; i < n; i += kDrawThreads) {
+    for (uint i = thread_id; i < n; i += kSampleThreads) {
         if (entries[i].key != kDropped && as_type<float>(entries[i].key) - nearest > limit) entries[i].key = kDropped;
     }
 }
@@ -434,12 +434,12 @@ static inline void exclude_top(device Ranked* entries, uint n, float threshold, 
                                threadgroup Ranked* shared, threadgroup CutSpace& space, ushort thread_id, ushort lane,
                                ushort simd) {
     ulong total = 0;
-    for (uint i = thread_id; i < n; i += kDrawThreads) total += mass_of(entries[i].key);
+    for (uint i = thread_id; i < n; i += kSampleThreads) total += mass_of(entries[i].key);
     total = group_mass(total, space.sum, thread_id);
     const ulong want = threshold > 0.0f ? share_of(total, threshold) : 0;
     Ranked last = nothing();  // the farthest, then the highest id
     ulong counts = 0;         // those that reach it, and above 2^32 all
-    for (uint i = thread_id; i < n; i += kDrawThreads) {
+    for (uint i = thread_id; i < n; i += kSampleThreads) {
         const uint d = entries[i].key;
         if (d == kDropped) continue;
         counts += 1ul << 32;
@@ -447,11 +447,11 @@ static inline void exclude_top(device Ranked* entries, uint n, float threshold, 
         counts += 1;
         last = better(last, ranked(d, ~entries[i].id));
     }
-    last = group_best(last, shared, lane, simd, kDrawSimds);
+    last = group_best(last, shared, lane, simd, kSampleSimds);
     counts = group_mass(counts, space.sum, thread_id);
     const uint likely = uint(counts), left = uint(counts >> 32);
     if (likely < 2 || left - (likely - 1) < least) return;  // all threads
-    for (uint i = thread_id; i < n; i += kDrawThreads) {
+    for (uint i = thread_id; i < n; i += kSampleThreads) {
         const uint d = entries[i].key;
         if (d != kDropped && mass_of(d) >= want && entries[i].id != ~last.id) entries[i].key = kDropped;
     }
@@ -468,21 +468,21 @@ kernel void sample_select_f32(
     ushort thread_id [[thread_index_in_threadgroup]],
     ushort lane [[thread_index_in_simdgroup]],
     ushort simd [[simdgroup_index_in_threadgroup]]) {
-    threadgroup Ranked shared[kDrawSimds];
+    threadgroup Ranked shared[kSampleSimds];
     threadgroup CutSpace space;
     const LogitRow row = logit_row(rows, logit_rows, p, logit);
     device const SamplerState& settings = states[row.slot];
     scratch += logit * select_bytes(p.vocab);
     const uint slices = slice_count(p.vocab);
-    const Ranked best = best_of_slices(best_in(scratch), slices, shared, thread_id, lane, simd, kDrawSimds);
+    const Ranked best = best_of_slices(best_in(scratch), slices, shared, thread_id, lane, simd, kSampleSimds);
     Ranked winner = best;
     if (!is_greedy(settings, best) && !has_cuts(settings, p.vocab)) {
         Ranked mine = nothing();
         if (thread_id < slices) {
             device const SampleSlice& s = slice_in(scratch, p.vocab)[thread_id];
-            mine = ranked(s.draw.key, s.draw.id);
+            mine = ranked(s.winner.key, s.winner.id);
         }
-        winner = group_best(mine, shared, lane, simd, kDrawSimds);
+        winner = group_best(mine, shared, lane, simd, kSampleSimds);
     } else if (!is_greedy(settings, best)) {
         device Ranked* entries = entries_in(scratch, p.vocab);
         device const SampleList& list = *(device const SampleList*)scratch;
@@ -493,7 +493,7 @@ kernel void sample_select_f32(
         }
         if (typical) {
             ulong mass = 0, moment = 0;
-            for (uint i = thread_id; i < n; i += kDrawThreads) {
+            for (uint i = thread_id; i < n; i += kSampleThreads) {
                 const ulong m = mass_of(entries[i].key);
                 mass += m;
                 if (m != 0) moment += ulong(float(m) * as_type<float>(entries[i].key));
@@ -508,7 +508,7 @@ kernel void sample_select_f32(
             ulong mass = list.total;
             if (top_k || typical || settings.top_n_sigma > 0.0f) {
                 mass = 0;
-                for (uint i = thread_id; i < n; i += kDrawThreads) mass += mass_of(entries[i].key);
+                for (uint i = thread_id; i < n; i += kSampleThreads) mass += mass_of(entries[i].key);
                 mass = group_mass(mass, space.sum, thread_id);
             }
             keep_mass(entries, n, ByLogit(), share_of(mass, settings.top_p), least, space, thread_id, lane, simd);
@@ -520,18 +520,18 @@ kernel void sample_select_f32(
         if (without_top) {
             exclude_top(entries, n, settings.xtc_threshold, least, shared, space, thread_id, lane, simd);
         }
-        // The nearest survivor, then the draw among those within min_p's reach of it.
+        // The nearest survivor, then the sample among those within min_p's reach of it.
         const uint nearest = nearest_of(entries, n, shared, thread_id, lane, simd);
         const float limit = without_top || least > 1 ? kHopeless : min(reach(settings), kHopeless);
-        Ranked draw = nothing();
-        for (uint i = thread_id; i < n; i += kDrawThreads) {
+        Ranked mine = nothing();
+        for (uint i = thread_id; i < n; i += kSampleThreads) {
             const uint id = entries[i].id;
             const float d = as_type<float>(entries[i].key) - as_type<float>(nearest);
             if (entries[i].key == kDropped || d > limit) continue;
             const uint word = random_word(uint2(settings.seed_lo, settings.seed_hi), row.position, id);
-            draw = better(draw, drawn(d, id, word));
+            mine = better(mine, perturbed(d, id, word));
         }
-        winner = group_best(draw, shared, lane, simd, kDrawSimds);
+        winner = group_best(mine, shared, lane, simd, kSampleSimds);
     }
     if (thread_id == 0) sampled[logit] = winner.id;
 }

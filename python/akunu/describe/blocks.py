@@ -59,7 +59,7 @@ class RopeSet:
         Which elements of a head rotate together.
     axes
         For each frequency, which of the three positions of a row it turns by (time, row and column of an
-        image); none: by its place in the text.
+        image); none: by its place in the sequence.
     """
 
     inv_freq: npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""What a text keeps in memory, by its model's numbers: for each token, and whatever its length."""
+"""What a sequence keeps in memory, by its model's numbers: for each token, and whatever its length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HALF, _FLOAT = 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Bytes that a text keeps.
+    """Bytes that a sequence keeps.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Kept:
 
 
 def kept_by(config: ModelConfig) -> Kept:
-    """Bytes that a text of this model keeps, without what rounding up to pages adds."""
+    """Bytes that a sequence of this model keeps, without what rounding up to pages adds."""
     token = windows = states = rows = 0
     for block in config.blocks:
         match block.mixer:

@@ -243,7 +243,7 @@ def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Des
             f"task: {found.name} makes vectors and has no head that scores documents; expected embed, or none"
         )
     if encoder is not None:
-        # How many texts run side by side, such a model decides by itself: `parallel` means nothing to it.
+        # How many sequences run side by side, such a model decides by itself: `parallel` means nothing to it.
         asked.refuse_others((*OF_VECTORS, "parallel"), f"{found.name} makes vectors, and such a model has")
     if tower is not None:
         if encoder is not None:

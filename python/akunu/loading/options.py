@@ -46,7 +46,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         "cuda:0,1": each has its part of the weights and of the KV cache, so that `kv_memory` is of each.
     context
         Most tokens of prompt and generated text together; None or 0: what the model was trained for, but at
-        most 4096. The KV cache has room for one such text at least.
+        most 4096. The KV cache has room for one such sequence at least.
     threads
         CPU threads; None, 0 or -1: one for each physical core that this process may use.
     kv_dtype
@@ -54,11 +54,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         Values may have another type than keys: "q8_0,q4_0" names first that of keys. Latent attention keeps
         keys alone.
     parallel
-        Texts that are generated at a time, at most 256; others wait.
+        Sequences that are generated at a time, at most 256; others wait.
     kv_memory
-        Bytes of the KV cache; None: `context` tokens for each of `parallel` texts, but at most half of the
+        Bytes of the KV cache; None: `context` tokens for each of `parallel` sequences, but at most half of the
         device's memory. Layers with a window keep what it reaches only; recurrent states are part of it. What
-        texts do not need keeps earlier ones, so that a prompt that begins like one of them runs only what is
+        sequences do not need keeps earlier ones, so that a prompt that begins like one of them runs only what is
         new. Memory is taken as it is used.
     memory
         Bytes that the model may take in all: weights, KV cache, and what is between them. The experts of a
@@ -79,9 +79,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads
         text only and takes less memory.
     cache_dir
-        A folder in which pages of the KV cache are kept when texts end, so that a prompt that begins like a
-        text of an earlier process runs only what is new. It is made if need be, and may be that of other
-        models and processes. The files hold the texts' tokens, and only their owner may read them. None:
+        A folder in which pages of the KV cache are kept when sequences end, so that a prompt that begins like a
+        sequence of an earlier process runs only what is new. It is made if need be, and may be that of other
+        models and processes. The files hold the tokens, and only their owner may read them. None:
         memory only. Models that make vectors keep nothing.
     cache_size
         Bytes of the files in `cache_dir`, those of other models included; what was used longest ago is

@@ -205,8 +205,8 @@ class SpeechEngine:
             `rules.table` is None.
         """
         table = self._rule(sequences, rules, begun)
-        texts = [(text.slot, seed & 0xFFFFFFFF) for text, seed in _pairs(sequences, seeds)]
-        sampled = self._core.draw(texts, temperature, most, table.end)
+        slots = [(sequence.slot, seed & 0xFFFFFFFF) for sequence, seed in _pairs(sequences, seeds)]
+        sampled = self._core.generate(slots, temperature, most, table.end)
         return [(ids[:-1] if ids and ids[-1] == table.end else ids, log_p) for ids, log_p in sampled]
 
     def rank(

@@ -1,4 +1,4 @@
-// One text of an engine, for the drivers: a prompt in chunks, then chains.
+// One sequence of an engine, for the drivers: a prompt in chunks, then chains.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace akunu::test {
 
-class OneText {
+class OneSequence {
   public:
-    explicit OneText(Engine& engine) : engine_(engine), slot_(*engine.open()) {}
-    ~OneText() { engine_.close(slot_); }
-    OneText(const OneText&) = delete;
-    OneText& operator=(const OneText&) = delete;
+    explicit OneSequence(Engine& engine) : engine_(engine), slot_(*engine.open()) {}
+    ~OneSequence() { engine_.close(slot_); }
+    OneSequence(const OneSequence&) = delete;
+    OneSequence& operator=(const OneSequence&) = delete;
 
     std::uint32_t begin(std::span<const std::uint32_t> ids, const SamplerSettings& s, bool reuse) {
         return engine_.begin(slot_, ids, s, reuse);
