@@ -159,7 +159,7 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
 @click.option(
     "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
 )
-@click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that writes ahead.")
+@click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that drafts.")
 @click.option("--head", metavar="A,B,…", help="Shares of its drafts that hold, of a head of the model's own.")
 @click.option(
     "--tokens", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Of each text."

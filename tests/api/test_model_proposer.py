@@ -52,8 +52,8 @@ def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: floa
         sequence = text(seed)
         assert read(drafted, sequence) == read(plain, text(seed))
     stats = drafted.stats
-    assert stats.written_tokens > 100 and not smaller.texts
-    share = stats.written_accepted_tokens / stats.written_tokens
+    assert stats.model_drafted_tokens > 100 and not smaller.texts
+    share = stats.model_accepted_tokens / stats.model_drafted_tokens
     assert share == agree if agree in (0, 1) else 0.1 < share < 0.9
 
 
@@ -86,7 +86,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
             ids += chunk.ids
     for _, sequence, _ in running:
         scheduler.end(sequence, len(sequence.prompt))
-    assert finished > 8 and not smaller.texts and scheduler.stats.written_accepted_tokens > 100
+    assert finished > 8 and not smaller.texts and scheduler.stats.model_accepted_tokens > 100
 
 
 def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,8 @@ def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) 
             got += chunk.ids
     scheduler.end(sequence, sequence.known - 1)
     assert got == read(plain, text(1))
-    written = scheduler.stats.written_tokens
-    assert read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.written_tokens == written
+    written = scheduler.stats.model_drafted_tokens
+    assert read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.model_drafted_tokens == written
 
 
 def test_what_a_signal_raises_beside_it_is_not_its_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +258,7 @@ def test_a_text_is_that_of_the_larger_model(
     with akunu.load(files["F32"], context=256, parallel=2, draft=files["Q8_0"]) as model:
         assert [c.ids for c in model.generate_batch(prompts, **options)] == expected
         stats, memory = model.stats, model.memory
-        assert stats.written_accepted_tokens > 0.7 * stats.written_tokens > 40
+        assert stats.model_accepted_tokens > 0.7 * stats.model_drafted_tokens > 40
     assert memory.weights + memory.weights_mapped > plain_bytes(files["F32"])
 
 

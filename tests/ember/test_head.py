@@ -41,4 +41,4 @@ def test_a_story_is_the_same_with_it_and_without(temperature: float, monkeypatch
     decide_drafts(monkeypatch, everything)
     with akunu.load("ember", progress=False) as model:
         assert model.generate(STORIES[1], **options).ids == expected
-        assert model.stats().written_accepted_tokens > 50
+        assert model.stats().model_accepted_tokens > 50

@@ -358,7 +358,7 @@ def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatc
     path = qwen35.write_gguf(ROW, folder / "mixes.gguf", drafts="in")
     mixes = HeadMixes(path, folder / "pages", functools.partial(resolve, drafts=True))
     counts = [mixes.run(seed, monkeypatch) for seed in range(6)]
-    assert sum(stats.written_tokens for stats in counts) > 50
+    assert sum(stats.model_drafted_tokens for stats in counts) > 50
 
 
 @pytest.mark.parametrize("settings", [{}, {"temperature": 1.0, "top_k": 40, "repeat_penalty": 1.2}])
@@ -452,7 +452,7 @@ def test_a_model_drafts_by_its_head(
     decide_drafts(monkeypatch, everything)
     with load(qwen35.write_gguf(ROW, folder / "loaded.gguf", drafts="in"), draft=draft) as model:
         assert ids_of(model) == expected
-        assert model.stats.written_tokens > 20
+        assert model.stats.model_drafted_tokens > 20
         assert ids_of(model, speculative=False) == expected
 
 
@@ -465,7 +465,7 @@ def test_a_head_of_a_file_of_its_own_drafts(
     head = qwen35.write_gguf(ROW, folder / "mtp-alone.gguf", drafts="alone")
     with load(plain, draft=head) as model:
         assert ids_of(model) == expected
-        assert model.stats.written_tokens > 20
+        assert model.stats.model_drafted_tokens > 20
     beside = folder / "beside" / plain.name
     beside.parent.mkdir()
     os.link(plain, beside)
@@ -473,7 +473,7 @@ def test_a_head_of_a_file_of_its_own_drafts(
     for draft, drafts in ((None, True), ("mtp", True), (False, False)):
         with load(beside, draft=draft) as model:
             assert ids_of(model) == expected
-            assert (model.stats.written_tokens > 20) == drafts
+            assert (model.stats.model_drafted_tokens > 20) == drafts
     joined, other = GgufModel(plain), GgufModel(head)
     assert joined.join_head(other) and not other.join_head(joined)
     check(*(_core.Engine(joined.files, joined.spec(CONTEXT, drafts=True), **SETTINGS) for _ in range(2)))
@@ -487,7 +487,7 @@ def test_a_head_is_not_loaded_where_it_is_not_wanted(folder: Path, monkeypatch: 
         model = load(path, draft=False)
     with model:
         ids_of(model)
-        assert model.stats.written_tokens == 0
+        assert model.stats.model_drafted_tokens == 0
 
 
 def test_a_head_that_is_not_there_is_named(plain: Path) -> None:

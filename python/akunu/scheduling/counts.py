@@ -62,9 +62,9 @@ class ModelStats:
         Tokens that were drafted.
     accepted_tokens : int
         Drafted tokens that were accepted: they were sampled, too.
-    written_tokens : int
+    model_drafted_tokens : int
         Drafted tokens that a smaller model wrote, or the model's own head (`draft`).
-    written_accepted_tokens : int
+    model_accepted_tokens : int
         Those of these that were accepted.
     disk_tokens : int
         Tokens of prompts whose pages were read from files.
@@ -97,8 +97,8 @@ class ModelStats:
     generated_tokens: int = 0
     drafted_tokens: int = 0
     accepted_tokens: int = 0
-    written_tokens: int = 0
-    written_accepted_tokens: int = 0
+    model_drafted_tokens: int = 0
+    model_accepted_tokens: int = 0
     disk_tokens: int = 0
     disk_written: int = 0
     disk_unwritten: int = 0

@@ -295,8 +295,8 @@ class Planner:
                 self._totals["drafted_tokens"] += drafts
                 self._totals["accepted_tokens"] += new - 1
                 if part.written:
-                    self._totals["written_tokens"] += drafts
-                    self._totals["written_accepted_tokens"] += new - 1
+                    self._totals["model_drafted_tokens"] += drafts
+                    self._totals["model_accepted_tokens"] += new - 1
         if most and plan.decoding:
             self._costs.measured(rows, (ended - start) / min(steps, most))
         elif not plan.decoding and run > 0:

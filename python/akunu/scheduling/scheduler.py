@@ -381,7 +381,7 @@ class Scheduler:
             return bool(fetching)
         began = time.perf_counter()
         try:
-            plan = self._write_ahead(plan)
+            plan = self._write_drafts(plan)
         except Exception as error:
             if self._proposer is None or error is self._proposer.interrupt:
                 raise
@@ -430,7 +430,7 @@ class Scheduler:
             sequence.expert_seconds += now["seconds"] - before["seconds"]
         self._experts = now
 
-    def _write_ahead(self, plan: Plan) -> Plan:
+    def _write_drafts(self, plan: Plan) -> Plan:
         """The plan with the drafts that the smaller model writes for it."""
         wanted = [(part.sequence, part.written) for part in plan.parts if part.written]
         if self._proposer is None or not (self._drafts and wanted):

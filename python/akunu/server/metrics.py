@@ -28,16 +28,16 @@ _ENGINE: Final = (
     (GaugeMetricFamily, "running", "Texts that have a slot."),
     (GaugeMetricFamily, "pages", "Pages of the KV cache."),
     (GaugeMetricFamily, "pages_held", "Pages that running sequences use, or that are pinned."),
-    (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier text."),
+    (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier sequence."),
     (CounterMetricFamily, "steps", "Steps of the engine."),
     (CounterMetricFamily, "hits", "Prompts whose known beginning was in the cache."),
     (CounterMetricFamily, "hits_disk", "Prompts of which pages were found in files."),
-    (CounterMetricFamily, "misses_new", "Prompts that began like no earlier text."),
+    (CounterMetricFamily, "misses_new", "Prompts that began like no earlier sequence."),
     (CounterMetricFamily, "misses_evicted", "Prompts whose known beginning had made room for others."),
     (CounterMetricFamily, "drafted_tokens", "Tokens that were drafted."),
     (CounterMetricFamily, "accepted_tokens", "Drafted tokens that were right."),
-    (CounterMetricFamily, "written_tokens", "Drafted tokens of a draft model or the model's own head."),
-    (CounterMetricFamily, "written_accepted_tokens", "Those of them that were right."),
+    (CounterMetricFamily, "model_drafted_tokens", "Drafted tokens of a draft model or the model's own head."),
+    (CounterMetricFamily, "model_accepted_tokens", "Those of them that were right."),
 )
 """Fields of `ModelStats`, read when the metrics are asked for."""
 
