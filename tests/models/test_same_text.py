@@ -184,7 +184,8 @@ class Mixes:
             if engine.pages["state_bytes"] == 0 and pins.random() < 0.2:
                 self._pin(mix, pinned, pins)
             if len(reading) < 6 and (not reading or rng.random() < 0.3):
-                text = self.text(rng)
+                # One that runs already is ahead: what it wrote are drafts for the other by lookup.
+                text = rng.choice(reading)[0] if reading and rng.random() < 0.3 else self.text(rng)
                 sequence = text.sequence(self.vocab)
                 mix.submit(sequence)
                 reading.append((text, sequence, []))
