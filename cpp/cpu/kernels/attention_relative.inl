@@ -105,16 +105,16 @@ static void relative_attention(const DispatchCmd& cmd, const std::byte* params, 
             const std::size_t position = where[row].position, first = row - position;
             const Row* const end = std::partition_point(
                 where + row, where + rows, [&](const Row& other) { return other.slot == where[row].slot; });
-            const RelativeHead head{p,
-                                    floats(1) + first * dim + at,
-                                    floats(2) + first * dim + at,
-                                    p.has_bias ? floats(4) + head : nullptr,
-                                    kKeys ? floats(5) + at : nullptr,
-                                    kQueries ? floats(6) + at : nullptr,
-                                    cmd.buffers[3].as<u32>() + p.reach,
-                                    dim,
-                                    static_cast<std::size_t>(end - (where + first))};
-            head.attend<kKeys, kQueries>(floats(0) + row * dim + at, position, floats(7) + row * dim + at);
+            const RelativeHead relative{p,
+                                        floats(1) + first * dim + at,
+                                        floats(2) + first * dim + at,
+                                        p.has_bias ? floats(4) + head : nullptr,
+                                        kKeys ? floats(5) + at : nullptr,
+                                        kQueries ? floats(6) + at : nullptr,
+                                        cmd.buffers[3].as<u32>() + p.reach,
+                                        dim,
+                                        static_cast<std::size_t>(end - (where + first))};
+            relative.attend<kKeys, kQueries>(floats(0) + row * dim + at, position, floats(7) + row * dim + at);
         }
     }
 }
