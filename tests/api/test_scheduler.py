@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from akunu.base.errors import DeviceError
-from akunu.scheduling import Scheduler, Sequence, planning
+from akunu.scheduling import Scheduler, Sequence, planning, scheduler
 
 from .fakes import FakeChunk, FakeEngine, hashed
 
@@ -88,6 +90,53 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch
         scheduler.end(each, 0)
     parts = scheduler._planner.plan().parts
     assert [(part.sequence, part.rows) for part in parts] == [(long[0], 16)]  # alone, in the order of arrival
+
+
+def test_a_chain_is_as_long_as_the_owner_with_the_shortest_would_take_alone() -> None:
+    many, few = [owned("bob", seed, 300) for seed in range(3)], owned("alice", 9, 5)
+    many[0].chain, few.chain = 32, 2
+    assert planning._chain(many, 400) == 32  # the longest of an owner's counts
+    assert planning._chain([*many, few], 400) == 2
+    few.chain = 16
+    assert planning._chain([*many, few], 400) == 5  # all that it wants
+    many[1].length = 397
+    assert planning._chain([*many, few], 400) == 3  # all that fit
+
+
+def test_who_waits_for_a_slot_sleeps_while_others_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=120, parallel=2)
+    made = Scheduler(engine)
+    waits, waited = scheduler.wait, list[bool]()
+
+    def wait(changed: threading.Condition, seconds: float | None = None) -> None:
+        waits(changed, seconds)
+        waited.append(seconds is None)
+
+    def step(*arguments: object) -> object:
+        time.sleep(0.001)  # others run meanwhile, as while the engine computes
+        return steps(*arguments)
+
+    steps = engine.step
+    monkeypatch.setattr(engine, "step", step)
+    monkeypatch.setattr(scheduler, "wait", wait)
+    sequences = [text(4, seed, 40) for seed in range(16)]
+    written = dict[Sequence, list[int]]()
+
+    def read(sequence: Sequence) -> None:
+        made.submit(sequence)
+        ids = written[sequence] = []
+        while (chunk := made.next(sequence)) is not None:
+            ids += chunk.ids
+        made.end(sequence, sequence.known)
+
+    threads = [threading.Thread(target=read, args=(each,)) for each in sequences]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert all(written[each] == alone(each) for each in sequences)
+    # After a step its two readers wake up, and one who leads: not all sixteen.
+    assert sum(waited) <= 4 * len(engine.steps)
 
 
 def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> None:

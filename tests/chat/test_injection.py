@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu.chat import FORMATS, ChatTemplate
+from akunu.chat.marks import unused_character
 
 from .models import CONTROL, controls, text, tokenizer
 
@@ -156,3 +158,18 @@ def test_any_text_comes_out_as_it_went_in(content: str) -> None:
     assert decoded == f"<|im_start|>{content}<|im_end|>"
     as_json = ChatTemplate("{{ messages[0].content | tojson }}", tokenizer()).render([user(content)])
     assert json.loads(text(as_json)) == content
+
+
+def test_a_mark_is_a_private_character_that_no_text_has() -> None:
+    private = [chr(code) for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))]
+    assert unused_character(["a", "\u00e9"]) == private[0]
+    assert unused_character(["a", "x" + private[1] + private[0], private[2] * 3]) == private[3]
+    assert unused_character(private[:6400]) == private[6400]
+    with pytest.raises(ValueError, match="every private-use character"):
+        unused_character(["".join(private)])
+    tracemalloc.start()
+    try:
+        unused_character(["a"] * 100)  # for each prompt
+        assert tracemalloc.get_traced_memory()[1] < 20_000
+    finally:
+        tracemalloc.stop()

@@ -66,10 +66,26 @@ def test_a_call_in_another_dress_is_a_call(family: Family, dress: str) -> None:
         assert message["content"] is None
 
 
+@pytest.mark.parametrize("family", IN_ORDER, ids=lambda family: family.name)
+def test_calls_in_tools_may_end_a_text(family: Family) -> None:
+    # As Qwen2.5-Coder 1.5B answers Claude Code's prompt, whose reminders it repeats.
+    said = "<system-reminder>\nI look at the weather.\n</system-reminder>"
+    message = read(f"{said}\n<tools>\n{CALL}\n</tools>", family)
+    assert calls(message) == [("weather", ARGUMENTS)] and message["content"] == said
+    message = read(f"It is\n\n<tools>{CALL}\n{CALL}</tools>\n", family)
+    assert calls(message) == [("weather", ARGUMENTS)] * 2 and message["content"] == "It is"
+    assert "tool_calls" not in read(f"{said}\n<tools>\n{CALL}\n</tools>", family, loose=0)
+
+
 @pytest.mark.parametrize("family", [HERMES, PLAIN], ids=lambda family: family.name)
 @pytest.mark.parametrize(
     "text",
     [
+        f"Write it so:\n<tools>\n{CALL}\n</tools>\nThat calls the tool.",
+        f"Write it so:\n```\n<tools>\n{CALL}\n</tools>\n```",
+        f"Write it so: <tools>{CALL}</tools>",
+        "Write it so:\n<tools>\n" + CALL.replace('"Paris"', "75000") + "\n</tools>",
+        f"Tools\n<tools>\n</tools>\nand\n<tools>{CALL[:-3]}",
         f"Here is how to call it:\n```json\n{CALL}\n```",
         f"```json\n{CALL}\n```\nThis calls the function weather.",
         f"{CALL} is a call.",

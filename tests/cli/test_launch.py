@@ -88,7 +88,8 @@ def test_claude_is_told_by_its_environment(akunu_cli, server, spy):
     assert environment["ANTHROPIC_AUTH_TOKEN"] == "local" and "ANTHROPIC_API_KEY" not in environment
     assert environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "20000"
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "5000"
-    assert int(environment["API_TIMEOUT_MS"]) > 600_000  # in which a processor may read no long prompt
+    for limit in ("API_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS"):
+        assert int(environment[limit]) > 600_000  # in which a processor may read no long prompt
 
 
 def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):

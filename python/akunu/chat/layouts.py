@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from akunu.chat.calls import CallFormat, Calls, named_call
 from akunu.chat.deltas import Content, Delta, Reasoning
 from akunu.chat.incoming import Malformed, Steps
-from akunu.chat.loose_calls import loose_calls
+from akunu.chat.loose_calls import AFTER_TEXT, loose_calls
 
 __all__ = ["Answer", "addressed", "channels", "in_order"]
 
@@ -79,9 +79,12 @@ def in_order(answer: Answer) -> Steps[None]:
     mark = yield from answer.next(*form.marks)
     if not mark and answer.loose and (yield from answer.whole(loose_calls(answer, answer.loose))):
         return
-    while mark or (mark := (yield from answer.text(Content, (*form.marks, *around)))):
+    after_text = (AFTER_TEXT,) if answer.loose else ()
+    while mark or (mark := (yield from answer.text(Content, (*form.marks, *around, *after_text)))):
         if mark in around:
             yield from source.space()
+        elif mark in after_text:
+            yield from answer.calls(mark, loose_calls(answer, answer.loose, fences=False))
         else:
             yield from answer.calls(mark, form.read(form, answer, mark))
         mark = ""

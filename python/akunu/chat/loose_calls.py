@@ -3,6 +3,9 @@
 Small models often write a right call where their template did not teach them to: in `<tools>`, in a fence of
 Markdown, or bare. Such an answer is a call if all of it is: each object names one of the tools and has
 arguments that fit its schema, and nothing stands beside them. A text that merely speaks of a call stays one.
+
+In `<tools>` at the beginning of a line they may also end an answer that begins with a text, as they may in
+the family's own tags. There is no fence around them then: what is in one is an example.
 """
 
 from __future__ import annotations
@@ -23,10 +26,13 @@ from akunu.structured.tags import StructuralTag, Tag
 if TYPE_CHECKING:
     from akunu.structured.late import LateConstraints, LatePart
 
-__all__ = ["MOST_LOOSE", "late_arguments", "loose_calls"]
+__all__ = ["AFTER_TEXT", "MOST_LOOSE", "late_arguments", "loose_calls"]
 
 MOST_LOOSE: Final = 64
 """Calls in one answer."""
+
+AFTER_TEXT: Final = "\n<tools>"
+"""What begins such calls after a text."""
 
 _TAGS: Final = ("<tools>", "</tools>", "<tool_call>", "</tool_call>", ",", ";", "[", "]")
 _FENCE: Final = "```"
@@ -34,11 +40,11 @@ _LANGUAGES: Final = ("", "json", "tool_call", "tools")
 _WORD: Final = "_"
 
 
-def loose_calls(calls: Calls, most: int) -> Steps[None]:
+def loose_calls(calls: Calls, most: int, *, fences: bool = True) -> Steps[None]:
     """Read the rest of an answer as calls, `most` at most. They are given when all of it has been read."""
     source = calls.source
     found: list[_KeptCall] = []
-    while (yield from _dress(source)):
+    while (yield from _dress(source, fences)):
         held = _KeptCall(calls)
         if not (yield from read_object(held)):  # see `late_arguments`
             continue
@@ -53,11 +59,11 @@ def loose_calls(calls: Calls, most: int) -> Steps[None]:
         calls.done()
 
 
-def _dress(source: Incoming) -> Steps[bool]:
+def _dress(source: Incoming, fences: bool) -> Steps[bool]:
     """What may stand around objects; whether one follows."""
     while True:
         yield from source.space()
-        if (yield from source.one_of((_FENCE,))):
+        if fences and (yield from source.one_of((_FENCE,))):
             if (yield from source.word(_WORD)).lower() not in _LANGUAGES:
                 raise Malformed
         elif not (yield from source.one_of(_TAGS)):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer.special import TextIndex
@@ -23,6 +24,9 @@ ROLES = (
     "environment", "tool_response",
 )  # fmt: skip
 """Roles that a template may put into a control token, as in '<|' + role + '|>'. Any other is marked."""
+
+
+_PRIVATE: Final = re.compile("[\ue000-\uf8ff\U000f0000-\U000ffffd]")
 
 
 class Marks:
@@ -110,8 +114,8 @@ def _lower(text: str) -> str:
 
 def unused_character(texts: Iterable[str]) -> str:
     """A private-use character that none of the texts has."""
-    used = set().union(*map(set, texts))
-    for code in (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE)):
+    used = {char for text in texts if not text.isascii() for char in _PRIVATE.findall(text)}
+    for code in chain(range(0xE000, 0xF900), range(0xF0000, 0xFFFFE)):
         if chr(code) not in used:
             return chr(code)
     raise InvalidArgumentError("the messages use every private-use character of Unicode")

@@ -105,6 +105,7 @@ def _claude(target: Target) -> Mapping[str, str | None]:
         "ANTHROPIC_AUTH_TOKEN": target.key,
         "ANTHROPIC_API_KEY": None,  # it would be asked about, and go before the token
         "API_TIMEOUT_MS": str(PATIENCE * 1000),
+        "CLAUDE_STREAM_IDLE_TIMEOUT_MS": str(PATIENCE * 1000),  # until the first event; pings do not count
         **dict.fromkeys(models, target.model),
         **sizes,
         "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # changes at each request, before all that could be cached

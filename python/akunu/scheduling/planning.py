@@ -6,8 +6,9 @@ gives one to an owner that has less than its share.
 
 A step has a budget of rows. Running sequences come first, each with a row, then prompts in their turns, of
 which each owner has a share: a short prompt does not wait for another owner's long ones.
-Without prompts a step is a chain of tokens, as long as the longest that its sequences would take alone; it
-ends early when somebody comes. Where sequences repeat themselves or each other, it is one token and drafts of
+Without prompts a step is a chain of tokens, as long as the longest that its sequences would take alone, or
+those of the owner with the shortest: who wants two tokens does not wait for another's hundred. It ends early
+when somebody comes. Where sequences repeat themselves or each other, it is one token and drafts of
 those that follow. Beside a sequence that has a constraint it is one token for all: what may come next is
 known when that is sampled, and a chain has no rows that are forced. Tokens that the constraint leaves no
 choice about are rows of the next step.
@@ -95,6 +96,18 @@ def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
     share = budget // len(wanted) if wanted else 0
     taken = {owner: min(share, rows) for owner, rows in wanted.items()}
     return {owner: budget - (sum(taken.values()) - own) for owner, own in taken.items()}
+
+
+def _chain(writing: Iterable[Sequence], context: int) -> int:
+    """How many tokens a step of these sequences may be."""
+    most, longest = math.inf, dict[str | None, float]()
+    for s in writing:
+        most = min(most, context - s.length)
+        if s.constraint is not None:
+            most = min(most, s.constraint.ahead)
+        own = min(s.chain, s.limit - len(s.tokens))
+        longest[s.salt] = max(longest.get(s.salt, 0.0), own)
+    return int(max(1, min(most, *longest.values())))
 
 
 class Planner:
@@ -194,13 +207,7 @@ class Planner:
             most = self._engine.max_logits
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
             if decoding and not drafts:
-                chain, wanted = float(max(s.chain for s in writing)), 0.0
-                for s in writing:
-                    chain = min(chain, context - s.length)
-                    if s.constraint is not None:
-                        chain = min(chain, s.constraint.ahead)
-                    wanted = max(wanted, s.limit - len(s.tokens))
-                steps = int(max(1, min(chain, wanted)))
+                steps = _chain(writing, context)
         parts, reserve = list[StepRows](), self._engine.reserve
         shares = _shares(prompts, budget - all_rows)
         for number, sequence in enumerate((*writing, *prompts)):
@@ -343,17 +350,17 @@ class Planner:
 
     def _admit(self) -> None:
         """Slots for those who wait, in their order; for readers that went away when they have come back."""
+        refused = set[str | None]()  # owners that have their share
         for sequence in [s for s in self.waiting if s.hungry and not s.ready]:
-            if self._soon_cached(sequence):
+            if sequence.salt in refused or self._soon_cached(sequence):
                 continue
             while sequence.squeezed_out and not self._has_room(sequence):
                 if not self._suspend_absent():
                     return  # nor is there for those behind it, or it would never have
             if (slot := self._engine.open()) is None:
                 if not (self._suspend_absent() or self._make_way(sequence)):
-                    if self._has_one_owner():
-                        return
-                    continue  # one behind it may have a right to a slot
+                    refused.add(sequence.salt)
+                    continue  # another's behind it may have a right to a slot
                 slot = self._engine.open()
                 assert slot is not None
             self.waiting.remove(sequence)
@@ -385,10 +392,6 @@ class Planner:
             self.suspend(absent[-1])
             self.settle()
         return bool(absent)
-
-    def _has_one_owner(self) -> bool:
-        """Whether all sequences that run or wait have one owner."""
-        return len({s.salt for s in (*self.running, *self.waiting)}) <= 1
 
     def _make_way(self, sequence: Sequence) -> bool:
         """Take a slot from the owner with most of them, for one that has less than its share; False: none."""

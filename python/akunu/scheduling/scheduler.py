@@ -4,6 +4,9 @@ There is no thread of its own: of the threads that wait for tokens, one leads. I
 sequences whose readers keep up (`planning`), runs it, hands out what came of it, and makes way. So a lone
 reader drives the engine itself, and many readers share steps.
 
+After a step those readers wake up who have something to take, and one more, the heir, who leads the next one
+where nobody else does before. The others sleep on: a hundred who wait for a slot cost a step nothing.
+
 A call that needs the engine for itself goes between two steps. Signals wait while the books are open.
 """
 
@@ -72,7 +75,8 @@ class Scheduler:
         self._changed = threading.Condition(self._lock)
         self._leading = False
         self._leader = 0  # the thread that does, or did
-        self._readers = 0  # that wait for a step
+        self._readers = dict[Sequence, threading.Condition]()  # those that wait, and what wakes each
+        self._heir: Sequence | None = None  # whose reader was woken to lead
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
         self._stepping: list[StepRows] = []
@@ -103,6 +107,15 @@ class Scheduler:
         BusyError
             If no slot became free within its `wait_timeout`.
         """
+        try:
+            return self._next(sequence)
+        finally:
+            with self._lock:
+                if self._heir is sequence:  # it has not led: another one has to
+                    self._heir = None
+                    self._wake_heir()
+
+    def _next(self, sequence: Sequence) -> Chunk | ConstrainedChunk | None:
         patience = math.inf if sequence.wait_timeout is None else sequence.wait_timeout
         deadline = patience if patience == math.inf else time.monotonic() + patience
         while True:
@@ -117,22 +130,44 @@ class Scheduler:
                 if self._leading or (self._calls and not self._called):
                     self._check_own_step()
                     self._check_patience(sequence, deadline)
-                    self._readers += 1
-                    try:
-                        wait(self._changed, 0.02 if sequence.began is None and patience < math.inf else None)
-                    finally:
-                        self._readers -= 1
+                    self._wait(sequence, 0.02 if sequence.began is None and patience < math.inf else None)
                     continue
                 self._lead()
+                self._heir = sequence  # where nothing can run, it tries again
             progress = False
             try:
                 progress = self._step()
             finally:
-                self._stop_leading()
+                self._stop_leading(progress)
             with self._lock:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
-                    wait(self._changed, 0.02)  # until a slot or pages are free
+                    self._wait(sequence, 0.02)  # until a slot or pages are free
+
+    def _wait(self, sequence: Sequence, seconds: float | None) -> None:
+        """Have a reader sleep until its sequence has something, or it is to lead."""
+        changed = self._readers[sequence] = threading.Condition(self._lock)
+        try:
+            wait(changed, seconds)
+        finally:
+            del self._readers[sequence]
+
+    def _wake(self) -> None:
+        """Wake calls that wait for the engine, readers that have what they wait for, and an heir."""
+        self._changed.notify_all()
+        for sequence, changed in self._readers.items():
+            if sequence.ready or not sequence.hungry:
+                changed.notify()
+        self._wake_heir()
+
+    def _wake_heir(self) -> None:
+        """Have a reader that waits lead, unless somebody does, or is about to."""
+        if self._leading:
+            return
+        if self._heir is None:
+            self._heir = next((each for each in self._readers if each.hungry and not each.ready), None)
+        if self._heir in self._readers:
+            self._readers[self._heir].notify()
 
     def _check_patience(self, sequence: Sequence, deadline: float) -> None:
         waits = sequence.began is None and len(self._planner.running) >= self._engine.parallel
@@ -152,7 +187,7 @@ class Scheduler:
                     self._cancel_step()
                 else:
                     self._engine.stop_after_step()
-            self._changed.notify_all()
+            self._wake()
 
     def end(self, sequence: Sequence, keep: int) -> None:
         """Give back a sequence's slot; the cache keeps its first `keep` tokens. Twice is as once."""
@@ -163,7 +198,7 @@ class Scheduler:
                 self._release_ended()
             elif self._in_step(sequence):
                 self._engine.stop_after_step()
-            self._changed.notify_all()
+            self._wake()
 
     def running(self) -> list[Sequence]:
         """The sequences that have slots."""
@@ -249,7 +284,7 @@ class Scheduler:
                     self._called = True
                 finally:
                     self._calls -= 1
-                    self._changed.notify_all()
+                    self._wake()
             try:
                 check()
                 with self._lock:
@@ -269,7 +304,7 @@ class Scheduler:
                 sequence.error = _closed()
             if self._leading:
                 self._engine.cancel()
-            self._changed.notify_all()
+            self._wake()
             if self._in_own_step():
                 self._frees = True
                 return
@@ -299,7 +334,7 @@ class Scheduler:
             raise _closed()
 
     def _lead(self) -> None:
-        self._leading, self._leader = True, threading.get_ident()
+        self._leading, self._leader, self._heir = True, threading.get_ident(), None
 
     def _in_own_step(self) -> bool:
         """This is a signal's handler, or a progress function, to which its thread's step or call gave way."""
@@ -333,7 +368,7 @@ class Scheduler:
             self._between.append((prefix, parts, page))
         return page.result()
 
-    def _stop_leading(self) -> None:
+    def _stop_leading(self, hands_on: bool = True) -> None:
         with self._lock:
             self._stepping = []
             while self._between:
@@ -343,7 +378,9 @@ class Scheduler:
                 except Exception as error:
                     page.set_exception(error)
             self._leading = False
-            self._changed.notify_all()
+            if hands_on:
+                self._heir = None
+            self._wake()
             self._release_ended()
             if not self._closed:
                 self._planner.settle()
