@@ -41,6 +41,47 @@ struct Gated {
     }
 };
 
+// Puts some rows of k inputs into shared memory as stage_input does, one behind the other. F16 ones come eight at a
+// time, and a thread asks for several before it waits.
+AKUNU_DEVICE void stage_rows(Block b, u64 first, u32 rows, u32 k) {
+    constexpr u32 kAtOnce = 4;
+    float* xs = reinterpret_cast<float*>(b.shared());
+    const u32 groups = (k + 31) / 32, pieces = rows * groups * 4;
+    sync_block();
+    for (u32 base = thread_id(); base < pieces; base += kThreads * kAtOnce) {
+        uint4 q[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u32 i = base + j * kThreads, row = i / (groups * 4), at = i % (groups * 4) * 8;
+            q[j] = {0, 0, 0, 0};
+            if (i < pieces) q[j] = load_halves8(b.buffer<u16>(0) + (first + row) * k, at, k);
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u32 i = base + j * kThreads, words[4] = {q[j].x, q[j].y, q[j].z, q[j].w};
+            if (i >= pieces) break;
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 8; ++e) {
+                xs[i / 4 * kGroupStride + i % 4 * 8 + e] = half_to_float(u16(words[e / 2] >> 16 * (e % 2)));
+            }
+        }
+    }
+    sync_block();
+}
+template <typename F>
+AKUNU_DEVICE void stage_expert_rows(Block b, u64 first, u32 rows, u32 k) {
+    if constexpr (F::kFloatBytes == 4) {
+        const u32 groups = (k + 31) / 32;
+        const float* x = b.buffer<float>(0) + first * k;
+        stage_input(b, rows * groups * 32, [&](u32 i) {
+            const u32 at = i % (groups * 32);
+            return at < k ? x[u64(i / (groups * 32)) * k + at] : 0.0f;
+        });
+    } else {
+        stage_rows(b, first, rows, k);
+    }
+}
+
 // Of one row at a time: warps take rows of gates and ups, eight neighbours a block.
 template <typename F>
 AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
@@ -52,7 +93,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
     u32 staged = p.rows;
     for (u32 u = b.first(); u < units * p.rows; u += b.blocks()) {
         const u32 m = u / units, choice = u / parts, n = u % parts * kWarps + warp_id();
-        if (m != staged) stage_input(b, p.k, [&](u32 i) { return input_at(b, u64(m) * p.k + i); });
+        if (m != staged) stage_expert_rows<F>(b, m, 1, p.k);
         staged = m;
         if (n >= p.n) continue;
         const u32 id = smaller(ids[choice], p.experts - 1);
@@ -93,13 +134,7 @@ AKUNU_DEVICE_CALL void experts_down_one(Block b) {
             const u32 choices = smaller(most, p.chosen - first);
             if (m * p.chosen + first != staged) {
                 staged = m * p.chosen + first;
-                sync_block();
-                float* to = reinterpret_cast<float*>(b.shared());
-                for (u32 i = thread_id(); i < choices * groups * 32; i += kThreads) {
-                    const u32 c = i / (groups * 32), at = i % (groups * 32);
-                    to[i / 32 * kGroupStride + i % 32] = at < p.k ? input_at(b, u64(staged + c) * p.k + at) : 0.0f;
-                }
-                sync_block();
+                stage_expert_rows<F>(b, staged, choices, p.k);
             }
             if (n >= p.n) continue;
             const u32 rows[kRows] = {n, smaller(n + 1, p.n - 1)};
