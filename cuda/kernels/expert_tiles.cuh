@@ -194,7 +194,8 @@ struct ExpertProducts {
     AKUNU_DEVICE void put_weights(const typename W::Raw& from) const {
         u32 h[16];
         W::convert(from, k0 / 32 + group(), h);
-        u8* to = shared_memory() + at(stage) + T::kInputBytes + thread_id() / (T::kK / 32) * T::kRowBytes + group() * 64;
+        u8* to =
+            shared_memory() + at(stage) + T::kInputBytes + thread_id() / (T::kK / 32) * T::kRowBytes + group() * 64;
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
             *reinterpret_cast<uint4*>(to + 16 * i) = uint4{h[4 * i], h[4 * i + 1], h[4 * i + 2], h[4 * i + 3]};

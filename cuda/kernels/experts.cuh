@@ -20,26 +20,21 @@ AKUNU_DEVICE Weights expert_of(Block b, u32 i, u32 cols, u32 id) {
             reinterpret_cast<const u8*>(w.biases + at), cols, w.spec};
 }
 
-// act(gate)·up, or act(gate) alone, with all that an expert may do besides.
-struct Gated {
-    const ExpertsGateUpParams& p;
-    const float *gate_bias, *up_bias;
-    AKUNU_DEVICE explicit Gated(Block b)
-        : p(b.params<ExpertsGateUpParams>()), gate_bias(b.buffer<float>(3)), up_bias(b.buffer<float>(4)) {}
-    AKUNU_DEVICE float operator()(u32 id, u32 n, float gate, float up) const {
-        if (p.has_bias) {
-            gate += gate_bias[u64(id) * p.n + n];
-            if (p.gated) up += up_bias[u64(id) * p.n + n];
-        }
-        if (p.limit > 0.0f) {
-            gate = fminf(gate, p.limit);
-            up = fmaxf(-p.limit, fminf(up, p.limit));
-        }
-        const float act =
-            p.sharpness == 1.0f ? activate(p.activation, gate) : gate / (1.0f + expf(-p.sharpness * gate));
-        return p.gated ? act * (up + p.up_offset) : act;
+// act(gate)·up, or act(gate) alone, with all that an expert may do besides. A function of its own: tiles would have it
+// as often as a thread has results.
+AKUNU_DEVICE_CALL float gated(Block b, u32 id, u32 n, float gate, float up) {
+    const auto& p = b.params<ExpertsGateUpParams>();
+    if (p.has_bias) {
+        gate += b.buffer<float>(3)[u64(id) * p.n + n];
+        if (p.gated) up += b.buffer<float>(4)[u64(id) * p.n + n];
     }
-};
+    if (p.limit > 0.0f) {
+        gate = fminf(gate, p.limit);
+        up = fmaxf(-p.limit, fminf(up, p.limit));
+    }
+    const float act = p.sharpness == 1.0f ? activate(p.activation, gate) : gate / (1.0f + expf(-p.sharpness * gate));
+    return p.gated ? act * (up + p.up_offset) : act;
+}
 
 // Puts some rows of k inputs into shared memory as stage_input does, one behind the other. F16 ones come eight at a
 // time, and a thread asks for several before it waits.
@@ -85,8 +80,7 @@ AKUNU_DEVICE void stage_expert_rows(Block b, u64 first, u32 rows, u32 k) {
 // Of one row at a time: warps take rows of gates and ups, eight neighbours a block.
 template <typename F>
 AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
-    const Gated gated(b);
-    const auto& p = gated.p;
+    const auto& p = b.params<ExpertsGateUpParams>();
     const u32* ids = b.buffer<u32>(5);
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 parts = (p.n + kWarps - 1) / kWarps, units = parts * p.chosen;
@@ -109,7 +103,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_one(Block b) {
             dot_rows<F, 1>(b, ws, at, sum);
             v[0] = sum[0];
         }
-        if (lane_id() == 0) out.store(u64(choice) * p.n + n, gated(id, n, v[0], v[1]));
+        if (lane_id() == 0) out.store(u64(choice) * p.n + n, gated(b, id, n, v[0], v[1]));
     }
 }
 
@@ -169,8 +163,7 @@ AKUNU_DEVICE_CALL void experts_down_one(Block b) {
 // Rows of gate and up take turns, so that a thread has both results of a column; without ups it has two columns.
 template <typename F, typename T>
 AKUNU_DEVICE_CALL void experts_gate_up_tiles(Block b) {
-    const Gated gated(b);
-    const auto& p = gated.p;
+    const auto& p = b.params<ExpertsGateUpParams>();
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const ChosenTiles sorted(b);
     const u32 turns = p.gated ? 2 : 1, columns = (turns * p.n + T::kN - 1) / T::kN;
@@ -194,8 +187,8 @@ AKUNU_DEVICE_CALL void experts_gate_up_tiles(Block b) {
                     const u32 n = n0 + r / turns;
                     if (m >= part.rows || n >= p.n) return;
                     const u64 to = u64(first + sorted.choices[part.first + m]) * p.n + n;
-                    out.store(to, gated(part.id, n, gate, up));
-                    if (turns == 1 && n + 1 < p.n) out.store(to + 1, gated(part.id, n + 1, up, 0.0f));
+                    out.store(to, gated(b, part.id, n, gate, up));
+                    if (turns == 1 && n + 1 < p.n) out.store(to + 1, gated(b, part.id, n + 1, up, 0.0f));
                 });
         }
     });
@@ -299,8 +292,7 @@ AKUNU_DEVICE_CALL void experts_down_tiles(Block b) {
             expert_tile<F, T>(
                 p.k,
                 [&](u32 m) {
-                    return b.buffer<u16>(0) +
-                           u64(first + sorted.choices[part.first + smaller(m, part.rows - 1)]) * p.k;
+                    return b.buffer<u16>(0) + u64(first + sorted.choices[part.first + smaller(m, part.rows - 1)]) * p.k;
                 },
                 [&](u32 r, Weights& w) {
                     w = expert_of(b, 0, p.k, part.id);

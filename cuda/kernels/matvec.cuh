@@ -166,8 +166,8 @@ AKUNU_DEVICE_CALL void router_rows(Block b) {
             const u32 at = (i * kThreads + thread_id()) * 4;
             const bool there = at < p.k;
             v[i] = there ? *reinterpret_cast<const float4*>(w + u64(n) * p.k + at) : float4{0, 0, 0, 0};
-            x[i] = there ? *reinterpret_cast<const float4*>(b.buffer<float>(0) + u64(m) * p.k + at)
-                         : float4{0, 0, 0, 0};
+            x[i] =
+                there ? *reinterpret_cast<const float4*>(b.buffer<float>(0) + u64(m) * p.k + at) : float4{0, 0, 0, 0};
         }
         float sum = 0.0f;
         AKUNU_UNROLL
