@@ -11,6 +11,11 @@ namespace akunu::cuda {
 
 namespace {
 
+constexpr std::set<u32> Needs::* kSets[] = {
+    &Needs::ops,          &Needs::readers,         &Needs::kv_types,     &Needs::groups,
+    &Needs::decode_kinds, &Needs::gate_up_readers, &Needs::down_readers,
+};
+
 bool uses_kv_type(u32 op) {
     return op == kOpPrepareHeads || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
            op == kOpLatentKv || op == kOpDecodeAttention;
@@ -26,17 +31,11 @@ std::string list(const char* name, const std::set<u32>& values, Names&& text) {
 }  // namespace
 
 void Needs::add(const Needs& o) {
-    ops.insert(o.ops.begin(), o.ops.end());
-    readers.insert(o.readers.begin(), o.readers.end());
-    kv_types.insert(o.kv_types.begin(), o.kv_types.end());
-    groups.insert(o.groups.begin(), o.groups.end());
-    decode_kinds.insert(o.decode_kinds.begin(), o.decode_kinds.end());
+    for (const auto set : kSets) (this->*set).insert((o.*set).begin(), (o.*set).end());
 }
 
 bool Needs::covers(const Needs& o) const {
-    return std::ranges::includes(ops, o.ops) && std::ranges::includes(readers, o.readers) &&
-           std::ranges::includes(kv_types, o.kv_types) && std::ranges::includes(groups, o.groups) &&
-           std::ranges::includes(decode_kinds, o.decode_kinds);
+    return std::ranges::all_of(kSets, [&](auto set) { return std::ranges::includes(this->*set, o.*set); });
 }
 
 std::string Needs::definitions() const {
@@ -45,7 +44,8 @@ std::string Needs::definitions() const {
     for (const u32 op : ops) mask |= std::uint64_t{1} << op;
     return "#define AKUNU_OPS " + std::to_string(mask) + "ull\n" + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
-           list("AKUNU_DECODE_KINDS", decode_kinds, number);
+           list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_GATE_UP_READERS", gate_up_readers, number) +
+           list("AKUNU_DOWN_READERS", down_readers, number);
 }
 
 Needs needs_of(std::span<const Command> commands) {
@@ -53,7 +53,10 @@ Needs needs_of(std::span<const Command> commands) {
     for (const Command& c : commands) {
         n.ops.insert(c.op);
         for (const WeightPlanes& w : c.weights) {
-            if (w.codes) n.readers.insert(w.reader);
+            if (!w.codes) continue;
+            n.readers.insert(w.reader);
+            if (c.op == kOpExpertsGateUp) n.gate_up_readers.insert(w.reader);
+            if (c.op == kOpExpertsDown) n.down_readers.insert(w.reader);
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);

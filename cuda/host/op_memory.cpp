@@ -78,7 +78,7 @@ std::uint64_t result_bytes(const DispatchTable& table) {
         if (c.op != Op::kExpertsDown) continue;
         const auto p = c.params_as<ExpertsDownParams>();
         const std::uint64_t rows = std::max(table.max_rows, p.rows);
-        if (rows > 1) most = std::max(most, rows * p.chosen * p.n * sizeof(float));
+        if (rows > 1 && p.chosen > 1) most = std::max(most, rows * p.chosen * p.n * sizeof(float));
     }
     return most;
 }

@@ -231,7 +231,8 @@ struct Mailbox {
 enum LaunchError : u32 { kNoError, kTimedOut, kSharedElsewhere };
 
 constexpr u32 kMaxTickets = 512;
-// Counters of what else blocks share: columns of experts' results, heads of states. A sequence has one for each head.
+// Counters of what else blocks share: that all have experts' results, heads of states. A sequence has one for each
+// head.
 constexpr u32 kMaxGroups = 1 << 16, kMostStateHeads = 128;
 // Experts of a layer, those of a row, and choices that are sorted at a time.
 constexpr u32 kMostExperts = 1024, kMostChosen = 32, kMostTileChoices = 8192;

@@ -12,7 +12,7 @@ namespace akunu::cuda {
 // place(w, row) is where a row is, worked out once a tile; fetch(cols, place, group) what is loaded of a group of a row
 // that has so many columns.
 template <typename F>
-struct Halves {
+struct GroupHalves {
     using Raw = Group;
     struct Place {
         Weights matrix;
@@ -29,6 +29,8 @@ struct Halves {
         for (int i = 0; i < 16; ++i) h[i] = pack_halves(value_of<F>(g, 2 * i), value_of<F>(g, 2 * i + 1));
     }
 };
+template <typename F>
+struct Halves : GroupHalves<F> {};
 
 // Eight halves of a row, zeros behind its end.
 AKUNU_DEVICE uint4 load_halves8(const u16* row, u32 at, u32 k) {

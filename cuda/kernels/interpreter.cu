@@ -4,7 +4,8 @@
 // of the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
 //
 // AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS and AKUNU_DECODE_KINDS, lists of
-// X(value), name what the commands use; nothing else is compiled.
+// X(value), name what the commands use; nothing else is compiled. AKUNU_GATE_UP_READERS and AKUNU_DOWN_READERS are
+// those of experts' weights, all readers where they are not given.
 #include "cards.cuh"
 #include "decode_attention.cuh"
 #include "delta_rule.cuh"
@@ -47,6 +48,18 @@ AKUNU_DEVICE_CALL void copy_mirrors(const Launch& launch, bool back) {
 template <u32 kOp>
 constexpr bool kUses = (AKUNU_OPS >> kOp & 1) != 0;
 
+#ifndef AKUNU_GATE_UP_READERS
+#define AKUNU_GATE_UP_READERS AKUNU_READERS
+#define AKUNU_DOWN_READERS AKUNU_READERS
+#endif
+#define X(reader) | 1u << (reader)
+constexpr u32 kGateUpReaders = 0 AKUNU_GATE_UP_READERS, kDownReaders = 0 AKUNU_DOWN_READERS;
+#undef X
+// Whether some command of experts has weights of this type.
+template <u32 kOp, u32 kReader>
+constexpr bool kUsesExperts =
+    kUses<kOp> && ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
+
 template <u32 kReader>
 AKUNU_DEVICE void run_weights(Block b) {
     using F = Format<kReader>;
@@ -61,10 +74,10 @@ AKUNU_DEVICE void run_weights(Block b) {
             if constexpr (kUses<kOpGateUp>) gate_up<F>(b);
             return;
         case kOpExpertsGateUp:
-            if constexpr (kUses<kOpExpertsGateUp>) experts_gate_up<F>(b);
+            if constexpr (kUsesExperts<kOpExpertsGateUp, kReader>) experts_gate_up<F>(b);
             return;
         case kOpExpertsDown:
-            if constexpr (kUses<kOpExpertsDown>) experts_down<F>(b);
+            if constexpr (kUsesExperts<kOpExpertsDown, kReader>) experts_down<F>(b);
             return;
         case kOpHeadMatmul:
             if constexpr (kUses<kOpHeadMatmul>) head_matmul<F>(b);

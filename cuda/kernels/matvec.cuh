@@ -151,9 +151,44 @@ struct MatmulOutput {
     }
 };
 
+// Few rows of F32 times few rows of weights, as a router has: a block computes one result, so that all blocks have some
+// and a thread asks for all that it multiplies at once.
+constexpr u32 kRouterRows = 4, kRouterInputs = 16 * kThreads;
+AKUNU_DEVICE_CALL void router_rows(Block b) {
+    const auto& p = b.params<MatmulParams>();
+    const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};
+    const float* w = reinterpret_cast<const float*>(b.command().weights[0].codes);
+    for (u32 u = b.first(); u < p.n * p.rows; u += b.blocks()) {
+        const u32 m = u / p.n, n = u % p.n;
+        float4 x[kRouterInputs / kThreads / 4], v[kRouterInputs / kThreads / 4];
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kRouterInputs / kThreads / 4; ++i) {
+            const u32 at = (i * kThreads + thread_id()) * 4;
+            const bool there = at < p.k;
+            v[i] = there ? *reinterpret_cast<const float4*>(w + u64(n) * p.k + at) : float4{0, 0, 0, 0};
+            x[i] =
+                there ? *reinterpret_cast<const float4*>(b.buffer<float>(0) + u64(m) * p.k + at) : float4{0, 0, 0, 0};
+        }
+        float sum = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kRouterInputs / kThreads / 4; ++i) {
+            sum += (v[i].x * x[i].x + v[i].y * x[i].y) + (v[i].z * x[i].z + v[i].w * x[i].w);
+        }
+        sum = reduce_block(b, sum, Add());
+        if (thread_id() == 0) out.store(m, n, sum);
+    }
+}
+AKUNU_DEVICE bool is_router(Block b, const MatmulParams& p) {
+    return p.rows <= kRouterRows && p.k <= kRouterInputs && p.n <= 4 * b.blocks() && p.k % 4 == 0 &&
+           b.command().buffers[0] % 16 == 0;
+}
+
 template <typename F>
 AKUNU_DEVICE void matvec_rows(Block b) {
     const auto& p = b.params<MatmulParams>();
+    if constexpr (F::kFloatBytes == 4 && (AKUNU_OPS >> kOpRoute & 1) != 0) {
+        if (is_router(b, p)) return router_rows(b);
+    }
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};
     const Weights w = weights_of(b.command().weights[0], p.k);
     const u32 units = matvec_units(b, p.n);

@@ -16,7 +16,8 @@ AKUNU_DEVICE u64 best_score(u32 n, u64 limit, Score&& score) {
         const u64 rank = score(i);
         if (rank < limit && rank > best) best = rank;
     }
-    return reduce_warp(best, Larger());
+    const u32 high = largest_of_warp(u32(best >> 32));
+    return u64(high) << 32 | largest_of_warp(u32(best >> 32) == high ? u32(best) : 0);
 }
 
 AKUNU_DEVICE float gate_of(u32 gating, float x) {

@@ -1,0 +1,108 @@
+"""Experts of prompts on the emulated GPU: rows sorted by expert, tiles of them, results that all blocks add up."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+CODE = """
+from kernels.case import case
+from kernels.devices import Target, lab
+from kernels.runner import run
+
+device = lab(Target("cuda"))
+for c in [{cases}]:
+    for text in run(c.build(device), device):
+        print(c.id, text)
+print("done")
+"""
+
+#: Rows, experts and how many of them a row has, and which ones: some without rows, all rows with one.
+SHAPES = [
+    (2, 4, 2, "any"), (2, 40, 8, "few"), (7, 3, 1, "one"), (7, 20, 7, "any"), (31, 9, 4, "one"),
+    (33, 1, 1, "any"), (33, 64, 3, "any"), (33, 5, 5, "any"), (129, 2, 1, "any"), (129, 6, 6, "one"),
+    (129, 40, 8, "few"),
+]  # fmt: skip
+#: Of the weights, and inputs and rows of them: widths that no tile divides.
+WEIGHTS = [("q4_k", 256, 33), ("q6_k", 512, 75), ("mxfp4", 96, 130), ("q8_0", 160, 64), ("f16", 100, 43)]
+
+
+def check(run: Run, *cases: str, blocks: int = 2) -> None:
+    done = run(CODE.replace("{cases}", ", ".join(f"case({c})" for c in cases)), EMULATOR_BLOCKS=str(blocks))
+    assert done.stdout == "done\n", done.stderr or done.stdout
+
+
+@pytest.mark.parametrize(("dtype", "k", "n"), WEIGHTS, ids=[w[0] for w in WEIGHTS])
+def test_tiles_of_any_number_of_rows(run: Run, dtype: str, k: int, n: int) -> None:
+    shapes = [
+        f"dtype='{dtype}', rows={rows}, experts={experts}, chosen={chosen}, ids='{ids}', n={n}, k={k}"
+        for rows, experts, chosen, ids in SHAPES
+    ]
+    check(
+        run,
+        *(f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)),
+        *(f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)),
+        blocks=3,
+    )
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+def test_all_blocks_wait_for_all_results(run: Run, blocks: int) -> None:
+    """More blocks than tiles, and one that has all of them; the counters serve the next command again."""
+    shape = "dtype='q4_0', rows=40, experts=4, chosen=2, n=40, k=64"
+    check(run, *[f"'experts_down', {shape}", f"'experts_down', {shape}, accumulate=False"] * 2, blocks=blocks)
+
+
+def test_more_choices_than_are_sorted_at_a_time(run: Run) -> None:
+    shape = "dtype='q4_0', rows=1030, experts=10, chosen=8, n=16, k=32"
+    check(run, f"'experts_gate_up', {shape}", f"'experts_down', {shape}", blocks=4)
+
+
+def test_products_without_warpgroups(run_small: Run) -> None:
+    shape = "dtype='q4_k', rows=33, experts=4, chosen=3, n=75, k=256"
+    check(run_small, f"'experts_gate_up', {shape}", f"'experts_down', {shape}")
+
+
+def test_a_router_of_few_rows_is_all_blocks(run: Run) -> None:
+    """Inputs for each thread and for some, more results than blocks, and what takes another way."""
+    shapes = [(1, 6, 2048), (2, 5, 4096), (4, 7, 96), (3, 8, 36), (5, 6, 64), (1, 9, 30), (1, 4, 4100)]
+    check(run, *(f"'matmul', dtype='f32', rows={rows}, n={n}, k={k}" for rows, n, k in shapes))
+
+
+NEIGHBOURS = """
+import numpy as np
+from kernels.devices import Target, lab
+from kernels.problem import pack
+from kernels.weights import random_weight
+
+device, k, n, experts, chosen = lab(Target("cuda")), 256, 40, 6, 3
+w = random_weight(np.random.default_rng(1), "q4_k", experts * n, k)
+weight = device.weight("q4_k", w.data, n, k, experts=experts)
+mine = np.random.default_rng(2).standard_normal((chosen, k)).astype(np.float16)
+results = set()
+for seed in range(3):
+    rng = np.random.default_rng(seed)
+    rows, at = 40, 11 * seed
+    x = rng.standard_normal((rows, chosen, k)).astype(np.float16)
+    ids = np.stack([rng.permutation(experts)[:chosen] for _ in range(rows)]).astype(np.uint32)
+    weights = rng.random((rows, chosen), np.float32)
+    x[at], ids[at], weights[at] = mine, (4, 0, 2), (0.25, 0.5, 0.125)
+    y = np.zeros((rows, n), np.float32)
+    device.run(
+        "experts_down",
+        [x.reshape(-1, k), weight, y, None, ids, weights],
+        pack("experts_down", rows=rows, experts=experts, chosen=chosen, n=n, k=k, accumulate=1, has_bias=0),
+    )
+    assert y[at].any()
+    results.add(y[at].tobytes())
+print(len(results))
+"""
+
+
+def test_a_row_has_the_same_bits_beside_any_others(run: Run) -> None:
+    done = run(NEIGHBOURS)
+    assert done.stdout == "1\n", done.stderr or done.stdout
