@@ -49,6 +49,31 @@ async def read(body: Body) -> int:
     return body.size
 
 
+def test_in_a_round_of_the_loop_a_client_has_one_piece_read():
+    bodies, rounds = Bodies(1 << 20), 0
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    async def all_of(clients: list[str]) -> int:
+        nonlocal rounds
+        made = [Body(bodies, client, sent(*[b"x"] * 20), 99, 9.0) for client in clients]
+        counting = asyncio.create_task(count())
+        rounds = 0
+        await asyncio.gather(*(read(body) for body in made))
+        counting.cancel()
+        for body in made:
+            body.close()
+        return rounds
+
+    assert asyncio.run(all_of(["tom"] * 10)) >= 190
+    assert asyncio.run(all_of([f"tom {number}" for number in range(10)])) < 100
+    assert not bodies._turns
+
+
 def test_a_client_has_as_many_bytes_as_it_leaves_for_others():
     bodies = Bodies(900)
     bodies.take("tom", 450)

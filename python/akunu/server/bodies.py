@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -40,6 +40,7 @@ class Bodies:
     def __init__(self, most: int) -> None:
         self._most = most
         self._held: Counter[str] = Counter()
+        self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._gone = 0
 
     @property
@@ -59,11 +60,20 @@ class Bodies:
             raise ApiError(503, "too much is being sent to this server at a time", code="busy", retry_after=2)
         self._held[client] += size
 
+    async def turn(self, client: str) -> None:
+        """Let others go on: in a round of the event loop, a client has a piece of one of its bodies read.
+
+        Who sends sixty at a time would have sixty read, and everybody else's requests would wait for them.
+        """
+        async with self._turns[client]:
+            await asyncio.sleep(0)
+
     def give(self, client: str, size: int) -> None:
         """They are no longer there."""
         self._held[client] -= size
         if self._held[client] <= 0:
             del self._held[client]
+            self._turns.pop(client, None)
         before, self._gone = self._gone, self._gone + size
         if before < _WORTH_GIVING <= self._gone:
             asyncio.get_running_loop().call_later(_GONE_SECONDS, self._give_back)
@@ -131,6 +141,8 @@ class Body:
             self._bodies.take(self._client, size)
             self.size += size
             self._check_pace()
+        if not self._whole:
+            await self._bodies.turn(self._client)
         return message
 
     def _check_pace(self) -> None:
