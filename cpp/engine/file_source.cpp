@@ -25,8 +25,8 @@ namespace {
 
 // How many rows a tensor has. A vector's are its elements; whisper.cpp's have a second axis of one, and those of
 // experts are elements of a matrix. A matrix' rows are the last axes that have so many elements together: one of them,
-// or those of a convolution, whose first may count rows and channels together, as Ollama's do; axes before them, such as
-// that of experts, count its rows.
+// or those of a convolution, whose first may count rows and channels together, as Ollama's do; axes before them, such
+// as that of experts, count its rows.
 std::uint64_t height_of(const TensorRef& ref, const TensorEntry& tensor) {
     std::size_t axes = tensor.shape.size();
     std::uint64_t cols = 1, height = 1;

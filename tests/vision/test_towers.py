@@ -420,7 +420,9 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     assert files.name == path.name
     assert files.spec.turning == case.files.spec.turning
     assert files.spec.processor == {"image_mean": [0.5] * 3, "image_std": [0.25, 0.5, 0.5]}
-    own, other = (replace(each.spec.sizes, norm_eps=1.0, merge_eps=None) for each in (files, case.files))
+    own, other = (
+        replace(each.spec.sizes, norm_eps=1.0, merge_eps=None, patch_eps=None) for each in (files, case.files)
+    )
     assert own == other
     assert files.spec.sizes.norm_eps == pytest.approx(case.files.spec.sizes.norm_eps)
     tower = Tower(files, device=DEVICE)

@@ -157,7 +157,7 @@ class Sizes:
     unused_layers
         In the files behind the last one.
     rotary_base
-        Of the frequencies by which heads turn; None: the family's.
+        Of the frequencies by which heads turn.
     """
 
     layers: int
@@ -184,7 +184,7 @@ class Sizes:
     patch_eps: float | None = None
     merge_activation: Activation = "gelu"
     unused_layers: int = 0
-    rotary_base: float | None = None
+    rotary_base: float = 1e4
 
     @property
     def values(self) -> int:
@@ -340,8 +340,7 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
     head_dim = sizes.dim // sizes.heads
     sets: tuple[RopeSet, ...] = ()
     if family.rotary is not None:
-        base = sizes.rotary_base or family.rotary_base
-        sets = (_rotary(family, base, head_dim, pairs=gguf and family.gguf_pairs),)
+        sets = (_rotary(family, sizes.rotary_base, head_dim, pairs=gguf and family.gguf_pairs),)
     attention = Attention(
         n_heads=sizes.heads,
         n_kv_heads=sizes.heads,

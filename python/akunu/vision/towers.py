@@ -191,7 +191,7 @@ def _from_folder(
 
 
 def _sizes(family: Family, numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
-    return replace(family.sizes(numbers, config), rotary_base=numbers.rotary_base())
+    return replace(family.sizes(numbers, config), rotary_base=numbers.rotary_base() or family.rotary_base)
 
 
 def _sections(text: Mapping[str, Any]) -> object:
@@ -292,6 +292,7 @@ def _from_gguf(
     if sections is None:
         sections = family.defaults.get("mrope_section")
     given["rope_theta"] = files.get(f"{prefix}rope.freq_base")
+    given["text_eps"] = text.get(f"{arch}.attention.layer_norm_rms_epsilon")
     sizes = _sizes(family, Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
     up = tensors.get("v.blk.0.ffn_up.weight")
