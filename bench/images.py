@@ -1,17 +1,21 @@
 """Seconds to encode an image, beside llama.cpp's libmtmd on the same files.
 
     python -m bench.images gemma3 qwen3.5-4b --folder /tmp/towers --size 512x512
-    python -m bench.images --model model.gguf --mmproj mmproj.gguf --peer /path/to/python
+    python -m bench.images --model model.gguf --mmproj mmproj.gguf --peer "python bench/mtmd_peer.py"
 
-A name is a tower of real shapes with random weights, which is written into the folder. The peer is a Python
-that has llama-cpp-py-sync. Both encode in turn, so that what else the machine does falls on both; a figure is
-the median over the rounds, and the ratio the median of the rounds' ratios.
+A name is a tower of real shapes with random weights, which is written into the folder. The peer is a command
+that is given model, tower, image and threads, and encodes the image for each line that it reads, as
+`mtmd_peer.py` does in a Python that has llama-cpp-py-sync. Both encode in turn, so that what else the machine
+does falls on both; a figure is the median over the rounds, and the ratio the median of the rounds' ratios.
+Where the peer says what of the processors it used ("cpu"), that is compared, too: beside other processes it
+varies less than time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import tempfile
 import time
@@ -31,7 +35,8 @@ from akunu.vision.tower import Tower
 from akunu.vision.towers import find_tower
 from bench.tower_file import SHAPES, write_files
 
-PEER = Path(__file__).with_name("mtmd_peer.py")
+Seconds = tuple[float, float]
+"""Of a clock, and of processors."""
 
 
 @dataclass
@@ -58,8 +63,8 @@ def _tower(name: str | None, model: Path, mmproj: Path, threads: int) -> Tower:
 
 
 @contextmanager
-def _peer(python: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    command = [python, str(PEER), *map(str, arguments)]
+def _peer(program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    command = [*shlex.split(program), *map(str, arguments)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -83,13 +88,13 @@ def _answer(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def measure(
     name: str | None, model: Path, mmproj: Path, image: Path, args: argparse.Namespace
-) -> tuple[int, list[float], list[float]]:
+) -> tuple[int, list[Seconds], list[Seconds]]:
     """Tokens of the image, and seconds of each round: ours, and the peer's."""
     tower = _tower(name, model, mmproj, args.threads)
     picture = np.array(Image.open(image).convert("RGB"))
     processor = processor_of(tower.spec)
-    ours: list[float] = []
-    theirs: list[float] = []
+    ours: list[Seconds] = []
+    theirs: list[Seconds] = []
     with ExitStack() as stack:
         stack.callback(tower.close)
         peer = (
@@ -99,17 +104,16 @@ def measure(
             picture[0, 0] = n  # another image each time, as a tower keeps what it has encoded
             parts = processor(picture, args.tokens)
             patches = next(part.patches for part in parts if isinstance(part, Run))
-            began = time.perf_counter()
+            began = time.perf_counter(), time.process_time()
             tower.encode(patches)
-            seconds = time.perf_counter() - began
             if n:  # the first is warm-up
-                ours.append(seconds)
+                ours.append((time.perf_counter() - began[0], time.process_time() - began[1]))
             if peer is not None:
                 assert peer.stdin is not None
                 print("go", file=peer.stdin, flush=True)
                 answer = _answer(peer)
                 if n:
-                    theirs.append(answer["seconds"])
+                    theirs.append((answer["seconds"], answer.get("cpu", 0.0)))
     return patches.tokens, ours, theirs
 
 
@@ -125,7 +129,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, help="most tokens of the image, where the family can choose")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--peer", help="a Python with llama-cpp-py-sync")
+    parser.add_argument("--peer", help='a command such as "python bench/mtmd_peer.py"')
     args = parser.parse_args()
     width, height = map(int, args.size.split("x"))
     rng = np.random.default_rng(1)
@@ -140,10 +144,13 @@ def main() -> None:
         Image.fromarray(pixels).save(image)
         for name, model, mmproj in files:
             tokens, ours, theirs = measure(name, model, mmproj, image, args)
-            shown = f"{name or model.name}: {tokens} tokens, akunu {median(ours):.2f} s"
-            if theirs:
-                ratio = median(b / a for a, b in zip(ours, theirs, strict=True))
-                shown += f", llama.cpp {median(theirs):.2f} s, {ratio:.2f} times as fast"
+            shown = f"{name or model.name}: {tokens} tokens"
+            for clock, unit in enumerate(("s", "s of processors")):
+                shown += f", akunu {median(each[clock] for each in ours):.2f} {unit}"
+                if theirs and all(each[clock] for each in theirs):
+                    ratio = median(b[clock] / a[clock] for a, b in zip(ours, theirs, strict=True))
+                    peers = median(each[clock] for each in theirs)
+                    shown += f", llama.cpp {peers:.2f} {unit}, {ratio:.2f} times as fast"
             print(shown, flush=True)
 
 

@@ -98,14 +98,14 @@ def seen(row: seeing.Seeing, model: Any, images: list[np.ndarray[Any, Any]]) -> 
         image.reshape(*grid, 3, patch, patch).transpose(2, 0, 3, 1, 4).reshape(3, grid[0] * patch, -1)
         for image, grid in zip(images, grids, strict=True)
     ]
-    if row.name == "mistral3":
+    if row.hf == "Mistral3":
         height, width = (max(grid[i] for grid in grids) * patch for i in (0, 1))
         padded = np.zeros((len(pictures), 3, height, width), np.float32)
         for to, picture in zip(padded, pictures, strict=True):
             to[:, : picture.shape[1], : picture.shape[2]] = picture
         pixels = torch.tensor(padded)
         sizes = torch.tensor([(h * patch, w * patch) for h, w in grids])
-        found = model.model.get_image_features(pixels, image_sizes=sizes, vision_feature_layer=-1)
+        found = model.model.get_image_features(pixels, image_sizes=sizes)
         return torch.cat(list(found.pooler_output)), {"pixel_values": pixels, "image_sizes": sizes}
     pixels = torch.tensor(np.stack(pictures).astype(np.float32))
     if row.name == "idefics3":
@@ -163,5 +163,6 @@ def make(row: seeing.Seeing) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or seeing.ALL:
-        make(seeing.ALL[name])
+    rows = {**seeing.ALL, **seeing.ODD}
+    for name in sys.argv[1:] or rows:
+        make(rows[name])

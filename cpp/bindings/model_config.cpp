@@ -374,6 +374,7 @@ MergeConfig to_merge(const Fields& f, const ModelConfig& model) {
                         .part = f.integer("part", 0),
                         .normed = f.flag("normed"),
                         .norm_eps = f.number("norm_eps", model.norm_eps),
+                        .patch_eps = f.number("patch_eps", model.norm_eps),
                         .gain = f.number("gain", 1)};
     f.check(m.part < model.image->parts, "part", m.part, "less than " + std::to_string(model.image->parts));
     return m;

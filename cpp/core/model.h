@@ -182,10 +182,11 @@ struct MergeConfig {
     bool mean = false;          // of the patches, else they are side by side
     std::uint32_t dim = 0;      // between two products; 0: there is one
     Activation activation = kActGelu;
-    std::uint32_t part = 0;  // of the row: which of ImageConfig::parts it makes
-    bool normed = false;     // what is multiplied is normed (RMS) before, without a weight
-    float norm_eps = 1e-6f;  // of that norm
-    float gain = 1;          // of the mean, before that norm
+    std::uint32_t part = 0;   // of the row: which of ImageConfig::parts it makes
+    bool normed = false;      // what is multiplied is normed (RMS) before, without a weight
+    float norm_eps = 1e-6f;   // of that norm
+    float patch_eps = 1e-6f;  // of a norm (RMS) of patches before they are merged
+    float gain = 1;           // of the mean, before that norm
 };
 
 using MixerConfig =

@@ -25,11 +25,17 @@ namespace {
 
 // How many rows a tensor has. A vector's are its elements; whisper.cpp's have a second axis of one, and those of
 // experts are elements of a matrix. A matrix' rows are the last axes that have so many elements together: one of them,
-// or those of a convolution; axes before them, such as that of experts, count its rows.
+// or those of a convolution, whose first may count rows and channels together, as Ollama's do; axes before them, such
+// as that of experts, count its rows.
 std::uint64_t height_of(const TensorRef& ref, const TensorEntry& tensor) {
     std::size_t axes = tensor.shape.size();
     std::uint64_t cols = 1, height = 1;
-    while (ref.cols != 0 && axes > 0 && cols < ref.cols) cols *= tensor.shape[--axes];
+    while (ref.cols != 0 && axes > 0 && cols < ref.cols) {
+        const std::uint64_t axis = tensor.shape[--axes], left = ref.cols / cols;
+        const bool both = axes + 2 < tensor.shape.size() && axis > left && axis % left == 0;
+        cols *= both ? left : axis;
+        if (both) height = axis / left;
+    }
     if (ref.cols != 0 && cols != ref.cols) fail_shape(ref);
     for (std::size_t i = 0; i < axes; ++i) height *= tensor.shape[i];
     // A matrix is no vector, but all of it may be those of experts.

@@ -58,7 +58,12 @@ class MergeBlock final : public Block {
         Binding x = e.activations.f32("hidden");
         if (norm_) {
             const Binding& normed = e.activations.f32("normed");
-            e.norm("merge_norm", place_.layer, x, norm_, {normed, {}}, kActF32);
+            if (norm_.bias) {
+                e.norm("merge_norm", place_.layer, x, norm_, {normed, {}}, kActF32);
+            } else {
+                e.rms_norm("merge_norm", place_.layer, rows_in(x, place_.config.dim), norm_.weight, {normed, {}},
+                           {.eps = merge_.patch_eps});
+            }
             x = normed;
         }
         e.follow(PatchSource::kLogits, e.step.max_logits);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,18 @@ import numpy.typing as npt
 
 from formats.safetensors_bytes import write_tensors
 
-__all__ = ["ALL", "DATA", "Golden", "Seeing", "golden", "saved", "weights", "write_folder", "write_mmproj"]
+__all__ = [
+    "ALL",
+    "DATA",
+    "ODD",
+    "Golden",
+    "Seeing",
+    "golden",
+    "saved",
+    "weights",
+    "write_folder",
+    "write_mmproj",
+]
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "vision"
 
@@ -258,6 +269,38 @@ _ROWS = (
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
 """The models, by name."""
+
+
+def _odd(name: str, text: Mapping[str, Any], vision: Mapping[str, Any], **model: Any) -> Seeing:
+    """A model like one of them, but for these numbers."""
+    row = ALL[name]
+    return replace(
+        row,
+        name=f"{name}_odd",
+        text={**row.text, **text},
+        vision={**row.vision, **vision},
+        model={**row.model, **model},
+    )
+
+
+_FAST = {"rope_type": "axial", "rope_theta": 500.0}
+ODD = {
+    row.name: row
+    for row in (
+        # As many layers that are added to as the text has, and frequencies of its own.
+        _odd("qwen3_vl", {}, {"deepstack_visual_indexes": [0, 1, 2], "rope_parameters": _FAST}),
+        # No layer has windows.
+        _odd("qwen2_5_vl", {}, {"fullatt_block_indexes": [0, 1, 2], "rope_parameters": _FAST}),
+        _odd(
+            "mistral3", {"rms_norm_eps": 0.05}, {"num_hidden_layers": 3, "rope_parameters": _FAST},
+            multimodal_projector_bias=True, projector_hidden_act="silu", vision_feature_layer=-2,
+        ),
+        _odd("lfm2_vl", {}, {}, projector_bias=False, projector_hidden_act="silu"),
+        # Layers that see everything have heads as the others do.
+        _odd("gemma4", {"global_head_dim": 32}, {"rope_parameters": _FAST}),
+    )
+}  # fmt: skip
+"""Models of the same families with numbers that published ones do not have."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -411,6 +411,8 @@ class Merge:
         What is multiplied is normed (RMS) before, without a weight.
     norm_eps
         Epsilon of that norm, or of the one with a weight that merged patches have; None: the tower's.
+    patch_eps
+        Epsilon of a norm (RMS) of patches before they are merged; None: the tower's.
     gain
         Factor on the mean, before its standard (`standard_scale`, `standard_bias`) and that norm.
     """
@@ -421,6 +423,7 @@ class Merge:
     part: int = 0
     normed: bool = False
     norm_eps: float | None = None
+    patch_eps: float | None = None
     gain: float = 1.0
     kind: Literal["merge"] = "merge"
 

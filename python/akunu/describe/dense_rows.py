@@ -85,6 +85,15 @@ _STARCODER_FFN = tuple(
         vector(f"{BLK}ffn_{part}.bias", f"{HF}mlp.{name}.bias", f"ffn_{part}_bias", rows, optional=True),
     )
 )
+_QWEN2_VL = Architecture(
+    name="qwen2vl",
+    summary="Qwen 2 and 2.5 VL, as models of text",
+    rope_style="half",
+    activation="silu",
+    tensors=GLOBAL,
+    layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=False)),
+    left_out=TOWERS,
+)
 DENSE_ROWS: Final = (
     Architecture(
         name="granite",
@@ -221,15 +230,8 @@ DENSE_ROWS: Final = (
             *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS[1:]),
         ),
     ),
-    Architecture(
-        name="qwen2vl",
-        summary="Qwen 2 and 2.5 VL, as models of text",
-        rope_style="half",
-        activation="silu",
-        tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=False)),
-        left_out=TOWERS,
-    ),
+    _QWEN2_VL,
+    dataclasses.replace(_QWEN2_VL, name="qwen25vl", summary="Qwen 2.5 VL in Ollama's files"),
     Architecture(
         name="qwen3vl",
         summary="Qwen 3 VL, dense sizes, as models of text",

@@ -48,10 +48,12 @@ def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Map
     own = found.pop("per_layer_config", None)
     full = _full_sizes(own, types) if isinstance(own, Mapping) else {}
     local_dim = found.get("head_dim", int(defaults["local_head_dim"]))
+    # Where sizes are said by layer, a layer of which nothing is said is as the others.
+    global_dim = int(defaults["head_dim"]) if own is None else local_dim
     found |= {
         "layer_types": types,
         "local_head_dim": local_dim,
-        "global_head_dim": full.get("head_dim", found.get("global_head_dim", int(defaults["head_dim"]))),
+        "global_head_dim": full.get("head_dim", found.get("global_head_dim", global_dim)),
     }
     heads = found.get("num_key_value_heads", int(defaults["n_kv_heads"]))
     full_heads = full.get("num_key_value_heads")

@@ -18,6 +18,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "linear attention (RWKV)": "rwkv6 rwkv7 arwkv7 rwkv6qwen2",
         "linear attention (KDA)": "kimi-linear kimi_linear bailing_hybrid",
         "chunked attention": "llama4 llama4_text",
+        "layers that attend to images": "mllama mllama_text_model",
         "a router with groups, a choice bias or leading dense layers": ("bailingmoe2 deepseek dots1"),
         "experts of its kind": ("cohere2moe cohere2_moe dbrx grok olmoe phimoe"),
         "an encoder for the decoder to attend to": "t5 t5encoder",

@@ -8,8 +8,9 @@ from math import isqrt
 from types import MappingProxyType
 from typing import Any, Final
 
-from akunu.base.errors import ModelFileError
-from akunu.describe.tensor_rules import TensorRule
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.config_numbers import shown
+from akunu.describe.tensor_rules import Activation, TensorRule
 from akunu.vision.family import Family, Numbers, Sizes
 from akunu.vision.gemma4_towers import GEMMA4_TOWERS
 from akunu.vision.tower_rules import clip_sizes, linear, matrix, norm, qkv, vector
@@ -149,6 +150,7 @@ def _qwen25_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
     if (every := numbers.raw("n_wa_pattern")) is not None:  # in GGUF files; 0: no layer has windows
         period = numbers.integer("n_wa_pattern") if every else 1
         full = tuple(range(period - 1, layers, period))
+    windowed = any(layer not in full for layer in range(layers))
     return Sizes(
         layers=layers,
         dim=dim,
@@ -163,7 +165,7 @@ def _qwen25_sizes(numbers: Numbers, _config: Mapping[str, Any]) -> Sizes:
         image_size=0,
         activation=numbers.activation("hidden_act"),
         inner=dim * merge**2,
-        window=max(numbers.integer("window_size") // merge // patch, 1),
+        window=max(numbers.integer("window_size") // merge // patch, 1) if windowed else 0,
         full_layers=full,
     )
 
@@ -212,6 +214,7 @@ def _siglip_rules(prefix: str) -> tuple[TensorRule, ...]:
     )
 
 
+_PROJECTOR: Final = "multi_modal_projector."
 _PIXTRAL_LAYER: Final = "vision_tower.transformer.layers.{n}."
 _PIXTRAL_RULES: Final = (
     matrix("v.patch_embd", "vision_tower.patch_conv", "patches", "dim", "values"),
@@ -236,8 +239,8 @@ _PIXTRAL_RULES: Final = (
         "dim",
         "merged",
     ),
-    matrix("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "dim"),
-    matrix("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
+    *linear("mm.1", f"{_PROJECTOR}linear_1", "merger.first", "inner", "dim", bias="optional"),
+    *linear("mm.2", f"{_PROJECTOR}linear_2", "merger.last", "out", "inner", bias="optional"),
 )
 _PIXTRAL_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -293,14 +296,38 @@ def _lfm2_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
         grid=grid,
         inner=whole.integer("projector_hidden_size"),
     )
-    return replace(sizes, merged_norm_eps=_LFM2_NORM_EPS)
+    return replace(sizes, merged_norm_eps=_LFM2_NORM_EPS, merge_activation=_projector_act(config))
 
 
 def _pixtral_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
     given = {"spatial_merge_size": numbers.raw("spatial_merge_size"), **config}
     merge = Numbers(given, {"spatial_merge_size": 2}, "config.json").integer("spatial_merge_size", 16)
     out = numbers.integer("out")
-    return clip_sizes(numbers, merge=merge, out=out, grid=0, inner=out, turns=True)
+    sizes = clip_sizes(numbers, merge=merge, out=out, grid=0, inner=out, turns=True)
+    seen = _layers_seen(sizes.layers, config.get("vision_feature_layer", -1))
+    return replace(
+        sizes,
+        layers=seen,
+        unused_layers=sizes.layers - seen,
+        patch_eps=numbers.real("text_eps") if numbers.raw("text_eps") is not None else None,
+        merge_activation=_projector_act(config),
+    )
+
+
+def _layers_seen(layers: int, last: object) -> int:
+    """How many layers there are up to the one whose states are merged, which is counted from either end."""
+    if isinstance(last, bool) or not isinstance(last, int) or not -layers <= last <= layers:
+        raise UnsupportedError(
+            f"vision_feature_layer: found {shown(last)}, expected one layer, from {-layers} to {layers}"
+        )
+    found = last if last >= 0 else layers + 1 + last
+    if found == 0:
+        raise UnsupportedError("vision_feature_layer: found the patches before the first layer")
+    return found
+
+
+def _projector_act(config: Mapping[str, Any]) -> Activation:
+    return Numbers(config, {"projector_hidden_act": "gelu"}, "config.json").activation("projector_hidden_act")
 
 
 _ROWS: Final = (
@@ -412,8 +439,10 @@ _ROWS: Final = (
                     "mm.input_norm", "multi_modal_projector.layer_norm", "merger.merged_norm", "merged"
                 )
             ),
-            *linear("mm.1", "multi_modal_projector.linear_1", "merger.first", "inner", "merged"),
-            *linear("mm.2", "multi_modal_projector.linear_2", "merger.last", "out", "inner"),
+            *linear(
+                "mm.1", f"{_PROJECTOR}linear_1", "merger.first", "inner", "merged", bias="optional"
+            ),
+            *linear("mm.2", f"{_PROJECTOR}linear_2", "merger.last", "out", "inner", bias="optional"),
         ),
         _lfm2_sizes,
         defaults={

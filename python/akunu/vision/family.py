@@ -91,6 +91,14 @@ class Numbers:
             raise ModelFileError(f"{self._shown(name)}: found {shown(found)}, expected a positive number")
         return float(found)
 
+    def rotary_base(self) -> float | None:
+        """The base of frequencies; None: no file says it."""
+        found = self.raw("rope_parameters")
+        given = {**found} if isinstance(found, Mapping) else {"rope_theta": self.raw("rope_theta")}
+        if given.get("rope_theta") is None:
+            return None
+        return Numbers(given, {}, f"{self._where}.rope_parameters").real("rope_theta")
+
     def integers(self, name: str, below: int) -> tuple[int, ...]:
         """A list of rising numbers."""
         found = self.raw(name)
@@ -141,8 +149,15 @@ class Sizes:
         Of an image whose rows see each other in the text.
     merge_eps
         Epsilon of a norm without a weight before the last product; None: there is none.
-    merged_norm_eps
-        Epsilon of a norm with a weight of merged patches; None: that of the other norms.
+    merged_norm_eps, patch_eps
+        Epsilon of a norm with a weight of merged patches, and of one of patches before they are merged; None:
+        that of the other norms.
+    merge_activation
+        Between two products that make rows.
+    unused_layers
+        In the files behind the last one.
+    rotary_base
+        Of the frequencies by which heads turn.
     """
 
     layers: int
@@ -166,6 +181,10 @@ class Sizes:
     most_rows: int = 0
     merge_eps: float | None = None
     merged_norm_eps: float | None = None
+    patch_eps: float | None = None
+    merge_activation: Activation = "gelu"
+    unused_layers: int = 0
+    rotary_base: float = 1e4
 
     @property
     def values(self) -> int:
@@ -321,7 +340,7 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
     head_dim = sizes.dim // sizes.heads
     sets: tuple[RopeSet, ...] = ()
     if family.rotary is not None:
-        sets = (_rotary(family, head_dim, pairs=gguf and family.gguf_pairs),)
+        sets = (_rotary(family, sizes.rotary_base, head_dim, pairs=gguf and family.gguf_pairs),)
     attention = Attention(
         n_heads=sizes.heads,
         n_kv_heads=sizes.heads,
@@ -340,11 +359,12 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
             k = sizes.deep_layers.index(n)
             blocks.append(Block(f"deep.{k}.", n, Merge("gelu", sizes.inner, part=k + 1)))
     last = Merge(
-        "gelu",
+        sizes.merge_activation,
         sizes.inner,
         family.mean,
         normed=sizes.merge_eps is not None,
         norm_eps=sizes.merged_norm_eps if sizes.merge_eps is None else sizes.merge_eps,
+        patch_eps=sizes.patch_eps,
         gain=sizes.dim**0.5 if family.mean_gain else 1.0,
     )
     blocks.append(Block("merger.", sizes.layers, last))
@@ -368,13 +388,13 @@ def tower_config(family: Family, sizes: Sizes, *, gguf: bool, channels_last: boo
     }
 
 
-def _rotary(family: Family, head_dim: int, *, pairs: bool) -> RopeSet:
+def _rotary(family: Family, base: float, head_dim: int, *, pairs: bool) -> RopeSet:
     quarter = head_dim // 4
     if family.rotary != "alternating":
-        down = 1.0 / family.rotary_base ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
+        down = 1.0 / base ** (np.arange(0, 2 * quarter, 2, dtype=np.float64) / (2 * quarter))
         across = down
     else:
-        every = 1.0 / family.rotary_base ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
+        every = 1.0 / base ** (np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
         down, across = every[0::2], every[1::2]
     return RopeSet(
         np.concatenate([down, across]).astype(np.float32),

@@ -110,7 +110,8 @@ class Patches:
         """
         _, rows, columns = self.grid
         m, p = self.merge, self.patch
-        cut = self.picture.reshape(rows // m, m, p, columns // m, m, p, 3).transpose(0, 3, 1, 4, 6, 2, 5)
+        whole = self.picture[: rows * p, : columns * p]  # a convolution leaves out what is less than a patch
+        cut = whole.reshape(rows // m, m, p, columns // m, m, p, 3).transpose(0, 3, 1, 4, 6, 2, 5)
         values = np.empty(cut.shape, np.float32)
         for channel in range(3):
             values[:, :, :, :, channel] = self.scale.table[channel][cut[:, :, :, :, channel]]

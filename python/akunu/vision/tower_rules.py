@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from akunu.base.errors import ModelFileError
 from akunu.describe.tensor_rules import TensorRule
 from akunu.vision.family import Numbers, Sizes
@@ -9,11 +11,13 @@ from akunu.vision.family import Numbers, Sizes
 __all__ = ["clip_sizes", "linear", "matrix", "norm", "qkv", "vector"]
 
 
-def linear(gguf: str, hf: str, name: str, rows: str, cols: str) -> tuple[TensorRule, TensorRule]:
+def linear(
+    gguf: str, hf: str, name: str, rows: str, cols: str, *, bias: Literal["needed", "optional"] = "needed"
+) -> tuple[TensorRule, TensorRule]:
     """A matrix and its bias."""
     return (
         TensorRule(f"{gguf}.weight", f"{hf}.weight", ((name, rows),), cols),
-        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", rows),)),
+        TensorRule(f"{gguf}.bias", f"{hf}.bias", ((f"{name}_bias", rows),), optional=bias == "optional"),
     )
 
 

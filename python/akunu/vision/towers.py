@@ -7,9 +7,11 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -33,6 +35,25 @@ if TYPE_CHECKING:
 __all__ = ["TowerFiles", "TowerSpec", "find_tower", "with_images"]
 
 _NESTED: Final = "vision_tower.vision_model."
+_SECTION_KEYS: Final = ("rope.dimension_sections", "rope.mrope_section", "mrope_sections")
+_PROCESSOR_KEYS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "image_mean": ("image_mean",),
+        "image_std": ("image_std",),
+        "min_pixels": ("image_min_pixels", "min_pixels", "shortest_edge"),
+        "max_pixels": ("image_max_pixels", "max_pixels", "longest_edge"),
+        **{
+            name: (name,)
+            for name in (
+                "tile_size", "min_tiles", "max_tiles", "min_image_tokens", "max_image_tokens",
+                "use_thumbnail", "do_image_splitting", "max_pixels_tolerance",
+            )
+        },
+    }
+)  # fmt: skip
+"""Settings of processors by their keys in GGUF files: llama.cpp's first, then Ollama's."""
+_NOT_USED: Final = ("*.head.*", "*.inv_freq", "*.position_ids", "v.token_embd.*", "mm.a.*")
+"""Tensors that say nothing of an image's rows: a head that pools, tables that follow from numbers, sound."""
 _PREFIXES: Final = ("model.visual.", "visual.", "model.", "", "vision_tower.")
 
 
@@ -157,12 +178,20 @@ def _from_folder(
     if not isinstance(text, Mapping):
         text = config
     sections = _sections(text)
-    given = {"out": text.get("hidden_size"), **config["vision_config"]}
-    sizes = family.sizes(Numbers(given, family.defaults, "vision_config"), config)
+    given = {
+        "out": text.get("hidden_size"),
+        "text_eps": text.get("rms_norm_eps"),
+        **config["vision_config"],
+    }
+    sizes = _sizes(family, Numbers(given, family.defaults, "vision_config"), config)
     rules = [replace(rule, source=prefix + named(rule.hf)) for rule in family.rules if rule.hf]
     spec = _spec(family, sizes, tensors, rules, processor, family.turning(sections), text, gguf=False)
     spec = replace(spec, tensors=_without_infinities(spec.tensors, files))
     return TowerFiles(spec, files, path.name)
+
+
+def _sizes(family: Family, numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
+    return replace(family.sizes(numbers, config), rotary_base=numbers.rotary_base() or family.rotary_base)
 
 
 def _sections(text: Mapping[str, Any]) -> object:
@@ -180,16 +209,16 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     arch = files.metadata.get("general.architecture")
     families = [family for family in FAMILIES.values() if arch in family.archs]
     if named is None:
-        if not families:
-            return None
         inside = getattr(files, "files", None)
         if isinstance(inside, _core.GgufFile):
             known_names = {tensor.name for tensor in inside.tensors}
-            rows = [*families, *(family for family in OLLAMA_TOWERS if arch in family.archs)]
+            rows = [*(family for family in OLLAMA_TOWERS if arch in family.archs), *families]
             own = next((family for family in rows if _is_among(family, known_names)), None)
             if own is not None:
                 with errors_of(path):
                     return _from_gguf(own, inside, files.metadata, path.name, f"{arch}.vision.")
+        if not families:
+            return None
         names = [entry.name for entry in path.parent.iterdir()]
         found = projector_of(names, path.name)
         if found is None:
@@ -248,16 +277,23 @@ def _from_gguf(
         given["patch_values"] = tuple(patches.shape)[1:]
     if files.get("clip.use_silu"):
         given["hidden_act"] = "silu"
-    deep = files.get(f"{prefix}is_deepstack_layers")
-    given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
+    if given.get("deepstack_visual_indexes") is None:
+        deep = files.get(f"{prefix}is_deepstack_layers")
+        given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
     processor = {
-        "image_mean": files.get(f"{prefix}image_mean"),
-        "image_std": files.get(f"{prefix}image_std"),
-        "min_pixels": files.get(f"{prefix}image_min_pixels"),
-        "max_pixels": files.get(f"{prefix}image_max_pixels"),
+        name: next(
+            (value for value in map(files.get, (prefix + key for key in own)) if value or value is False),
+            None,
+        )
+        for name, own in _PROCESSOR_KEYS.items()
     }
-    sections = text.get(f"{arch}.rope.dimension_sections")
-    sizes = family.sizes(Numbers(given, family.defaults, prefix.removesuffix(".")), {})
+    named_sections = (text.get(f"{arch}.{key}") for key in _SECTION_KEYS)
+    sections = next((found for found in named_sections if found is not None), None)
+    if sections is None:
+        sections = family.defaults.get("mrope_section")
+    given["rope_theta"] = files.get(f"{prefix}rope.freq_base")
+    given["text_eps"] = text.get(f"{arch}.attention.layer_norm_rms_epsilon")
+    sizes = _sizes(family, Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
     up = tensors.get("v.blk.0.ffn_up.weight")
     if up is not None and tuple(up.shape) == (sizes.dim, sizes.ffn) and sizes.dim != sizes.ffn:
@@ -300,7 +336,10 @@ def _spec(
     *,
     gguf: bool,
 ) -> TowerSpec:
-    flat = {name: _flattened(tensor) for name, tensor in tensors.items()}
+    roots = _roots([rule.source for rule in rules])
+    flat = {
+        name: _flattened(tensor, sizes) for name, tensor in tensors.items() if name.startswith(tuple(roots))
+    }
     symbols = sizes.symbols()
     named: list[TensorRule] = []
     for rule in rules:
@@ -318,7 +357,12 @@ def _spec(
         symbols,
         [layers] * sizes.layers,
         owner=f"{family.name} tower",
-        ignored=("*",),
+        known=[
+            rule.source.replace("{n}", str(sizes.layers + n))
+            for rule in layers.rules
+            for n in range(sizes.unused_layers)
+        ],
+        ignored=_NOT_USED,
     )
     if not gguf:
         refs |= {name: replace(refs[name], add=1.0) for name in family.hf_norms_less_one}
@@ -345,6 +389,13 @@ def _spec(
     )
 
 
+def _roots(sources: Sequence[str]) -> set[str]:
+    """How names of a tower's tensors begin, where other models' in the same files do not."""
+    modules = (source.removeprefix("model.").partition(".")[0] for source in sources)
+    nested = any(source.startswith("model.") for source in sources)
+    return {f"model.{module}." if nested else f"{module}." for module in modules}
+
+
 @dataclass(frozen=True)
 class _Flat:
     """A convolution as a matrix, whose patches do not overlap; or two tables as one."""
@@ -354,18 +405,17 @@ class _Flat:
     shape: tuple[int, ...]
 
 
-def _flattened(tensor: TensorInfo) -> TensorInfo:
+def _flattened(tensor: TensorInfo, sizes: Sizes) -> TensorInfo:
     shape = tuple(tensor.shape)
+    if shape == (sizes.dim * sizes.channels, sizes.frames, sizes.patch_size, sizes.patch_size):
+        return _Flat(tensor.name, tensor.dtype, (sizes.dim, sizes.channels * math.prod(shape[1:])))
     if not shape:
         return _Flat(tensor.name, tensor.dtype, (1,))
     if len(shape) <= 2:
         return tensor
     if len(shape) == 3:
         return _Flat(tensor.name, tensor.dtype, (shape[0] * shape[1], shape[2]))
-    columns = 1
-    for n in shape[1:]:
-        columns *= n
-    return _Flat(tensor.name, tensor.dtype, (shape[0], columns))
+    return _Flat(tensor.name, tensor.dtype, (shape[0], math.prod(shape[1:])))
 
 
 def with_images(spec: ModelSpec, tower: TowerSpec) -> ModelSpec:
@@ -382,7 +432,7 @@ def with_images(spec: ModelSpec, tower: TowerSpec) -> ModelSpec:
             f"the tower makes rows of {tower.sizes.out} elements, the model has {config.dim}; "
             "they do not belong together"
         )
-    if tower.parts > 1 and len(config.blocks) and tower.parts > config.n_layers:
+    if len(config.blocks) and tower.parts - 1 > config.n_layers:
         raise ModelFileError(
             f"the tower has vectors for {tower.parts - 1} layers, the model has {config.n_layers}"
         )
