@@ -19,6 +19,7 @@ struct PagedCache {
 
 struct StepBuffers {
     Binding rows;        // Row of each row
+    Binding drawn_rows;  // of drafts: Row of each row, at the token that it goes on from
     Binding logit_rows;  // [max_logits] u32: rows whose logits are wanted, or the last one of each sequence
     Binding row_kinds;   // [max_rows] u32, of encoders
     Binding positions;   // [max_rows, kPositionAxes] u32, where rotary sets have axes
