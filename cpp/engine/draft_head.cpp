@@ -14,7 +14,7 @@ DraftHead::DraftHead(const EngineContext& context, const EncodedInputs& inputs) 
     rows.rows = shared(sizeof(Row));
     rows.logit_rows = shared(sizeof(u32));
     if (engine_.config.has_axes()) rows.positions = shared(kPositionAxes * sizeof(u32));
-    samples.rows = rows.drawn_rows = shared(sizeof(Row));
+    samples.rows = rows.sampled_rows = shared(sizeof(Row));
     samples.logit_rows = shared(sizeof(u32));
     samples.slots = shared(sizeof(SlotState));
     samples.control = engine_.own(sizeof(Control), &MemoryUse::scratch);

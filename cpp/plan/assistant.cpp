@@ -56,7 +56,7 @@ class Assistant final : public Drafter {
                 {.dim = config_.dim,
                  .vocab = config_.vocab_size,
                  .scale = config_.embedding_scale,
-                 .rows = e.step.drawn_rows});
+                 .rows = e.step.sampled_rows});
         compact(e, "draft_embedding", embedding, embedding_part_);
         e.matmul("draft_embedding_part", -1, embedding, embedding_part_, e.hidden());
         e.matmul("draft_state_part", -1, state, state_part_, e.hidden(), {.accumulate = true});

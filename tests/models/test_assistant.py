@@ -133,7 +133,7 @@ def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatc
     files, spec = gguf_files(assistants.ALL["gemma4_e_assistant"], folder)
     mixes = AssistantMixes(files, spec, folder)
     counts = [mixes.run(seed, monkeypatch) for seed in range(4)]
-    assert sum(stats.written_tokens for stats in counts) > 50
+    assert sum(stats.model_drafted_tokens for stats in counts) > 50
 
 
 def test_drafts_of_many_texts_are_those_of_each_alone(folder: Path) -> None:
@@ -213,17 +213,17 @@ def test_a_model_drafts_by_its_assistant(kind: str, tmp_path: Path, monkeypatch:
         beside = tmp_path / "gemma-assistant"
     with load(path) as model:
         expected = ids_of(model)
-        assert model.stats.written_tokens == 0
+        assert model.stats.model_drafted_tokens == 0
     decide_drafts(monkeypatch, everything)
     with load(path, draft=small) as model:
         assert ids_of(model) == expected
-        assert model.stats.written_tokens > 20
+        assert model.stats.model_drafted_tokens > 20
         assert ids_of(model, speculative=False) == expected
     small.rename(beside)
     for draft, drafts in ((None, True), ("mtp", True), (False, False)):
         with load(path, draft=draft) as model:
             assert ids_of(model) == expected
-            assert (model.stats.written_tokens > 20) == drafts
+            assert (model.stats.model_drafted_tokens > 20) == drafts
 
 
 def test_the_assistant_of_another_model_is_refused(tmp_path: Path) -> None:
