@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parents[1]
-from models import families, folders, hf, qwen35, rows, tiny  # noqa: E402
+from models import assistants, families, folders, hf, qwen35, rows, tiny  # noqa: E402
 
 PROMPT_TOKENS = 48
 NEW_TOKENS = 32
@@ -86,14 +86,25 @@ def write(
     )
 
 
+def make_assistant(row: assistants.Assistant) -> None:
+    """Write what an assistant drafts behind each token of the golden text of its model."""
+    with tempfile.TemporaryDirectory() as folder:
+        drafts, gaps = assistants.drafted(row, Path(folder))
+    np.savez_compressed(assistants.GOLDEN / f"{row.name}.npz", drafts=drafts, gaps=gaps)
+    print(f"{row.name:14} median gap {np.median(gaps):.3f}")
+
+
 def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
     every: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row] = {
         **tiny.EVERY, **qwen35.ALL, **families.ALL, **rows.ALL,
     }  # fmt: skip
-    for name in names or list(every):
-        make(every[name])
+    for name in names or [*every, *assistants.ALL]:
+        if name in assistants.ALL:
+            make_assistant(assistants.ALL[name])
+        else:
+            make(every[name])
 
 
 if __name__ == "__main__":

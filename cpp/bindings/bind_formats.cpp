@@ -368,10 +368,10 @@ void bind_formats(py::module_& module) {
         .def(py::init(&open_safetensors), py::arg("paths"), py::arg("prefixes") = std::vector<std::string>{});
 
     py::class_<JoinedFiles, TensorFiles, std::shared_ptr<JoinedFiles>>(module, "JoinedFiles", py::dynamic_attr())
-        .def(py::init([](const TensorFiles& first, const TensorFiles& second, const std::string& prefix) {
-                 return std::make_shared<JoinedFiles>(first, second, prefix);
-             }),
-             py::arg("first"), py::arg("second"), py::arg("prefix"));
+        .def(py::init(
+                 [](const TensorFiles& first, const TensorFiles& second, const std::string& prefix,
+                    const std::string& added) { return std::make_shared<JoinedFiles>(first, second, prefix, added); }),
+             py::arg("first"), py::arg("second"), py::arg("prefix") = "", py::arg("added") = "");
     py::class_<WhisperFile, TensorFiles, std::shared_ptr<WhisperFile>>(
         module, "WhisperFile", py::dynamic_attr(),
         "A memory-mapped model file of whisper.cpp; every length and offset has been checked.")

@@ -409,13 +409,21 @@ BlockConfig to_block(const Fields& f, const ModelConfig& model) {
 }
 
 DrafterConfig to_drafter(const Fields& f, const ModelConfig& model) {
-    DrafterConfig d{f.text("prefix"), {}, f.flag("normed_state")};
+    DrafterConfig d{f.text("prefix"), {}, f.flag("normed_state"), f.integer("dim", 0), f.number("norm_eps", 0)};
     f.each("blocks", [&](const Fields& block) {
         d.blocks.push_back(to_block(block, model));
-        const auto* attention = std::get_if<AttentionConfig>(&d.blocks.back().mixer);
-        const bool keeps = !std::holds_alternative<FeedForwardConfig>(d.blocks.back().mixer) &&
-                           !std::holds_alternative<ExpertsConfig>(d.blocks.back().mixer);
-        if (d.blocks.size() == 1 ? !attention || attention->kv_owner : keeps) {
+        const auto& mixer = d.blocks.back().mixer;
+        const auto* attention = std::get_if<AttentionConfig>(&mixer);
+        const bool keeps = attention ? !attention->kv_owner : std::holds_alternative<LatentAttentionConfig>(mixer);
+        const bool others =
+            std::holds_alternative<FeedForwardConfig>(mixer) || std::holds_alternative<ExpertsConfig>(mixer);
+        if (d.dim) {
+            if (!others && (!attention || keeps)) {
+                throw InvalidArgumentError(f.path() +
+                                           "blocks: expected attention that reads another block's keys and values, "
+                                           "feed-forwards and experts");
+            }
+        } else if (d.blocks.size() == 1 ? !keeps : !others) {
             throw InvalidArgumentError(f.path() + "blocks: expected attention, then feed-forwards or experts");
         }
     });

@@ -240,6 +240,10 @@ struct DrafterConfig {
     std::string prefix;  // of the names of its tensors that are no block's
     std::vector<BlockConfig> blocks;
     bool normed_state = true;  // what it goes on from when it drafts once more is behind its last norm
+    // Of one whose blocks keep nothing and read the keys and values of the model's (Gemma 4's assistant): elements of
+    // its residual stream. 0: it is of the model's size, and has a cache of its own.
+    std::uint32_t dim = 0;
+    float norm_eps = 1e-5f;  // of such a one
 };
 
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand

@@ -14,17 +14,18 @@ DraftHead::DraftHead(const EngineContext& context, const EncodedInputs& inputs) 
     rows.rows = shared(sizeof(Row));
     rows.logit_rows = shared(sizeof(u32));
     if (engine_.config.has_axes()) rows.positions = shared(kPositionAxes * sizeof(u32));
-    samples.rows = shared(sizeof(Row));
+    samples.rows = rows.sampled_rows = shared(sizeof(Row));
     samples.logit_rows = shared(sizeof(u32));
     samples.slots = shared(sizeof(SlotState));
     samples.control = engine_.own(sizeof(Control), &MemoryUse::scratch);
     std::iota(samples.logit_rows.host<u32>(), samples.logit_rows.host<u32>() + slots, 0u);
 }
 
-const Program& DraftHead::keeping(Phase phase) {
+const Program* DraftHead::keeping(Phase phase) {
+    if (!engine_.model.drafter()->keeps()) return nullptr;
     auto& p = keeping_[phase = engine_.compiled(phase)];
     if (!p) p = engine_.device.compile(engine_.model.keep_for_drafts(engine_.plan(engine_.step), phase));
-    return *p;
+    return p.get();
 }
 
 const Program& DraftHead::body(Phase phase, bool first) {
@@ -52,9 +53,10 @@ const Program& DraftHead::tail(const TailKey& key, bool common) {
 void DraftHead::place(std::span<const Wish> wishes, std::uint32_t n) {
     for (std::size_t i = 0; i < wishes.size(); ++i) {
         const Sequence& s = engine_.sequences[wishes[i].slot];
-        rows_.rows.host<Row>()[i] = {wishes[i].slot, s.length - 1 + n};
+        const std::uint32_t at = s.length - 1 + (engine_.model.drafter()->stands_still() ? 0 : n);
+        rows_.rows.host<Row>()[i] = {wishes[i].slot, at};
         samples_.rows.host<Row>()[i] = {wishes[i].slot, s.length + n};
-        inputs_.place_axes(rows_, static_cast<std::uint32_t>(i), s, s.length - 1 + n);
+        inputs_.place_axes(rows_, static_cast<std::uint32_t>(i), s, at);
     }
 }
 

@@ -26,8 +26,8 @@ class DraftHead {
   public:
     DraftHead(const EngineContext& context, const EncodedInputs& inputs);
 
-    // The segment of a step that keeps what drafts need of its rows.
-    const Program& keeping(Phase phase);
+    // The segment of a step that keeps what drafts need of its rows; null where they need nothing.
+    const Program* keeping(Phase phase);
     // Drafts for sequences whose last token was sampled by the last step: as many as are wanted, or fewer where a
     // sequence ends, was in no such step, or was not reserved for them. `common`: the common tokens alone, where the
     // head has such a choice.

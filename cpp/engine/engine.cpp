@@ -137,7 +137,7 @@ std::vector<DispatchTable> Engine::tables(const PlanContext& plan) const {
     for (const Phase phase : {Phase::kDecode, Phase::kBatch, Phase::kPrefill}) {
         out.push_back(model_->body(all, phase));
         if (!drafts) continue;
-        out.push_back(model_->keep_for_drafts(all, phase));
+        if (model_->drafter()->keeps()) out.push_back(model_->keep_for_drafts(all, phase));
         for (const bool first : {true, false}) out.push_back(model_->draft(all, phase, first));
     }
     if (config_.encoded_parts) out.push_back(model_->body(all, Phase::kEncoded));
@@ -433,7 +433,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     const bool adapted = std::ranges::any_of(parts, [&](const Part& part) { return has_adapter(part.slot); });
     segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows), adapted));
     if (args.logits) segments.add(tail(key, adapted));
-    if (drafter_) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
+    add_keeping(segments, args.rows);
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;
     if (masks && args.logits) {

@@ -195,6 +195,11 @@ class Engine : public LoadedModel {
         void add(const Program& p) { all.at(n++) = &p; }
         Segments get() const { return std::span(all).first(n); }
     };
+    // That which keeps what drafts need of a step's rows, if they need something.
+    void add_keeping(StepSegments& segments, std::uint32_t rows) {
+        const Program* keeping = drafter_ ? drafter_->keeping(shared_.phase_for(rows)) : nullptr;
+        if (keeping) segments.add(*keeping);
+    }
     // Where a position ends that a part writes in `steps` steps; throws where it is none that can be run.
     std::uint32_t end_of(const Part& part, std::uint32_t steps);
     // What a part gave, and what the cache holds of its sequence now.

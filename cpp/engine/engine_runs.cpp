@@ -109,7 +109,7 @@ bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& si
     if (args.logits) {
         segments.add(tail({.sampling = Sampling::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
     }
-    if (drafter_ && !sinks.aligned) segments.add(drafter_->keeping(shared_.phase_for(args.rows)));
+    if (!sinks.aligned) add_keeping(segments, args.rows);
     Control& control = begin_control(0);
     if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) return false;
     const std::size_t vocab = config_.vocab_size;

@@ -16,7 +16,9 @@ ReplayCall Inspector::replay_of(const PhaseRun& run) const {
                                    std::to_string(run.position));
     }
     std::vector<const Program*> programs{&engine_.body(run.phase), &engine_.tail({.one_row = run.sequences() == 1})};
-    if (engine_.drafter_) programs.push_back(&engine_.drafter_->keeping(run.phase));
+    if (const Program* keeping = engine_.drafter_ ? engine_.drafter_->keeping(run.phase) : nullptr) {
+        programs.push_back(keeping);
+    }
     return {.programs = std::move(programs),
             .args = {.rows = run.rows,
                      .logits = run.sequences(),

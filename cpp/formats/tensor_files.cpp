@@ -30,18 +30,21 @@ std::span<const std::byte> TensorFiles::tensor_bytes(const TensorEntry& tensor) 
     return file.bytes().subspan(tensor.offset, tensor.bytes);
 }
 
-JoinedFiles::JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix) {
-    const auto add = [&](const TensorFiles& from, std::string_view begin) {
+JoinedFiles::JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix,
+                         const std::string& added) {
+    const auto add = [&](const TensorFiles& from, std::string_view begin, const std::string& before) {
         for (std::uint32_t i = 0; i < from.files().size(); ++i) {
             std::vector<TensorEntry> tensors;
             for (const TensorEntry& tensor : from.tensors()) {
-                if (tensor.file == i && tensor.name.starts_with(begin)) tensors.push_back(tensor);
+                if (tensor.file != i || !tensor.name.starts_with(begin)) continue;
+                tensors.push_back(tensor);
+                tensors.back().name.insert(0, before);
             }
             add_file(from.files()[i], std::move(tensors));
         }
     };
-    add(first, "");
-    add(second, prefix);
+    add(first, "", "");
+    add(second, prefix, added);
     index_tensors("both files");
 }
 

@@ -57,10 +57,11 @@ class TensorFiles {
     NameIndex tensor_index_;
 };
 
-// The tensors of two models' files: all of the first, and of the second those whose names begin with `prefix`.
+// The tensors of two models' files: all of the first, and of the second those whose names begin with `prefix`, with
+// `added` before them.
 class JoinedFiles : public TensorFiles {
   public:
-    JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix);
+    JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix, const std::string& added);
 };
 
 }  // namespace akunu

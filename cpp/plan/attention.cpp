@@ -114,8 +114,7 @@ class AttentionBlock final : public Block {
     // The mixer of the block behind it.
     template <typename Config>
     const Config* next() const {
-        const auto& blocks = place_.config.blocks;
-        return place_.index + 1 < blocks.size() ? std::get_if<Config>(&blocks[place_.index + 1].mixer) : nullptr;
+        return place_.next ? std::get_if<Config>(&place_.next->mixer) : nullptr;
     }
     bool parallel_follows() const {
         const auto* feed_forward = next<FeedForwardConfig>();

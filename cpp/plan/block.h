@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "plan/emitter.h"
 #include "plan/loader.h"
@@ -50,16 +52,21 @@ struct BlockPlace {
     std::size_t index;          // among the model's blocks
     std::string prefix;         // of its tensors' names
     int layer;                  // on labels
+    const BlockConfig* next;    // the block behind it; null behind the last one
 
     std::string name(const char* tensor) const { return prefix + tensor; }
     // Its norms behind a block, by their names. The last block of a layer has the layer's factor as well.
     Emitter::OutputNorms output_norms(Loader& loader, const char* branch, const char* sum) const {
-        const bool last = index + 1 == config.blocks.size() || config.blocks[index + 1].layer != layer;
+        const bool last = !next || next->layer != layer;
         const std::string scale = name("layer_scale");
         return {loader.optional_vector(name(branch), config.dim), loader.optional_norm(name(sum), config.dim),
                 last && loader.has(scale) ? loader.values(scale, 1).front() : 1.0f};
     }
 };
+
+// The blocks of a list, the first of which is `first` among all that keep something.
+std::vector<std::unique_ptr<Block>> load_blocks(Loader& loader, const ModelConfig& config,
+                                                std::span<const BlockConfig> blocks, std::size_t first = 0);
 
 // One for each kind of mixer, in a file of its name.
 std::unique_ptr<Block> load_block(Loader& loader, const BlockPlace& place, const AttentionConfig& attention);

@@ -1,12 +1,18 @@
-// Drafter: a head of the model's own that drafts (multi-token prediction, DeepSeek-V3 and Qwen 3.5). Its row at
-// position p pairs the model's last state there with the token that follows:
-//   x = E·norm(embedding(token at p + 1)) + S·norm(state at p)
-// goes through blocks with a cache of their own, and the model's output matrix makes of it what may follow that token.
-// What its blocks made of the row is the state for one draft more.
+// Drafter: what comes with a model and drafts for it, of the model's own states. There are two kinds, each in a file of
+// its name:
 //
-// Every step of the model ends with a segment that enters its rows into the cache (`keep`): keys and values alone, so a
-// prompt costs little more. Drafts are rows of their own, one for each sequence, whose keys and values are overwritten
-// by those of the tokens that were sampled in their places.
+// A PredictionHead (multi-token prediction: DeepSeek-V3, GLM 4.5, Qwen 3.5) is a layer more, with a cache of its own.
+// Its row at position p pairs the model's last state there with the token that follows:
+//   x = E·norm(embedding(token at p + 1)) + S·norm(state at p)
+// goes through its blocks, and the model's output matrix makes of it what may follow that token. What its blocks made
+// of the row is the state for one draft more. Every step of the model ends with a segment that enters its rows into
+// that cache (`keep`): keys and values alone, so a prompt costs little more. Drafts are rows of their own, one for each
+// sequence, whose keys and values are overwritten by those of the tokens that were sampled in their places.
+//
+// An Assistant (Gemma 4) is a small model of a size of its own, whose blocks read the keys and values of the model's:
+//   x = E·embedding(last token) + S·state before it
+// It keeps nothing. Whatever the draft, its query stays at the position of the sequence's last token, and sees what is
+// before that.
 #pragma once
 
 #include <memory>
@@ -28,32 +34,49 @@ class Drafter {
         const Weight &embedding, &output;
         const Norm& output_norm;
     };
-    Drafter(const ModelConfig& config, Loader& loader, const Target& target);
+    virtual ~Drafter() = default;
+
+    // What its commands are planned for, of what the model's are.
+    virtual PlanContext plan(const PlanContext& model) const = 0;
+    virtual void reserve(const Device& device, Activations& a, std::uint32_t context) const = 0;
+
+    // Whether its blocks keep something, and the keys and values of a step's rows.
+    virtual bool keeps() const { return false; }
+    virtual void keep(Emitter&) const {}
+    // Whether the rows of all drafts of a chain are at the same positions, those before their sequences' last tokens,
+    // and its queries one further.
+    virtual bool stands_still() const { return false; }
+    // The residual stream becomes x. `first`: the state of row i is that of row `logit_rows[i]` of the model's step;
+    // else what `logits` left of its own.
+    virtual void enter(Emitter& e, bool first) const = 0;
+    void emit(Emitter& e, Phase phase) const {
+        for (const auto& block : blocks_) block->emit(e, phase);
+    }
+    // Of all rows; of the `common` tokens alone: what `logits` has of the others stays as it is.
+    virtual void logits(Emitter& e, bool common) const = 0;
 
     std::span<const std::unique_ptr<Block>> blocks() const { return blocks_; }
-    void reserve(const Device& device, Activations& a, std::uint32_t context) const;
-
-    void keep(Emitter& e) const;
-    // `first`: the state of row i is that of row `logit_rows[i]` of the model's step; else what `logits` left of its
-    // own.
-    void emit(Emitter& e, Phase phase, bool first) const;
     // How many ids the common tokens have; 0 where the vocabulary is not much larger.
     std::uint32_t common_tokens() const { return static_cast<std::uint32_t>(common_.rows); }
-    // Of all rows; of the `common` tokens alone: what `logits` has of the others stays as it is.
-    void logits(Emitter& e, bool common) const;
 
-  private:
-    // "draft_state" becomes S's input, of the model's last states: of all rows, or of those with logits.
-    void read_model(Emitter& e, bool gathered) const;
-    // The residual stream becomes x.
-    void enter(Emitter& e) const;
+  protected:
+    Drafter(const ModelConfig& config, const Target& target) : config_(config), target_(target) {}
+    // The first rows of an output matrix, where there are many more.
+    void load_common(Loader& loader, const std::string& output, std::uint64_t dim) {
+        if (config_.vocab_size < 2 * kCommonTokens) return;
+        common_ = loader.part_of_rows(output, config_.vocab_size, dim, 0, kCommonTokens);
+    }
 
-    const ModelConfig& config_;
+    const ModelConfig& config_;  // the model's
     const Target target_;
-    Norm embedding_norm_, state_norm_, output_norm_;
-    Weight embedding_part_, state_part_;  // E and S
-    Weight common_;                       // the output matrix' first rows
+    Weight common_;
     std::vector<std::unique_ptr<Block>> blocks_;
 };
+
+// The one that the model's configuration has.
+std::unique_ptr<Drafter> load_drafter(const ModelConfig& config, Loader& loader, const Drafter::Target& target);
+
+std::unique_ptr<Drafter> load_prediction_head(const ModelConfig& config, Loader& loader, const Drafter::Target& target);
+std::unique_ptr<Drafter> load_assistant(const ModelConfig& config, Loader& loader, const Drafter::Target& target);
 
 }  // namespace akunu

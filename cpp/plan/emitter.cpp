@@ -95,7 +95,7 @@ void Emitter::Command::finish() {
         if (const FieldInfo* f = find_field(op, name)) c.patches.at(c.n_patches++) = {f->offset, source, times};
     };
     if (!fixed_rows_) patch("rows", emitter_.rows_, times_);
-    patch("step", PatchSource::kStep);
+    if (!emitter_.stands_still_) patch("step", PatchSource::kStep);
     patch("keys", PatchSource::kKeys);
     // Until a replay says how many rows it has: the most that it may have, for the device to choose a kernel by.
     if (const FieldInfo* f = find_field(op, "rows")) {
@@ -260,7 +260,7 @@ void Emitter::embed(std::string name, const Binding& ids, const Weight& table, c
         .buffer(ids)
         .weight(table)
         .buffer(out)
-        .buffer(step.rows)
+        .buffer(o.rows ? o.rows : step.rows)
         .planes(table)
         .shape(shape)
         .params(EmbedParams{.rows = 0,

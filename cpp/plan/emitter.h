@@ -96,6 +96,9 @@ class Emitter : public PlanContext {
         max_rows_ = max_rows;
     }
 
+    // The rows of the commands that follow are at the same positions in every step of a chain.
+    void stand_still() { stands_still_ = true; }
+
     // out = norm(x), in `formats`, of rows of the residual stream's size. Where `gathered`, of the rows with logits.
     void norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t formats,
               bool gathered = false);
@@ -126,11 +129,13 @@ class Emitter : public PlanContext {
     // With `deviations` of the first product, which are kept of SparsifyParams.
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
                const Act& out, std::uint32_t formats, std::optional<float> deviations = {});
-    // out = scale·table[id] of each row's token, which `ids` has; added to what is there where `accumulate`.
+    // out = scale·table[id] of each row's token, which `ids` has; added to what is there where `accumulate`. `rows`:
+    // Row of each row, where it has another one than in the step.
     struct EmbedOptions {
         u32 dim = 0, vocab = 0;
         float scale = 1;
         bool accumulate = false;
+        Binding rows = {};
     };
     void embed(std::string name, const Binding& ids, const Weight& table, const Binding& out, const std::string& shape,
                const EmbedOptions& options);
@@ -219,6 +224,7 @@ class Emitter : public PlanContext {
     DispatchTable table_;
     PatchSource rows_;
     std::uint32_t max_rows_;
+    bool stands_still_ = false;
 };
 
 // The activation that holds the cosines and sines of a rope set, for the positions of a step's rows.

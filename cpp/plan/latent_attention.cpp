@@ -79,7 +79,7 @@ class LatentAttentionBlock final : public Block {
             e.matmul("latent_q", layer, input, q_, q);
         }
         e.matmul("latent_kv_a", layer, input, kv_a_, e.activations.f32("latent_kv"), {.bias = kv_a_bias_});
-        keep(e);
+        keep(e, c_.n_heads);
         const Binding &queries = e.activations.f32("latent_queries"), &attn = e.activations.f32("attn");
         of_heads(e, "latent_k", q, k_, queries, c_.query_dim(), c_.rope_dim);
         attend(e, phase, queries);
@@ -89,6 +89,12 @@ class LatentAttentionBlock final : public Block {
             e.quantize("latent_out", layer, out, c_.n_heads * c_.value_dim, format);
         }
         e.add_to_residual("attn_output", layer, out, output_, output_bias_, {});
+    }
+
+    void emit_keys(Emitter& e) const override {
+        const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_format(kv_a_));
+        e.matmul("latent_kv_a", place_.layer, input, kv_a_, e.activations.f32("latent_kv"), {.bias = kv_a_bias_});
+        keep(e, 0);
     }
 
   private:
@@ -101,7 +107,8 @@ class LatentAttentionBlock final : public Block {
     }
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
 
-    void keep(Emitter& e) const {
+    // The row of the cache, and the rotated parts of so many queries: of all, or of none.
+    void keep(Emitter& e, u32 n_heads) const {
         e.emit(Op::kLatentKv, "latent_kv", place_.layer)
             .buffer(e.activations.f32("latent_kv"))
             .buffer(e.activations.f32("latent_q"))
@@ -111,10 +118,10 @@ class LatentAttentionBlock final : public Block {
             .buffer(e.step.rows)
             .buffer(cache(e).tables)
             .kv(e.step.kv_types)
-            .shape(std::to_string(c_.n_heads) + "+" + std::to_string(c_.key_dim()))
+            .shape(std::to_string(n_heads) + "+" + std::to_string(c_.key_dim()))
             .params(LatentKvParams{.rows = 0,
                                    .step = 0,
-                                   .n_heads = c_.n_heads,
+                                   .n_heads = n_heads,
                                    .nope_dim = c_.nope_dim,
                                    .rope_dim = c_.rope_dim,
                                    .latent = c_.latent,

@@ -8,6 +8,17 @@
 
 namespace akunu {
 
+std::vector<std::unique_ptr<Block>> load_blocks(Loader& loader, const ModelConfig& config,
+                                                std::span<const BlockConfig> blocks, std::size_t first) {
+    std::vector<std::unique_ptr<Block>> out;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const BlockConfig* next = i + 1 < blocks.size() ? &blocks[i + 1] : nullptr;
+        const BlockPlace place{config, first + i, blocks[i].prefix, blocks[i].layer, next};
+        out.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, blocks[i].mixer));
+    }
+    return out;
+}
+
 Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     if (config.audio) {
         stem_ = std::make_unique<AudioStem>(config, loader);
@@ -50,17 +61,14 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     // A scale of the logits is one of what the output's matrix reads.
     output_norm_ = config.encoder || config.image ? loader.optional_norm("output_norm", config.dim)
                                                   : loader.norm("output_norm", config.dim, config.logit_scale);
-    for (const BlockConfig& block : config.blocks) {
-        const BlockPlace place{config, blocks_.size(), block.prefix, block.layer};
-        blocks_.push_back(std::visit([&](const auto& mixer) { return load_block(loader, place, mixer); }, block.mixer));
-    }
+    blocks_ = load_blocks(loader, config, config.blocks);
     linears_ = loader.linears();
     if (output_.linear && config.final_softcap != 0) {  // to what goes through a function nothing is added
         linears_.at(output_.linear - 1).name.clear();
         output_.linear = 0;
     }
     if (config.drafter) {
-        drafter_ = std::make_unique<Drafter>(config, loader, Drafter::Target{embedding_, output_, output_norm_});
+        drafter_ = load_drafter(config, loader, {embedding_, output_, output_norm_});
     }
 }
 
@@ -98,12 +106,16 @@ void Model::reserve(const Device& device, Activations& a, std::uint32_t context)
 std::vector<Kept> Model::keeps(const Device& device, const KvTypes& types) const {
     std::vector<Kept> kept;
     for (const auto& block : blocks_) kept.push_back(block->keeps(device, types));
-    for (const BlockConfig& block : config_.blocks) {
-        const auto* reader = std::get_if<AttentionConfig>(&block.mixer);
-        if (!reader || !reader->kv_owner) continue;
-        std::uint32_t& window = kept.at(*reader->kv_owner).window;
-        window = window && reader->window ? std::max(window, reader->window) : 0;
-    }
+    const auto widen = [&](const std::vector<BlockConfig>& readers) {
+        for (const BlockConfig& block : readers) {
+            const auto* reader = std::get_if<AttentionConfig>(&block.mixer);
+            if (!reader || !reader->kv_owner) continue;
+            std::uint32_t& window = kept.at(*reader->kv_owner).window;
+            window = window && reader->window ? std::max(window, reader->window) : 0;
+        }
+    };
+    widen(config_.blocks);
+    if (config_.drafter) widen(config_.drafter->blocks);
     if (drafter_) {
         for (const auto& block : drafter_->blocks()) kept.push_back(block->keeps(device, types));
     }
@@ -244,7 +256,7 @@ void Model::layer_inputs(Emitter& e) const {
              .accumulate = true});
 }
 
-void Model::rope_tables(Emitter& e) const {
+void Model::rope_tables(Emitter& e, u32 ahead) const {
     for (std::size_t set = 0; set < config_.rope_sets.size(); ++set) {
         const RopeSet& rope = config_.rope_sets[set];
         if (rope.dim() == 0) continue;
@@ -256,7 +268,7 @@ void Model::rope_tables(Emitter& e) const {
             .buffer(rope.axes.empty() ? Binding{} : e.step.positions)
             .shape(std::to_string(rope.dim() / 2))
             .params(RopeTableParams{.rows = 0,
-                                    .step = 0,
+                                    .step = ahead,
                                     .half_dim = rope.dim() / 2,
                                     .scale = rope.scale,
                                     .temperature = rope.temperature,
@@ -331,14 +343,16 @@ DispatchTable Model::keep_for_drafts(const PlanContext& context, Phase phase) co
 }
 
 DispatchTable Model::draft(const PlanContext& context, Phase phase, bool first) const {
-    Emitter e = emitter(context, first ? "draft" : "draft_more", phase);
-    rope_tables(e);
-    drafter_->emit(e, phase, first);
+    Emitter e = emitter(drafter_->plan(context), first ? "draft" : "draft_more", phase);
+    drafter_->enter(e, first);
+    if (drafter_->stands_still()) e.stand_still();
+    rope_tables(e, drafter_->stands_still());
+    drafter_->emit(e, phase);
     return e.take();
 }
 
 DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key, bool common) const {
-    Emitter e(context, "draft_tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
+    Emitter e(drafter_->plan(context), "draft_tail", key.one_row ? 1 : context.step.max_logits, PatchSource::kLogits);
     drafter_->logits(e, common);
     sample(e, key);
     return e.take();

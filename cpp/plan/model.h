@@ -35,8 +35,8 @@ class Model {
     Model(const ModelConfig& config, Loader& loader);
 
     void reserve(const Device& device, Activations& activations, std::uint32_t context) const;
-    // For each block, and each of a head that drafts, where keys and values are of this type. The window of one whose
-    // keys and values others read is the widest of theirs.
+    // For each block, and each of a head that drafts, if that keeps something, where keys and values are of this type.
+    // The window of one whose keys and values others read is the widest of theirs.
     std::vector<Kept> keeps(const Device& device, const KvTypes& types) const;
     // The type of keys and values that no step but their own reads: F16 where all that attention makes of them is
     // rounded to F16, too.
@@ -59,6 +59,8 @@ class Model {
     // The output matrix's, + 1; 0 where it is none of them.
     std::uint32_t output_linear() const { return output_.linear; }
     std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
+    // Null where it has none.
+    const Drafter* drafter() const { return drafter_.get(); }
     // Of encoders: a vector of each text, of up to `sequences`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t sequences) const;
     // Elements of such a vector.
@@ -80,7 +82,8 @@ class Model {
     Weight load_output(Loader& loader, const std::string& name) const;
     void embed(Emitter& e) const;
     void layer_inputs(Emitter& e) const;
-    void rope_tables(Emitter& e) const;
+    // Of the positions so many ahead of the rows'.
+    void rope_tables(Emitter& e, u32 ahead = 0) const;
     Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
     // The commands that sample tokens by logits, and accept them.
     void sample(Emitter& e, const TailKey& key) const;

@@ -21,6 +21,10 @@ ModelConfig spread(ModelConfig config, std::uint32_t cards) {
         throw UnsupportedError("models of embeddings, sound and images are not spread over " + std::to_string(cards) +
                                " GPUs" + on_one);
     }
+    if (config.drafter && config.drafter->dim) {
+        throw UnsupportedError("an assistant that drafts reads keys and values of all heads, which are spread over " +
+                               std::to_string(cards) + " GPUs" + on_one + ", or draft=False");
+    }
     config.cards = cards;
     bool any = false;
     for (BlockConfig& block : config.blocks) {

@@ -18,27 +18,28 @@ struct PagedCache {
 };
 
 struct StepBuffers {
-    Binding rows;        // Row of each row
-    Binding logit_rows;  // [max_logits] u32: rows whose logits are wanted, or the last one of each sequence
-    Binding row_kinds;   // [max_rows] u32, of encoders
-    Binding positions;   // [max_rows, kPositionAxes] u32, where rotary sets have axes
-    Binding encoded;     // rows that an encoder made, f32
-    Binding ends;        // [max_rows] u32: behind the last key that a row sees at least; 0: only those before
-    Binding sources;     // [max_rows] u32: for each row, that of `encoded` that is its own, or kNoSource
-    Binding vectors;     // [max_logits, width] f32, of encoders
-    Binding merge_rows;  // of encoders of images: Row of each row, whose position is that among its row's patches
-    Binding history;     // [slots, history_stride] u32: token at every position
-    Binding copies;      // [1, 2] u32: records to copy, from and to
-    Binding logits;      // [max_logits, vocab] f32
-    Binding scaled;      // [max_logits, 2, vocab] f32: sampling scratch
-    Binding sampled;     // [max_logits] u32
-    Binding sampler;     // SamplerState of each slot
-    Binding bias;        // [slots, kMaxLogitBias] LogitBias
-    Binding breakers;    // [slots, breaker_words(vocab)] u32
-    Binding mask;        // [max_logits, mask_words(vocab)] u32
-    Binding slots;       // SlotState of each slot
-    Binding control;     // Control
-    Binding logprobs;    // LogprobRecord of each row with logits, step after step
+    Binding rows;          // Row of each row
+    Binding sampled_rows;  // of drafts: Row of each row, at the token that it goes on from
+    Binding logit_rows;    // [max_logits] u32: rows whose logits are wanted, or the last one of each sequence
+    Binding row_kinds;     // [max_rows] u32, of encoders
+    Binding positions;     // [max_rows, kPositionAxes] u32, where rotary sets have axes
+    Binding encoded;       // rows that an encoder made, f32
+    Binding ends;          // [max_rows] u32: behind the last key that a row sees at least; 0: only those before
+    Binding sources;       // [max_rows] u32: for each row, that of `encoded` that is its own, or kNoSource
+    Binding vectors;       // [max_logits, width] f32, of encoders
+    Binding merge_rows;    // of encoders of images: Row of each row, whose position is that among its row's patches
+    Binding history;       // [slots, history_stride] u32: token at every position
+    Binding copies;        // [1, 2] u32: records to copy, from and to
+    Binding logits;        // [max_logits, vocab] f32
+    Binding scaled;        // [max_logits, 2, vocab] f32: sampling scratch
+    Binding sampled;       // [max_logits] u32
+    Binding sampler;       // SamplerState of each slot
+    Binding bias;          // [slots, kMaxLogitBias] LogitBias
+    Binding breakers;      // [slots, breaker_words(vocab)] u32
+    Binding mask;          // [max_logits, mask_words(vocab)] u32
+    Binding slots;         // SlotState of each slot
+    Binding control;       // Control
+    Binding logprobs;      // LogprobRecord of each row with logits, step after step
     std::vector<PagedCache> kv;  // per block: its keys and values
     // Where blocks have a state that cannot be truncated: records, the slots' own first, then checkpoints.
     Binding states;

@@ -130,7 +130,7 @@ std::optional<KernelChoice> of_type(const DispatchCmd& cmd, const Chip& chip, co
         }
         case Op::kLatentKv: {
             const auto p = cmd.params_as<LatentKvParams>();
-            const Heads heads{p.n_heads, 1, p.latent + p.rope_dim};
+            const Heads heads{std::max(p.n_heads, 1u), 1, p.latent + p.rope_dim};  // of keys alone there are none
             heads.check_latent(cmd.op);
             if (p.rope_dim % 2) return std::nullopt;
             return choice("latent_kv_" + type, heads, {.base = ceil_div(p.n_heads + 1, kAttentionSimdgroups)},

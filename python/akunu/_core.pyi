@@ -67,9 +67,13 @@ class SafetensorsFiles(TensorFiles):
     def __init__(self, paths: list[str], prefixes: list[str] = ...) -> None: ...
 
 class JoinedFiles(TensorFiles):
-    """The tensors of two models' files: all of the first, of the second those whose names begin so."""
+    """The tensors of two models' files: all of the first, and of the second those whose names begin with
+    `prefix`, with `added` before them.
+    """
 
-    def __init__(self, first: TensorFiles, second: TensorFiles, prefix: str) -> None: ...
+    def __init__(
+        self, first: TensorFiles, second: TensorFiles, prefix: str = "", added: str = ""
+    ) -> None: ...
 
 class Encoder:
     """A loaded model that makes a vector of each text. Calls must not overlap, but for `cancel`."""

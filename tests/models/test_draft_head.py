@@ -238,7 +238,7 @@ def in_gguf(family: families.Family, path: Path) -> tuple[Any, ModelSpec]:
 
 
 def in_folder(family: families.Family, path: Path) -> tuple[Any, ModelSpec]:
-    n, glm = family.settings["num_hidden_layers"], family.name == "glm4moe"
+    n, glm = family.settings["num_hidden_layers"], not family.name.startswith("qwen")
     layer = f"model.layers.{n}."
     own = (
         {"layer": layer, "joined": f"{layer}eh_proj.weight", "enorm": f"{layer}enorm.weight",
@@ -261,7 +261,9 @@ def in_folder(family: families.Family, path: Path) -> tuple[Any, ModelSpec]:
 
 
 @pytest.mark.parametrize("made", [in_gguf, in_folder])
-@pytest.mark.parametrize("name", ["qwen35moe", "qwen3next", "glm4moe"])
+@pytest.mark.parametrize(
+    "name", ["qwen35moe", "qwen3next", "glm4moe", "deepseek_v3", "deepseek_v2_groups", "glm4_moe_lite"]
+)
 def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, tmp_path: Path) -> None:
     """A head that reads embeddings alone is a model of one layer, of the text without its first token."""
     with warnings.catch_warnings():
@@ -269,10 +271,11 @@ def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, 
         files, spec = made(families.ALL[name], tmp_path)
     drafter = spec.config.drafter
     assert drafter is not None
-    engine = _core.Engine(files, spec, **SETTINGS)
+    settings = SETTINGS | {"context": min(CONTEXT, spec.config.context_length)}
+    engine = _core.Engine(files, spec, **settings)
     config = dataclasses.replace(spec.config, blocks=drafter.blocks, drafter=None)
     tensors = {**spec.tensors, "output_norm": spec.tensors[f"{drafter.prefix}output_norm"]}
-    alone = _core.Engine(files, ModelSpec(config, tensors), **SETTINGS)
+    alone = _core.Engine(files, ModelSpec(config, tensors), **settings)
     slot, text = engine.open(), np.random.default_rng(3).integers(3, config.vocab_size, 37).tolist()
     read(engine, slot, text)
     for _ in range(10):
@@ -390,7 +393,7 @@ def test_drafts_of_common_tokens_are_those_of_all_where_these_are_common(
 
 
 def test_a_head_drafts_of_common_tokens_where_a_text_has_few_others() -> None:
-    config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8)
+    config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8, drafter=None)
     head = HeadProposer(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
 
     def seconds(*tokens: int) -> float:

@@ -95,9 +95,9 @@ def writing_options(function: F) -> F:
             "--draft",
             type=MODEL,
             metavar="MODEL",
-            help="Draft model for speculative decoding: a smaller model with the same vocabulary; or mtp, "
-            "the model's own head for it, or none. It changes the speed, not the output. [default: that "
-            "head, if the model has one]",
+            help="Draft model for speculative decoding: a smaller model with the same vocabulary, or "
+            "Gemma 4's assistant; or mtp, the model's own head for it, or none. It changes the speed, not "
+            "the output. [default: that head, if the model has one]",
         ),
         click.option(
             "--mmproj",

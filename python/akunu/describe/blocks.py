@@ -457,7 +457,7 @@ class Block:
 
 @dataclass(frozen=True)
 class DraftHead:
-    """A head of a model's own that drafts, by multi-token prediction.
+    """A head that drafts for a model: its own, by multi-token prediction, or an assistant (Gemma 4).
 
     Attributes
     ----------
@@ -465,14 +465,20 @@ class DraftHead:
         Of the canonical names of its tensors: `joined`, `embedding_norm`, `state_norm`, `output_norm`, and
         those of its blocks.
     blocks
-        Attention, which has a cache of its own, then feed-forwards or experts.
+        Attention, which has a cache of its own, then feed-forwards or experts. Those of an assistant keep
+        nothing: their attention reads the keys and values of the model's blocks.
     normed_state
         It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
+    dim, norm_eps
+        Of an assistant, which has a size of its own; 0: the model's. Its tensors are `joined`, `output_norm`,
+        `token_embedding`, `next_state`, and those of its blocks.
     """
 
     prefix: str
     blocks: tuple[Block, ...]
     normed_state: bool
+    dim: int = 0
+    norm_eps: float = 0.0
 
 
 def layer_blocks(

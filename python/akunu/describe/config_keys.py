@@ -54,6 +54,8 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {
         "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers", "n_layer")),
         "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
+        # Of an assistant: that of the model that it drafts for.
+        "model_dim": ConfigKey(("embedding_length_out",), int, 1, 1 << 20, hf=("backbone_hidden_size",)),
         "n_heads": ConfigKey(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
         ),

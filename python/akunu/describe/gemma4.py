@@ -25,6 +25,7 @@ from akunu.describe.layer_rules import (
 from akunu.describe.tensor_rules import Architecture, LayerKind, LayerNumbers, MixerKind, Router, TensorRule
 
 __all__ = [
+    "ASSISTANT_LAYER",
     "ATTENTION_OF_SHARED_KEYS",
     "GEMMA4_ROWS",
     "LAYER_INPUT",
@@ -56,6 +57,8 @@ _ATTENTION: Final[Mapping[str, tuple[tuple[TensorRule, ...], tuple[TensorRule, .
 _SCALE = vector(BLK + "layer_output_scale.weight", HF + "layer_scalar", "layer_scale", "one", optional=True)
 _POST_ATTN_NORM, _FFN_NORM, _POST_FFN_NORM = FOUR_NORMS[1:]
 _DENSE = (ATTN_NORM, _POST_ATTN_NORM, _FFN_NORM, _POST_FFN_NORM, *GATE_UP, *DOWN, _SCALE)
+ASSISTANT_LAYER: Final = (*_DENSE, *_QUERIES)
+"""The tensors of a layer of an assistant, which reads the keys and values of another model."""
 
 
 def _beside(rule: TensorRule, name: str) -> TensorRule:

@@ -32,9 +32,12 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
 _MISSING: Final[Mapping[str, str]] = MappingProxyType(
     {name: what for what, names in _NEEDS.items() for name in names.split()}
 )
+_ASSISTANTS: Final = ("gemma4-assistant", "gemma4_assistant", "gemma4_unified_assistant")
 
 
 def why_missing(name: object) -> str:
     """What is missing for an architecture or model type of this name, as the middle of a message; or ""."""
+    if name in _ASSISTANTS:
+        return ", which drafts for Gemma 4: load the model that it belongs to, with draft= this one"
     what = _MISSING.get(name) if isinstance(name, str) else None
     return f", which is known but not run yet: it needs {what}" if what else ""

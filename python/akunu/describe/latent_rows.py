@@ -11,6 +11,7 @@ from typing import Final
 from akunu.describe.expert_rules import expert_rules, shared_rules
 from akunu.describe.layer_rules import (
     BLK,
+    DEEPSEEK_PREDICTION,
     DOWN,
     GATE_UP,
     GLOBAL,
@@ -100,6 +101,7 @@ _DEEPSEEK = Architecture(
     layer_kinds=latent_layers,
     scales=("temperature",),
     left_out=PREDICTION,
+    prediction=DEEPSEEK_PREDICTION,
     # Files of DeepSeek V3 and GLM that do not name their gating have biases that choose; those of V2 do not.
     router=Router(renormalise=False, best_of_group=1),
     biased_router=Router("sigmoid", sum_eps=1e-20),

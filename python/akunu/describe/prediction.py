@@ -59,7 +59,7 @@ def prediction_layer(
 
     `has` says whether they have a rule's tensor in the layer of a number.
     """
-    attention = [n for n, kind in enumerate(kinds) if "attention" in kind.mixers]
+    attention = [n for n, kind in enumerate(kinds) if {"attention", "latent_attention"} & set(kind.mixers)]
     if arch.prediction is None or not attention or not has(arch.prediction.tensors[0], len(kinds)):
         return None
     like = attention[-1]

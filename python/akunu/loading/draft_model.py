@@ -1,4 +1,4 @@
-"""The smaller model that drafts for another one (`load(draft=…)`), if the two fit together."""
+"""What drafts for a model (`load(draft=…)`): a smaller one, an assistant, or a head; if they fit together."""
 
 from __future__ import annotations
 
@@ -6,20 +6,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from akunu.base.errors import InvalidArgumentError, UnsupportedError
+from akunu.base.errors import InvalidArgumentError, UnsupportedError, errors_of
 from akunu.base.hub_name import model_name
+from akunu.describe.assistant import (
+    ASSISTANT_TENSORS,
+    GGUF_ASSISTANT,
+    HF_ASSISTANTS,
+    with_gguf_assistant,
+    with_hf_assistant,
+)
 from akunu.files.model_files import GgufModel, ModelFiles, open_model
 
 if TYPE_CHECKING:
-    from akunu._core import Engine
+    from akunu._core import Engine, TensorFiles
     from akunu.describe.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["DraftModel", "head_beside", "joins_head"]
+__all__ = ["Assistant", "DraftModel", "head_beside", "joins_head"]
 
 
 def head_beside(model: Path) -> Path | None:
-    """Return the file with the head that drafts for ``NAME.gguf``: ``mtp-NAME.gguf`` beside it, if any."""
+    """Return what drafts for ``NAME.gguf``, ``mtp-NAME.gguf``, or for a folder, NAME-assistant; if any."""
+    if model.is_dir():
+        beside = model.with_name(f"{model.name}-assistant")
+        return beside if (beside / "config.json").is_file() else None
     if model.suffix != ".gguf":
         return None
     beside = model.with_name(f"mtp-{model.name}")
@@ -31,6 +41,40 @@ def joins_head(model: ModelFiles, path: Path) -> bool:
     if not isinstance(model, GgufModel) or path.is_dir():
         return False
     return model.join_head(GgufModel(path))
+
+
+@dataclass(frozen=True)
+class Assistant:
+    """An opened model that reads the keys and values of the one that it drafts for (Gemma 4's)."""
+
+    opened: ModelFiles
+
+    @classmethod
+    def open(cls, path: Path) -> Assistant | None:
+        """Open it; None where the file or folder is something else."""
+        opened = open_model(path)
+        name = opened.metadata.get("general.architecture")
+        return cls(opened) if name in (GGUF_ASSISTANT, *HF_ASSISTANTS) else None
+
+    def join(self, spec: ModelSpec) -> ModelSpec:
+        """Return the larger model with it.
+
+        Raises
+        ------
+        UnsupportedError
+            It is the assistant of another model.
+        """
+        tensors = self.opened.files.tensors
+        with errors_of("draft"):
+            if isinstance(self.opened, GgufModel):
+                return with_gguf_assistant(spec, self.opened.metadata, tensors)
+            return with_hf_assistant(spec, getattr(self.opened, "config", {}), tensors)
+
+    def joined(self, files: TensorFiles) -> TensorFiles:
+        """Return the larger model's tensors, and its own."""
+        from akunu import _core
+
+        return _core.JoinedFiles(files, self.opened.files, added=ASSISTANT_TENSORS)
 
 
 @dataclass(frozen=True)

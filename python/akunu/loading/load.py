@@ -20,14 +20,14 @@ from akunu.api.signatures import spelled_out
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import Progress, reporter
 from akunu.files.overrides import apply_overrides
-from akunu.loading.draft_model import DraftModel, head_beside, joins_head
+from akunu.loading.draft_model import Assistant, DraftModel, head_beside, joins_head
 from akunu.loading.finding import FoundModel, find_model
 from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
 from akunu.loading.placement import first_gpu, on_first, present
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
-    from akunu._core import Engine
+    from akunu._core import Engine, TensorFiles
     from akunu.api.model import Model
     from akunu.base.progress import Report
     from akunu.describe.config import ModelSpec
@@ -159,14 +159,18 @@ def load(
     if asked.task == "transcribe":
         raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
     # Before the model is loaded: what is wrong with the one that drafts is known at once.
-    smaller, drafting, own_head = None, None, asked.draft in (None, OWN_HEAD)
+    smaller, drafting, assistant = None, None, None
+    own_head = asked.draft in (None, OWN_HEAD)
     if asked.draft_model is not None:
         drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
-        own_head = joins_head(found.files, drafting)
+        assistant = Assistant.open(drafting)
+        own_head = assistant is None and joins_head(found.files, drafting)
     elif own_head and asked.task is None and (beside := head_beside(found.path)):
-        joins_head(found.files, beside)
-    described = _described(found, asked, own_head=own_head)
-    if drafting is not None and not own_head:
+        assistant = Assistant.open(beside)
+        if assistant is None:
+            joins_head(found.files, beside)
+    described = _described(found, asked, own_head=own_head, assistant=assistant)
+    if drafting is not None and not own_head and assistant is None:
         smaller = DraftModel.open(drafting, described.context)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
@@ -196,12 +200,21 @@ class _Described:
     context: int
     types: dict[str, str] | None
     tower: TowerFiles | None
+    assistant: Assistant | None = None
+
+    @property
+    def files(self) -> TensorFiles:
+        """The tensors of the model and of its assistant."""
+        own = self.found.files.files
+        return own if self.assistant is None else self.assistant.joined(own)
 
 
-def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Described:
+def _described(
+    found: FoundModel, asked: LoadOptions, *, own_head: bool, assistant: Assistant | None = None
+) -> _Described:
     """What the files describe, as a model for that task and with that context.
 
-    `own_head`: with the head that drafts, if it has one.
+    `own_head`: with the head that drafts, if it has one; or with that `assistant`.
     """
     opened, context = found.files, asked.context
     apply_overrides(opened, asked.rope_scaling, asked.override_kv)
@@ -217,6 +230,8 @@ def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Des
         )
     if context is None and trained < DEFAULT_CONTEXT:
         spec = opened.spec(trained, sees=sees, drafts=own_head)
+    if assistant is not None:
+        spec = assistant.join(spec)
     if asked.draft == OWN_HEAD and spec.config.drafter is None:
         raise InvalidArgumentError(
             f"draft: {found.name} has no head that drafts; expected the name of a smaller model, or nothing"
@@ -258,7 +273,7 @@ def _described(found: FoundModel, asked: LoadOptions, *, own_head: bool) -> _Des
 
         types = quantized_types(spec, asked.quantize)
     context = context or min(spec.config.context_length, DEFAULT_CONTEXT)
-    return _Described(found, spec, context, types, tower)
+    return _Described(found, spec, context, types, tower, assistant)
 
 
 def _tower(found: FoundModel, asked: LoadOptions) -> TowerFiles | None:
@@ -329,7 +344,7 @@ def _open_text(
 
     def loaded(device: str) -> tuple[Engine, Tower | None]:
         engine = _core.Engine(
-            found.files.files,
+            model.files,
             spec,
             device=device,
             context=model.context,

@@ -70,10 +70,11 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         `akunu.convert` would quantise them. What has another quantised type is quantised again.
     draft
         What writes a few tokens ahead, which the model verifies in one step, where that is faster; the text
-        does not depend on it. A smaller model with the same vocabulary, named like `path`; "mtp", the head
-        of the model's own for it (multi-token prediction), as Qwen 3.5 and GLM 4.5 have one; None, that head
-        where the files have it, or a file mtp-NAME.gguf beside NAME.gguf; or False, neither. Models that make
-        vectors have no use for it.
+        does not depend on it. A smaller model with the same vocabulary, or Gemma 4's assistant, named like
+        `path`; "mtp", the head of the model's own for it (multi-token prediction), as Qwen 3.5, GLM 4.5 and
+        DeepSeek V3 have one; None, that head where the files have it, or what is in a file mtp-NAME.gguf
+        beside NAME.gguf or in a folder NAME-assistant beside the folder NAME; or False, neither. Models that
+        make vectors have no use for it.
     mmproj
         The file with the tower of a GGUF model that reads images. None: the one beside the model, by its name
         (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads

@@ -1,4 +1,4 @@
-"""Drafts by a head of the model's own: multi-token prediction.
+"""Drafts by what reads the model's own states: a head of multi-token prediction, or an assistant.
 
 The head goes on from the state of a sequence's last row, which the engine has as long as the sequence was in
 its last step. What it keeps of sequences is in their pages, so it follows none.
@@ -26,9 +26,13 @@ HELD: Final = 0.7
 
 
 def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
-    """About how much of a step's time a draft takes: a layer, and so many rows of the output matrix."""
+    """About how much of a step's time a draft takes: its layers, and so many rows of the output matrix."""
     layer, output = 12 * config.dim**2, config.vocab_size * config.dim
-    own = layer + (config.vocab_size if rows is None else rows) * config.dim
+    outputs = config.vocab_size if rows is None else rows
+    own = layer + outputs * config.dim
+    if config.drafter is not None and config.drafter.dim:
+        dim = config.drafter.dim
+        own = len(config.drafter.blocks) // 2 * 12 * dim**2 + (outputs + 3 * config.dim) * dim
     return own / (config.n_layers * layer + output)
 
 

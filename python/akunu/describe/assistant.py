@@ -1,0 +1,164 @@
+"""Gemma 4's assistant: a small model that drafts for a larger one, whose keys and values it reads.
+
+Facts: Transformers' `gemma4_assistant`, llama.cpp's `gemma4-assistant`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.describe.blocks import Attention, Block, DraftHead, FeedForward
+from akunu.describe.config import ModelSpec, rows_of_table
+from akunu.describe.config_numbers import Numbers, shown
+from akunu.describe.gemma4 import ASSISTANT_LAYER
+from akunu.describe.gguf_numbers import GgufNumbers
+from akunu.describe.hf_numbers import HfNumbers
+from akunu.describe.layer_rules import GLOBAL, matrix
+from akunu.describe.quantized import join_planes, with_planes
+from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
+from akunu.describe.tensor_rules import TensorRule
+
+__all__ = ["ASSISTANT_TENSORS", "GGUF_ASSISTANT", "HF_ASSISTANTS", "with_gguf_assistant", "with_hf_assistant"]
+
+GGUF_ASSISTANT: Final = "gemma4-assistant"
+"""Its `general.architecture`."""
+HF_ASSISTANTS: Final = ("gemma4_assistant", "gemma4_unified_assistant")
+"""Its `model_type`."""
+ASSISTANT_TENSORS: Final = "assistant:"
+"""What its tensors' names begin with, where they stand beside the larger model's."""
+
+_PREFIX: Final = "assistant."
+_DEFAULTS: Final = MappingProxyType({"norm_eps": 1e-6})
+_JOINED: Final = (
+    matrix("nextn.pre_projection.weight", "pre_projection.weight", "joined", "dim", "two_model_dims"),
+    matrix("nextn.post_projection.weight", "post_projection.weight", "next_state", "model_dim", "dim"),
+)
+# By these the smaller ones choose among the tokens of some clusters, which is faster; all are never worse.
+_IGNORED: Final = ("rope_freqs.weight", "masked_embd*", "masked_embedding.*", "lm_head.weight")
+
+
+def with_gguf_assistant(
+    spec: ModelSpec, metadata: Mapping[str, object], tensors: Sequence[TensorInfo]
+) -> ModelSpec:
+    """Return a model with the assistant of a GGUF file."""
+    numbers = GgufNumbers(metadata, GGUF_ASSISTANT, _DEFAULTS)
+    return _with_assistant(spec, numbers, (*GLOBAL[:2], *_JOINED), ASSISTANT_LAYER, by_name(tensors))
+
+
+def with_hf_assistant(
+    spec: ModelSpec, config: Mapping[str, object], tensors: Sequence[TensorInfo]
+) -> ModelSpec:
+    """Return a model with the assistant of a folder."""
+    text = config.get("text_config")
+    if not isinstance(text, Mapping):
+        raise ModelFileError(f"config.json: text_config: found {shown(text)}, expected an object")
+    outer = {key: config[key] for key in ("backbone_hidden_size",) if key in config}
+    numbers = HfNumbers({**text, **outer}, _DEFAULTS, HF_ASSISTANTS[0])
+    found = join_planes(config, by_name(tensors))
+
+    def named(rules: Sequence[TensorRule], prefix: str = "model.") -> tuple[TensorRule, ...]:
+        return tuple(dataclasses.replace(rule, source=prefix + rule.hf) for rule in rules)
+
+    rules = (*named(GLOBAL[:2]), *named(_JOINED, ""))
+    return _with_assistant(spec, numbers, rules, named(ASSISTANT_LAYER), found)
+
+
+def _with_assistant(
+    spec: ModelSpec,
+    numbers: Numbers,
+    rules: Sequence[TensorRule],
+    of_layer: tuple[TensorRule, ...],
+    tensors: Mapping[str, TensorInfo],
+) -> ModelSpec:
+    config = spec.config
+    n_layers = numbers.n_layers = numbers.integer("n_layers")
+    dim, model_dim = numbers.integer("dim"), numbers.integer("model_dim")
+    vocab_size = rows_of_table(tensors, [rules[0].source])
+    for name, found, expected in (
+        (numbers.name("model_dim"), model_dim, config.dim),
+        ("tokens", vocab_size, config.vocab_size),
+    ):
+        if found != expected:
+            raise UnsupportedError(
+                f"{name}: found {found}, but the model that it is to draft for has {expected}: it is the "
+                "assistant of another one"
+            )
+    n_heads, ffn_dim = numbers.layer_integers("n_heads"), numbers.layer_integers("ffn_dim")
+    windowed = numbers.windowed_layers()
+    blocks, layers = list[Block](), list[LayerTensors]()
+    for n in range(n_layers):
+        prefix, attention = f"{_PREFIX}layers.{n}.", _reading(config.blocks, n_heads[n], windowed=windowed[n])
+        blocks += [Block(prefix, n, attention), Block(prefix, n, FeedForward(ffn_dim[n], "gelu_tanh"))]
+        sizes = {
+            "one": 1,
+            "dim": dim,
+            "head_dim": attention.head_dim,
+            "q_dim": attention.n_heads * attention.head_dim,
+            "ffn_dim": ffn_dim[n],
+        }
+        layers.append(LayerTensors(of_layer, sizes))
+    sizes = {
+        "dim": dim, "vocab_size": vocab_size, "model_dim": model_dim, "two_model_dims": 2 * model_dim,
+    }  # fmt: skip
+    refs = map_tensors(rules, tensors, sizes, layers, owner="Gemma 4 assistant", ignored=_IGNORED)
+    head = DraftHead(_PREFIX, tuple(blocks), normed_state=True, dim=dim, norm_eps=numbers.real("norm_eps"))
+    return ModelSpec(
+        dataclasses.replace(config, drafter=head),
+        {
+            **spec.tensors,
+            **{_PREFIX + name: _beside(ref) for name, ref in with_planes(refs, tensors).items()},
+        },
+    )
+
+
+def _beside(ref: TensorRef) -> TensorRef:
+    """The place of a tensor whose file is joined to the larger model's."""
+
+    def added(name: str) -> str:
+        return name and ASSISTANT_TENSORS + name
+
+    return dataclasses.replace(
+        ref,
+        source=added(ref.source),
+        more=tuple(map(added, ref.more)),
+        scales=added(ref.scales),
+        biases=added(ref.biases),
+    )
+
+
+def _reading(blocks: Sequence[Block], n_heads: int, *, windowed: bool) -> Attention:
+    """Attention that reads the last keys and values of its kind.
+
+    It has the larger model's rotation, as keys are rotated so. Its query is at the position of the last
+    token, whose own keys and values are not there yet.
+    """
+    alike = [
+        (index, block.mixer)
+        for index, block in enumerate(blocks)
+        if isinstance(block.mixer, Attention)
+        and block.mixer.kv_owner is None
+        and (block.mixer.window > 0) == windowed
+    ]
+    if not alike:
+        kind = "with" if windowed else "without"
+        raise UnsupportedError(
+            f"the assistant has a layer {kind} a window, and the model that it is to draft for none whose "
+            "keys and values it could read"
+        )
+    index, owner = alike[-1]
+    if n_heads % owner.n_kv_heads:
+        raise UnsupportedError(
+            f"the assistant has {n_heads} heads of queries, expected a multiple of the model's "
+            f"{owner.n_kv_heads} heads of keys"
+        )
+    return dataclasses.replace(
+        owner,
+        n_heads=n_heads,
+        window=max(owner.window - 1, 1) if windowed else 0,
+        whole_images=False,
+        kv_owner=index,
+    )
