@@ -31,7 +31,12 @@ def test_words_are_those_of_the_field() -> None:
         ROOT / "README.md",
         *ROOT.glob("docs/*.md"),
         *PACKAGE.rglob("*.py"),
-        *(path for folder in ("cpp", "cuda", "metal") for path in (ROOT / folder).rglob("*.*") if path.is_file()),
+        *(
+            path
+            for folder in ("cpp", "cuda", "metal")
+            for path in (ROOT / folder).rglob("*.*")
+            if path.is_file()
+        ),
     ]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

@@ -143,6 +143,7 @@ AttentionConfig to_attention(const Fields& f, const ModelConfig& model) {
     a.whole_images = f.flag("whole_images");
     a.image_windows = f.flag("image_windows");
     a.norms_whole_rows = f.flag("norms_whole_rows");
+    a.norms_by_head = f.flag("norms_by_head");
     a.norms_after_rope = f.flag("norms_after_rope");
     a.norm_values = f.flag("norm_values");
     a.q_gain = f.number("q_gain", 0);

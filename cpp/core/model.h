@@ -38,6 +38,7 @@ struct AttentionConfig {
     bool whole_images = false;      // a row of an image sees all rows of it
     bool image_windows = false;     // a row sees those of its window of the image alone, see ImagePatches
     bool norms_whole_rows = false;  // the norms of q and of k are over a whole row, not over each head
+    bool norms_by_head = false;     // they are LayerNorms of each head, with weights of its own
     bool norms_after_rope = false;  // they are of rotated heads
     bool norm_values = false;       // heads of v are normed, too, without a weight
     float q_gain = 0;               // heads of q and of k are normed without weights, and q is so many times as large

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/head_norm.h"
 #include "plan/block.h"
 
 namespace akunu {
@@ -18,7 +19,8 @@ class AttentionBlock final : public Block {
     AttentionBlock(Loader& loader, const BlockPlace& place, const AttentionConfig& attention)
         : place_(place), attention_(attention) {
         const std::uint64_t dim = place.config.dim, q = attention.q_dim(), kv = attention.kv_dim();
-        const bool whole = attention.norms_whole_rows, own = !attention.kv_owner, split = attention.cards > 1;
+        const bool whole = attention.norms_whole_rows || attention.norms_by_head;
+        const bool own = !attention.kv_owner, split = attention.cards > 1;
         const Split rows = split ? Split::kRows : Split::kNone, columns = split ? Split::kColumns : Split::kNone;
         norm_ = loader.optional_norm(place.name("attn_norm"), dim);
         if (parallel_follows()) beside_norm_ = loader.optional_norm(place.name("ffn_norm"), dim);
@@ -32,8 +34,8 @@ class AttentionBlock final : public Block {
         } else {
             bias_ = loader.optional_vector(place.name("attn_q_bias"), q, split);
         }
-        qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim},
-                                  {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own}});
+        qk_norm_ = loader.joined({{place.name("attn_q_norm"), whole ? q : attention.head_dim, false, split && whole},
+                                  {place.name("attn_k_norm"), whole ? kv : attention.head_dim, !own, split && whole}});
         if (attention.q_gain != 0) {
             std::vector<float> weights(2ull * attention.head_dim, 1.0f);
             std::fill_n(weights.begin(), attention.head_dim, attention.q_gain);
@@ -225,7 +227,10 @@ class AttentionBlock final : public Block {
     void prepare_heads(Emitter& e, std::uint32_t n_heads) const {
         const Projections p = projections(e);
         const std::uint32_t n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
-        const Vector norms = attention_.norms_whole_rows ? Vector{} : qk_norm_;
+        const std::uint32_t q_norm = attention_.norms_by_head ? n_heads * attention_.head_dim : attention_.head_dim;
+        const std::uint32_t k_norm = attention_.norms_by_head ? attention_.kv_dim() : attention_.head_dim;
+        Vector norms = attention_.norms_whole_rows ? Vector{} : qk_norm_;
+        if (attention_.norms_by_head && !n_heads) norms = part_of(norms, attention_.q_dim(), k_norm);
         const auto rope = attention_.rope, q_rope = attention_.q_rope ? attention_.q_rope : rope;
         const bool after = norms && attention_.norms_after_rope;
         if (q_rope == rope && !(after && rope)) {
@@ -234,9 +239,9 @@ class AttentionBlock final : public Block {
         }
         // As k and as q are not turned alike, or not normed before, each is turned by itself.
         const Vector before = after ? Vector{} : norms;
-        if (n_heads) turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, attention_.head_dim)});
+        if (n_heads) turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, q_norm)});
         if (owns_kv()) {
-            const Vector key = part_of(before, attention_.head_dim, attention_.head_dim);
+            const Vector key = part_of(before, q_norm, k_norm);
             turn(e, "rope_k", {p.k, {}, {}, n_kv_heads, 0, rope, key});
         }
         turn(e, "prepare_heads", {p.q, p.k, p.v, n_heads, n_kv_heads, {}, after ? norms : Vector{}});
@@ -263,7 +268,9 @@ class AttentionBlock final : public Block {
                                        .head_dim = attention_.head_dim,
                                        .rope_dim = rope ? rope->dim() : 0,
                                        .style = rope ? rope->style : kRopeHalf,
-                                       .qk_norm = bool(t.norms),
+                                       .qk_norm = !t.norms                   ? kHeadNormNone
+                                                  : attention_.norms_by_head ? kHeadNormLayer
+                                                                             : kHeadNormRms,
                                        .eps = attention_.norm_eps,
                                        .max_pages = cache(e).max_pages,
                                        .page_words = cache(e).page_words});

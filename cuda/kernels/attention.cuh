@@ -5,6 +5,7 @@
 #pragma once
 
 #include "activation.cuh"
+#include "core/head_norm.h"
 #include "kv_layout.h"
 
 namespace akunu::cuda {
@@ -195,6 +196,12 @@ struct Turn {
     }
 };
 
+// Which weight the norm of a head of q or of k has, which are numbered through.
+template <typename Params>
+AKUNU_DEVICE u32 head_norm_at(const Params& p, u32 head) {
+    return p.qk_norm == kHeadNormLayer ? head : u32(head >= p.n_heads);
+}
+
 // A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
 template <u32 kTypes, u32 kOwn>
 AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
@@ -224,7 +231,17 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
             if (p.qk_norm && first + j < smaller(turned, end)) {
-                const float* weight = b.buffer<float>(5) + (first + j < p.n_heads ? 0 : hd);
+                const float* weight = b.buffer<float>(5) + head_norm_at(p, first + j) * hd;
+                if (p.qk_norm == kHeadNormLayer) {
+                    float all = 0.0f;
+                    AKUNU_UNROLL
+                    for (u32 i = 0; i < kOwn; ++i) all += v[j][i];
+                    const float mean = reduce_warp(all, Add()) / float(hd);
+                    AKUNU_UNROLL
+                    for (u32 i = 0; i < kOwn; ++i) {
+                        if (lane_id() + 32 * i < hd) v[j][i] -= mean;
+                    }
+                }
                 float sum = 0.0f;
                 AKUNU_UNROLL
                 for (u32 i = 0; i < kOwn; ++i) sum += v[j][i] * v[j][i];

@@ -76,6 +76,16 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
     }
     const Turn<kPairs> turn(table, p.rope_dim);
     pairs.load(b, x, word, hd);
+    if (p.qk_norm == kHeadNormLayer) {
+        float all = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kPairs; ++i) all += pairs.v[i].x + pairs.v[i].y;
+        const float mean = reduce_warp(all, Add()) * reciprocal(float(hd));
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kPairs; ++i) {
+            if (pairs.pair(i) < hd / 2) pairs.v[i] = {pairs.v[i].x - mean, pairs.v[i].y - mean};
+        }
+    }
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) sum += pairs.v[i].x * pairs.v[i].x + pairs.v[i].y * pairs.v[i].y;
     const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
@@ -267,7 +277,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                     if (is_value) {
                         copy_head<Keys>(b, p, x, word, to);
                     } else {
-                        rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + (is_query ? 0 : hd),
+                        rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + head_norm_at(p, word / hd) * hd,
                                         b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
                     if (is_query) {

@@ -132,7 +132,9 @@ def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) 
     scheduler.end(sequence, sequence.known - 1)
     assert got == read(plain, text(1))
     written = scheduler.stats.model_drafted_tokens
-    assert read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.model_drafted_tokens == written
+    assert (
+        read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.model_drafted_tokens == written
+    )
 
 
 def test_what_a_signal_raises_beside_it_is_not_its_failure(monkeypatch: pytest.MonkeyPatch) -> None:

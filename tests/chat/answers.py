@@ -76,6 +76,84 @@ ANSWERS = [
         calls=[IN_THE_CITY, NOW],
     ),
     Answer(
+        "deepseek 3.2",
+        "<think>Well.</think>I look.\n\n<｜DSML｜function_calls>\n"
+        '<｜DSML｜invoke name="weather">\n<｜DSML｜parameter name="city" string="true">New "York"\n'
+        '</｜DSML｜parameter>\n<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>\n'
+        '</｜DSML｜invoke>\n<｜DSML｜invoke name="now">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "deepseek 3.2",
+        '<｜DSML｜function_calls><｜DSML｜invoke name="weather">' + WEATHER + "\n</｜DSML｜invoke>"
+        "</｜DSML｜function_calls>",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "deepseek 4",
+        '</think>\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="now"/>\n<｜DSML｜invoke name="weather">\n'
+        '<｜DSML｜parameter name="city" string="true">12</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="units" string="false">null</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="hours" string="false">[1, 2]</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="other" string="true">7</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        content="</think>",
+        calls=[NOW, ("weather", {"city": "12", "units": None, "hours": [1, 2], "other": "7"})],
+    ),
+    Answer(
+        "minimax 3",
+        "<mm:think>Well.</mm:think>I look.]<]minimax[>[<tool_call>\n"
+        ']<]minimax[>[<invoke name="weather">]<]minimax[>[<city>New "York"\n]<]minimax[>[</city>'
+        "]<]minimax[>[<days>3]<]minimax[>[</days>]<]minimax[>[</invoke>\n"
+        ']<]minimax[>[<invoke name="now">]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "minimax 3",
+        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="weather">'
+        "]<]minimax[>[<city>]<]minimax[>[</city>"
+        "]<]minimax[>[<hours>]<]minimax[>[<item>1]<]minimax[>[</item>]<]minimax[>[<item>2]<]minimax[>[</item>"
+        "]<]minimax[>[</hours>]<]minimax[>[<where>]<]minimax[>[<x>1.5]<]minimax[>[</x>]<]minimax[>[<tags>"
+        "]<]minimax[>[<item>a]<]minimax[>[</item>]<]minimax[>[</tags>]<]minimax[>[</where>]<]minimax[>[</invoke>"
+        "\n]<]minimax[>[</tool_call>",
+        calls=[("weather", {"city": "", "hours": [1, 2], "where": {"x": 1.5, "tags": ["a"]}})],
+    ),
+    Answer(
+        "kimi 3",
+        "<|open|>think<|sep|>Well.<|close|>think<|sep|><|open|>response<|sep|>I look.<|close|>response<|sep|>"
+        '<|open|>tools<|sep|><|open|>call tool="weather" index="1"<|sep|><|open|>argument key="city" '
+        'type="string"<|sep|>New "York"\n<|close|>argument<|sep|><|open|>argument key="days" '
+        'type="number"<|sep|>3<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool="now" index="2"'
+        "<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>",
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
+        "kimi 3",
+        '<|open|>response<|sep|><|close|>response<|sep|><|open|>tools<|sep|><|open|>call tool="weather" '
+        'index="1"<|sep|><|open|>json type="object"<|sep|>'
+        + WEATHER
+        + "<|close|>json<|sep|><|close|>call<|sep|>"
+        "<|close|>tools<|sep|><|close|>message<|sep|>",
+        calls=[IN_THE_CITY],
+    ),
+    Answer(
+        "hunyuan 3",
+        "<think:opensource>Well.</think:opensource>I look.<tool_calls:opensource>\n"
+        "<tool_call:opensource>weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n"
+        '<arg_value:opensource>New "York"\n</arg_value:opensource>\n<arg_key:opensource>days'
+        "</arg_key:opensource>\n<arg_value:opensource>3</arg_value:opensource>\n</tool_call:opensource>\n"
+        "<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
         "olmo 3",
         'I look.<function_calls>weather(city="New \\"York\\"\\n", days=3)\nnow()</function_calls>',
         content="I look.",

@@ -35,6 +35,8 @@ EXPECTED = expected()
 FAMILY = {
     "chatml": "plain",
     "command-r7b": "command r",
+    "deepseek-3.2": "deepseek 3.2",
+    "deepseek-4": "deepseek 4",
     "deepseek-r1": "deepseek",
     "ernie-4.5": "ernie",
     "exaone-4": "hermes on one line",
@@ -46,10 +48,13 @@ FAMILY = {
     "harmony": "harmony",
     "hermes-3": "hermes",
     "hunyuan": "hunyuan",
+    "hunyuan-3": "hunyuan 3",
     "kimi-k2": "kimi",
+    "kimi-k3": "kimi 3",
     "lfm-2": "lfm 2",
     "llama-3": "llama 3",
     "minimax-m2": "minimax",
+    "minimax-m3": "minimax 3",
     "mistral": "mistral",
     "mistral-lists": "mistral with lists",
     "muse": "muse",
@@ -68,11 +73,25 @@ JSON_CALL = f'<tool_call>\n{{"name": "weather", "arguments": {ARGUMENTS}}}\n</to
 CALLS = {
     "command-r7b": '<|START_THINKING|>Look.<|END_THINKING|><|START_ACTION|>[\n    {"tool_call_id": "0", '
     f'"tool_name": "weather", "parameters": {ARGUMENTS}}}\n]<|END_ACTION|>',
+    "deepseek-3.2": 'Look.</think>\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name="weather">\n'
+    '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" '
+    'string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+    "deepseek-4": '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="weather">\n'
+    '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" '
+    'string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
     "ernie-4.5": "Look.\n</think>\n\n" + JSON_CALL,
     "exaone-4": "Look.\n</think>\n\n" + JSON_CALL.replace("\n", ""),
     "hunyuan": f'<tool_calls>[{{"name": "weather", "arguments": {ARGUMENTS}}}]</tool_calls>',
+    "hunyuan-3": "<tool_calls:opensource>\n<tool_call:opensource>weather<tool_sep:opensource>\n"
+    "<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Paris</arg_value:opensource>\n"
+    "<arg_key:opensource>days</arg_key:opensource>\n<arg_value:opensource>2</arg_value:opensource>\n"
+    "</tool_call:opensource>\n</tool_calls:opensource>",
     "kimi-k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0"
     f"<|tool_call_argument_begin|>{ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>",
+    "kimi-k3": "Look.<|close|>think<|sep|><|open|>response<|sep|><|close|>response<|sep|><|open|>tools<|sep|>"
+    '<|open|>call tool="weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Paris'
+    '<|close|>argument<|sep|><|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|>'
+    "<|close|>call<|sep|><|close|>tools<|sep|>",
     "muse": " to=self<|message|>Look.<|eom|><|start|>assistant to=weather<|message|><atem:function_calls>\n"
     '<atem:invoke name="weather">\n<atem:parameter name="city">Paris</atem:parameter>\n'
     '<atem:parameter name="days">2</atem:parameter>\n</atem:invoke>\n</atem:function_calls>',
@@ -89,6 +108,9 @@ CALLS = {
     "llama-3": '{"name": "weather", "parameters": {"city": "Paris", "days": 2}}',
     "minimax-m2": 'Look.\n</think>\n\n\n<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">'
     'Paris</parameter>\n<parameter name="days">2</parameter>\n</invoke>\n</minimax:tool_call>',
+    "minimax-m3": "<mm:think>Look.</mm:think>]<]minimax[>[<tool_call>\n]<]minimax[>["
+    '<invoke name="weather">]<]minimax[>[<city>Paris]<]minimax[>[</city>]<]minimax[>[<days>2'
+    "]<]minimax[>[</days>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
     "mistral": '[TOOL_CALLS]weather[ARGS]{"city":"Paris","days":2}',
     "mistral-lists": f'[TOOL_CALLS] [{{"name": "weather", "arguments": {ARGUMENTS}, "id": "call00001"}}]',
     "olmo-3": '<function_calls>weather(city="Paris", days=2)</function_calls>',
@@ -110,6 +132,7 @@ ANSWERS = {
     "muse": " to=user<|message|>Hello!",
 }
 LOSE_THE_END_OF_THE_PROMPT = {
+    "deepseek-3.2": "<think>",
     "deepseek-r1": "<think>\n",
     "ernie-4.5": "<think>\n",
     "exaone-4": "<think>\n\n</think>\n\n",
@@ -122,7 +145,14 @@ LOSE_THE_END_OF_THE_PROMPT = {
 }
 """What the prompt for an answer ends with, and the answer does not keep when the user goes on."""
 
-BEFORE_AN_ANSWER = {"mistral-lists": " ", "glm-4.7": "</think>", "nemotron-3": "</think>"}
+BEFORE_AN_ANSWER = {
+    "deepseek-3.2": "</think>",
+    "mistral-lists": " ",
+    "glm-4.7": "</think>",
+    "kimi-k3": "<|close|>think<|sep|><|open|>response<|sep|>",
+    "minimax-m3": "</mm:think>",
+    "nemotron-3": "</think>",
+}
 """What an earlier answer begins with besides."""
 
 

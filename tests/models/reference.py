@@ -187,6 +187,9 @@ def head_norm(config: ModelConfig, a: Attention, layer: Layer, name: str, x: Arr
     if name not in layer:
         return x
     eps = config.norm_eps if a.norm_eps is None else a.norm_eps
+    if a.norms_by_head:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        return rms_norm(centred, layer[name].reshape(x.shape[1:]), eps)
     if a.norms_whole_rows:
         return rms_norm(x.reshape(len(x), -1), layer[name], eps).reshape(x.shape)
     return rms_norm(x, layer[name], eps)

@@ -241,6 +241,16 @@ _ROWS = (
         keys={"logit_scale": 0.7},
     ),
     _row(
+        "command_r_plus",
+        "command-r",
+        "Cohere",
+        77,
+        tie_word_embeddings=True,
+        logit_scale=0.7,
+        use_qk_norm=True,
+        keys={"logit_scale": 0.7},
+    ),
+    _row(
         "cohere2",
         "cohere2",
         "Cohere2",
@@ -260,6 +270,17 @@ _ROWS = (
         use_qkv_bias=True,
         rope_parameters=_rope(partial_rotary_factor=0.25),
         keys={"rope.dimension_count": 6},
+    ),
+    _row(  # as StableLM 2 12B
+        "stablelm_parallel",
+        "stablelm",
+        "StableLm",
+        78,
+        head_dim=24,
+        qk_layernorm=True,
+        use_parallel_residual=True,
+        rope_parameters=_rope(partial_rotary_factor=0.25),
+        keys={"rope.dimension_count": 6, "use_parallel_residual": True},
     ),
     _row(
         "starcoder2",
@@ -382,7 +403,7 @@ def weights(row: Row) -> tiny.Weights:
         )
         if name.endswith(".bias"):
             values = 0.3 * normal
-        elif len(shape) == 1:
+        elif len(shape) == 1 or "norm." in name:
             values = (1.4 if "self_attn" in name else 1.0) + 0.2 * normal
             if row.added and "layernorm" in name:
                 values -= row.added
@@ -431,7 +452,7 @@ def tensors(row: Row) -> tiny.Weights:
     names = gguf.get_tensor_name_map(arch, row.settings["num_hidden_layers"])
     out: tiny.Weights = {}
     heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
-    for name, array in weights(row).items():
+    for name, array in _stacked(weights(row)).items():
         for part, count in heads.items():
             if row.permuted and f".{part}." in name:
                 array = convert.permute(array, row.settings[count]).reshape(array.shape)
@@ -448,6 +469,19 @@ def tensors(row: Row) -> tiny.Weights:
     for part, value in row.constant.items():
         for n in range(row.settings["num_hidden_layers"]):
             out[f"blk.{n}.attn_{part}_norm.weight"] = np.full(row.settings["head_dim"], value, np.float32)
+    return out
+
+
+def _stacked(arrays: tiny.Weights) -> tiny.Weights:
+    """The same with the norms of heads, which are tensors of their own, in one."""
+    out: tiny.Weights = {}
+    for name, array in arrays.items():
+        place, found, head = name.partition(".norms.")
+        if not found:
+            out[name] = array
+        elif head == "0.weight":
+            own = [n for n in arrays if n.startswith(f"{place}.norms.")]
+            out[f"{place}.weight"] = np.stack([arrays[f"{place}.norms.{i}.weight"] for i in range(len(own))])
     return out
 
 

@@ -1,8 +1,8 @@
 """Blocks are data: a model that no architecture has, built from Python alone and compared with float64.
 
 It has two kinds of attention with heads and rotary sets of different sizes, heads that are not rotated, norms
-over whole rows and over heads of values, keys and values of another block, a window, a layer without a
-feed-forward, and one with two.
+over whole rows, over heads of values, and of each head by weights of its own, keys and values of another
+block, a window, a layer without a feed-forward, and one with two.
 The file is that of a tiny Llama with tensors besides.
 """
 
@@ -51,8 +51,16 @@ BLOCKS = (
     Block("mixed.3.", 3, attention(8, 2, 64, rope=0, window=WINDOW, kv_owner=0, norm_eps=1e-4)),
     Block("mixed.3.", 3, FeedForward(128, "silu")),
     Block("mixed.4.", 4, attention(2, 1, 128, norm_eps=1e-3)),
+    Block("mixed.5.", 4, attention(3, 1, 40, rope=1, norms_by_head=True)),
 )
-NORMED = {"mixed.0.": False, "mixed.1.": True, "mixed.2.": True, "mixed.3.": True, "mixed.4.": True}
+NORMED = {
+    "mixed.0.": False,
+    "mixed.1.": True,
+    "mixed.2.": True,
+    "mixed.3.": True,
+    "mixed.4.": True,
+    "mixed.5.": True,
+}
 """Whether the attention blocks have norms of Q and K."""
 PLAIN = "mixed.2b."
 """The feed-forward without a gate."""
@@ -76,9 +84,10 @@ def shapes() -> dict[str, tuple[int, ...]]:
             if a.kv_owner is None:
                 own |= {"attn_k": (kv, dim), "attn_v": (kv, dim)}
             if NORMED[block.prefix]:
-                own["attn_q_norm"] = (q if a.norms_whole_rows else a.head_dim,)
+                wide = a.norms_whole_rows or a.norms_by_head
+                own["attn_q_norm"] = (q if wide else a.head_dim,)
                 if a.kv_owner is None:
-                    own["attn_k_norm"] = (kv if a.norms_whole_rows else a.head_dim,)
+                    own["attn_k_norm"] = (kv if wide else a.head_dim,)
         found |= {block.prefix + name: shape for name, shape in own.items()}
     return found
 

@@ -144,6 +144,8 @@ CHANGES: list[tuple[str, str, Callable[[ModelConfig], ModelConfig]]] = [
     ("exaone4", "rotation", lambda c: _attention(c, rope=0)),
     ("cohere2", "rotation", lambda c: _attention(c, rope=0)),
     ("cohere2", "kind of norm", lambda c: dataclasses.replace(c, layer_norm=False)),
+    ("command_r_plus", "kind of the norms of heads", lambda c: _attention(c, norms_by_head=False)),
+    ("stablelm_parallel", "kind of blocks", lambda c: configs.changed(c, FeedForward, parallel=False)),
     ("command_r", "logit scale", lambda c: dataclasses.replace(c, logit_scale=1.0)),
     ("gpt2", "positions", lambda c: dataclasses.replace(c, positions=0)),
     ("falcon_grouped", "kind of blocks", lambda c: configs.changed(c, FeedForward, parallel=False)),
@@ -164,6 +166,10 @@ def test_golden_data_notices_another(
         for key, weight in model.weights.items():
             if key.endswith(("q_norm", "k_norm")):
                 model.weights[key] = weight[:24]
+    if what == "kind of the norms of heads":
+        for key, weight in model.weights.items():
+            if key.endswith(("q_norm", "k_norm")):
+                model.weights[key] = weight.reshape(-1, 24)
     model.spec = dataclasses.replace(model.spec, config=change(model.spec.config))
     assert np.abs(model.logits(golden.prompt) - golden.logits).max() > NEAR_TIE
 
@@ -241,8 +247,12 @@ def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("stablelm", {"qk_layernorm": True}, "qk_layernorm: found True"),
-        ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True"),
+        ("stablelm", {"qk_layernorm": True}, r"q_layernorm\.norms\.0\.weight is missing"),
+        ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True, but the feed-forw"),
+        ("stablelm_parallel", {"use_parallel_residual": False}, "found False, but the feed-forwards have no"),
+        ("stablelm_parallel", {"qk_layernorm": False}, "has no such norm; set qk_layernorm to true"),
+        ("command_r_plus", {"use_qk_norm": False}, "has no such norm; set use_qk_norm to true"),
+        ("command_r", {"use_qk_norm": True}, r"q_norm\.weight is missing"),
         ("arcee", {"hidden_act": "silu"}, "hidden_act: found 'silu', expected relu2"),
         ("smollm3", {"no_rope_layers": [1, 0]}, "no_rope_layers: found"),
         ("glm4", {"attention_bias": False}, "set attention_bias to true"),
@@ -269,7 +279,7 @@ def test_what_a_folder_may_not_have_is_refused(
     [
         ("olmo2", "logit_scale", 0.5, "olmo2.logit_scale: found 0.5, but this feature is not supported"),
         ("olmo2", "attention.temperature_scale", 0.1, "attention.temperature_scale: found"),
-        ("stablelm", "use_parallel_residual", True, "use_parallel_residual: found True"),
+        ("starcoder2", "use_parallel_residual", True, "use_parallel_residual: found True"),
         ("granite", "residual_scale", 1e9, "residual_scale: found"),
     ],
 )

@@ -26,9 +26,11 @@ FAMILY = {
     "GLM-4.6": "glm",
     "GLM-4.7-Flash": "glm",
     "HuggingFaceTB-SmolLM3-3B": "plain",
+    "Kimi-K3": "kimi 3",
     "LFM2.5-8B-A1B": "lfm 2",
     "LFM2.5-Instruct": "plain",
     "MiniMax-M2": "minimax",
+    "MiniMax-M3": "minimax 3",
     "Mistral-Small-3.2-24B-Instruct-2506": "mistral",
     "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "qwen coder",
     "NVIDIA-Nemotron-Nano-v2": "nemotron nano 2",
@@ -40,6 +42,9 @@ FAMILY = {
     "Qwen3.5-4B": "qwen coder",
     "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "deepseek",
     "deepseek-ai-DeepSeek-V3.1": "deepseek",
+    "deepseek-ai-DeepSeek-V3.2": "deepseek 3.2",
+    "deepseek-ai-DeepSeek-V4": "deepseek 4",
+    "deepseek-ai-DeepSeek-V4-Flash-0731": "deepseek 4",
     "google-gemma-2-2b-it": "plain",
     "google-gemma-4-31B-it": "gemma 4",
     "google-gemma-4-31B-it-interleaved": "gemma 4",
@@ -54,6 +59,7 @@ FAMILY = {
     "moonshotai-Kimi-K2": "kimi",
     "muse-glimmer": "muse",
     "openai-gpt-oss-120b": "harmony",
+    "tencent-Hy3": "hunyuan 3",
 }
 
 

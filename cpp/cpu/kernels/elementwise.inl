@@ -5,6 +5,17 @@ namespace akunu::cpu::AKUNU_ISA {
 // What an element's work is worth, as Worker::claim counts it.
 constexpr std::uint64_t kGatedBlock = 512, kAngle = 512;
 
+static inline float sum_row(const float* x, std::size_t dim) {
+    vf sum[4] = {zero(), zero(), zero(), zero()};
+    std::size_t i = 0;
+    for (; i + 4 * L <= dim; i += 4 * L) {
+        for (std::size_t j = 0; j < 4; ++j) sum[j] += load(x + i + j * L);
+    }
+    float total = reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < dim; ++i) total += x[i];
+    return total;
+}
+
 static inline float mean_square(const float* x, std::size_t dim) {
     vf sum[4] = {zero(), zero(), zero(), zero()};
     std::size_t i = 0;
@@ -29,6 +40,16 @@ static inline void scale_row(const float* x, float scale, const float* weight, f
     std::size_t i = 0;
     for (; i + L <= dim; i += L) store(out + i, load(x + i) * s * load(weight + i));
     for (; i < dim; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+// x = (x - mean(x)) / √(variance(x) + eps)·weight
+static inline void centre_row(float* x, float eps, const float* weight, std::size_t dim) {
+    const float mean = sum_row(x, dim) / static_cast<float>(dim);
+    const vf m = set1(mean);
+    std::size_t i = 0;
+    for (; i + L <= dim; i += L) store(x + i, load(x + i) - m);
+    for (; i < dim; ++i) x[i] -= mean;
+    scale_row(x, rms_scale(x, dim, eps), weight, x, dim);
 }
 
 // Worker scratch as a row of up to kMaxRow f32.
@@ -282,9 +303,13 @@ static void prepare_heads(const DispatchCmd& cmd, const std::byte* params, const
     const std::size_t rows = p.rows, first = p.qk_norm || p.rope_dim ? 0 : p.n_heads,
                       end = p.n_heads + std::size_t{2} * p.n_kv_heads;
     const std::size_t blocks = (rows + kKeyGroup - 1) / kKeyGroup, parts = (end - first + kHeads - 1) / kHeads;
-    const auto turn = [&](float* x, std::size_t heads, std::size_t row, std::size_t norm) {
+    const auto turn = [&](float* x, std::size_t heads, std::size_t row, std::size_t h) {
         x += row * heads * hd;
-        if (p.qk_norm) scale_row(x, rms_scale(x, hd, p.eps), norms + norm, x, hd);
+        if (p.qk_norm == kHeadNormRms) {
+            scale_row(x, rms_scale(x, hd, p.eps), norms + (h < p.n_heads ? 0 : hd), x, hd);
+        } else if (p.qk_norm == kHeadNormLayer) {
+            centre_row(x, p.eps, norms + h * hd, hd);
+        }
         rotate(x, table + row * p.rope_dim, p.rope_dim, p.style);
     };
     auto units = worker.claim(blocks * parts, 16 * hd * kHeads * std::min(rows, kKeyGroup));
@@ -302,10 +327,10 @@ static void prepare_heads(const DispatchCmd& cmd, const std::byte* params, const
                 const std::size_t page = pos / kPagePositions, in_page = pos % kPagePositions;
                 for (std::size_t h = h0; h < end; h += parts) {
                     if (h < p.n_heads) {
-                        for (std::size_t i = row; i < row + n; ++i) turn(q + h * hd, p.n_heads, i, 0);
+                        for (std::size_t i = row; i < row + n; ++i) turn(q + h * hd, p.n_heads, i, h);
                     } else if (h < p.n_heads + p.n_kv_heads) {
                         const std::size_t kv = h - p.n_heads, stride = p.n_kv_heads * hd;
-                        for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, hd);
+                        for (std::size_t i = row; i < row + n; ++i) turn(k + kv * hd, p.n_kv_heads, i, h);
                         with_elements(cmd.kv.k, [&]<typename T>() {
                             cache.keys<T>(page, kv).store_keys(in_page, n, k + row * stride + kv * hd, stride, hd);
                         });

@@ -2,17 +2,6 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-static inline float sum_row(const float* x, std::size_t dim) {
-    vf sum[4] = {zero(), zero(), zero(), zero()};
-    std::size_t i = 0;
-    for (; i + 4 * L <= dim; i += 4 * L) {
-        for (std::size_t j = 0; j < 4; ++j) sum[j] += load(x + i + j * L);
-    }
-    float total = reduce_add((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    for (; i < dim; ++i) total += x[i];
-    return total;
-}
-
 // out = (x - mean) / √(variance + eps)·weight (+ bias). `out` may be x.
 static inline void layer_norm_row(const float* x, const LayerNormParams& p, const float* weight, const float* bias,
                                   float* out) {

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "core/dequantize.h"
+#include "core/head_norm.h"
 #include "core/q8.h"
 #include "core/sampling.h"
 #include "cpu/kernel.h"

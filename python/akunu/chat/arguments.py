@@ -20,6 +20,8 @@ __all__ = [
     "gemma_arguments",
     "glm_arguments",
     "invoked_arguments",
+    "nested_arguments",
+    "opened_arguments",
     "python_arguments",
     "tagged_arguments",
 ]
@@ -166,41 +168,101 @@ def _string(text: str) -> str:
 
 def tagged_arguments(schema: Schema) -> Grammar:
     """A tag for each parameter: Qwen 3 Coder and 3.5. Strings are written as they are."""
-    return _tags(schema, "<parameter={}>\n", "\n</parameter>\n")
+    return _tags(schema, lambda name, kind: f"<parameter={name}>\n", "\n</parameter>\n")
 
 
-def invoked_arguments(schema: Schema, space: str = "") -> Grammar:
-    """Return the grammar of arguments whose names are attributes: MiniMax M2, Muse."""
-    return _tags(schema, f'<{space}parameter name="{{}}">', f"</{space}parameter>\n")
+def invoked_arguments(schema: Schema, space: str = "", says_strings: bool = False) -> Grammar:
+    """Return the grammar of arguments whose names are attributes: MiniMax M2, Muse, DeepSeek.
+
+    `says_strings`: another attribute says whether a value is a string.
+    """
+    said = ' string="{}"' if says_strings else ""
+
+    def tag(name: str, kind: str) -> str:
+        return f'<{space}parameter name="{name}"{said.format("true" if kind == "string" else "false")}>'
+
+    return _tags(schema, tag, f"</{space}parameter>\n")
 
 
-def _tags(schema: Schema, tag: str, end: str) -> Grammar:
+def opened_arguments(schema: Schema) -> Grammar:
+    """Return the grammar of arguments whose names and types are attributes: Kimi K3."""
+
+    def tag(name: str, kind: str) -> str:
+        escaped = name.replace("&", "&amp;")
+        return f'<|open|>argument key="{escaped}" type="{"number" if kind == "integer" else kind}"<|sep|>'
+
+    return _tags(schema, tag, "<|close|>argument<|sep|>")
+
+
+def _tags(schema: Schema, tag: Callable[[str, str], str], end: str) -> Grammar:
+    """`tag` makes what a parameter of a name and a type begins with."""
     writer = _Writer(schema)
     parts = []
     for name, each, required in _properties(writer, schema, _TAGGED_KEY):
-        begin = _string(tag.replace("{}", name))
-        if isinstance(each, Mapping) and each.get("type") == "string":
-            limited = writer.limited(each)
-            value = "until_close" if limited is None else f"{limited} close"
-        else:
-            value = f"{writer.json(each)} close"
-        parts.append(f"({begin} {value})" + ("" if required else "?"))
+        kind = each.get("type") if isinstance(each, Mapping) else None
+        begin = _string(tag(name, kind if isinstance(kind, str) else "object"))
+        parts.append(f"({begin} {_closed(writer, each)})" + ("" if required else "?"))
     return Grammar(writer.lark(" ".join(parts) or '""'), {"close": end})
 
 
-def glm_arguments(schema: Schema) -> Grammar:
+def _closed(writer: _Writer, schema: object) -> str:
+    """A value and the mark that closes it; strings are written as they are."""
+    if not isinstance(schema, Mapping) or schema.get("type") != "string":
+        return f"{writer.json(schema)} close"
+    limited = writer.limited(schema)
+    return "until_close" if limited is None else f"{limited} close"
+
+
+def glm_arguments(schema: Schema, space: str = "") -> Grammar:
     """Tags for each parameter's name and value: GLM 4.5 to 4.7, with line ends between them or without."""
     writer = _Writer(schema)
     parts = []
     for name, each, required in _properties(writer, schema, _TAGGED_KEY):
-        begin = f'{_string(f"<arg_key>{name}</arg_key>")} "\\n"? "<arg_value>"'
-        if isinstance(each, Mapping) and each.get("type") == "string":
+        key = _string(f"<arg_key{space}>{name}</arg_key{space}>")
+        begin = f'{key} "\\n"? "<arg_value{space}>"'
+        parts.append(f'({begin} {_closed(writer, each)} "\\n"?)' + ("" if required else "?"))
+    return Grammar(writer.lark(" ".join(['"\\n"?', *parts])), {"close": f"</arg_value{space}>"})
+
+
+def nested_arguments(schema: Schema, space: str) -> Grammar:
+    """Tags for values within values: MiniMax M3. What has no members that are known is JSON."""
+    writer, marks = _Writer(schema), dict[str, str]()
+
+    def element(name: str, each: object) -> str:
+        close = f"close{len(marks)}"
+        marks[close] = f"{space}</{name}>"
+        return writer.rule(f"{_string(f'{space}<{name}>')} {value(each, close)}")
+
+    def value(each: object, close: str) -> str:
+        each = each if isinstance(each, Mapping) else {}
+        if "$ref" in each:
+            return f"{writer.reference(each['$ref'], lambda found: inner(found))} {close}"
+        if each.get("type") == "string":
             limited = writer.limited(each)
-            value = "until_close" if limited is None else f"{limited} close"
-        else:
-            value = f"{writer.json(each)} close"
-        parts.append(f'({begin} {value} "\\n"?)' + ("" if required else "?"))
-    return Grammar(writer.lark(" ".join(['"\\n"?', *parts])), {"close": "</arg_value>"})
+            return f"until_{close}" if limited is None else f"{limited} {close}"
+        return f"{inner(each)} {close}"
+
+    def inner(each: Schema) -> str:
+        if each.get("type") == "object" and "properties" in each:
+            return writer.rule(members(each))
+        if each.get("type") == "array" and "items" in each:
+            _only(each, frozenset({"type", "items", "minItems", "maxItems"}))
+            item, low, high = (
+                element("item", each["items"]),
+                each.get("minItems", 0),
+                each.get("maxItems", ""),
+            )
+            return writer.rule(f"({item}){{{low},{high}}}")
+        return writer.json(each)
+
+    def members(each: Schema) -> str:
+        found = [
+            f"{element(name, part)}" + ("" if required else "?")
+            for name, part, required in _properties(writer, each, _TAGGED_KEY)
+        ]
+        return " ".join(found) or '""'
+
+    return Grammar(writer.lark(members(schema)), marks)
 
 
 def python_arguments(schema: Schema) -> Grammar:

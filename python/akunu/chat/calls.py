@@ -6,13 +6,13 @@ A reader gives a call's name once, and its arguments as fragments of JSON, as so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from akunu.chat.arguments import Grammar
 from akunu.chat.incoming import Incoming, Malformed, Steps
-from akunu.chat.tools import Tools, kind_of
+from akunu.chat.tools import Tools
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
 from akunu.structured.tags import Tag
 
@@ -20,10 +20,11 @@ __all__ = [
     "CallFormat",
     "Calls",
     "bare_objects",
+    "begin_argument",
     "deepseek_calls",
+    "end_arguments",
+    "end_mark",
     "gemma_call",
-    "glm_call",
-    "invoked_calls",
     "kimi_calls",
     "mistral_call",
     "named_call",
@@ -31,7 +32,6 @@ __all__ = [
     "python_calls",
     "python_lines",
     "read_object",
-    "tagged_call",
 ]
 
 _NAME: Final = "_-.:/"
@@ -74,7 +74,7 @@ class CallFormat:
     address : str
         What an answer that is a call begins with ahead of that, with {name}.
     space : str
-        What names of tags begin with.
+        What names of tags begin with, or end with.
     arguments : callable or None
         The grammar of arguments that fit a schema; None: they are JSON.
     """
@@ -114,7 +114,7 @@ def named_call(calls: Calls, name: str) -> Steps[None]:
     calls.done()
 
 
-def _end(form: CallFormat, calls: Calls) -> Steps[None]:
+def end_mark(form: CallFormat, calls: Calls) -> Steps[None]:
     if form.end:
         yield from calls.source.space()
         yield from calls.source.one_of((form.end,))
@@ -133,7 +133,7 @@ def _one_or_list(form: CallFormat, calls: Calls, read: Callable[[Calls], Steps[A
             mark = yield from source.expect(",", "]")
     else:
         yield from read(calls)
-    yield from _end(form, calls)
+    yield from end_mark(form, calls)
 
 
 # -- Objects with a name and arguments. ----------------------------------------------------------------------
@@ -329,7 +329,7 @@ def deepseek_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
         yield from source.one_of((_CALL_END,))
         yield from source.space()
         more = bool((yield from source.one_of((_CALL_BEGIN,))))
-    yield from _end(form, calls)
+    yield from end_mark(form, calls)
 
 
 _KIMI_CALL: Final = ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>")
@@ -354,7 +354,7 @@ def kimi_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
         yield from source.one_of((end,))
         yield from source.space()
         more = bool((yield from source.one_of((begin,))))
-    yield from _end(form, calls)
+    yield from end_mark(form, calls)
 
 
 def gemma_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
@@ -368,7 +368,7 @@ def gemma_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     calls.begin(name)
     yield from read_value(source, GEMMA, calls.arguments)
     calls.done()
-    yield from _end(form, calls)
+    yield from end_mark(form, calls)
 
 
 def python_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
@@ -402,17 +402,17 @@ def _python_call(calls: Calls) -> Steps[None]:
         yield from source.space()
         if not key:
             raise Malformed
-        opening = _argument(calls, name, key, opening)
+        opening = begin_argument(calls, name, key, opening)
         yield from read_value(source, PYTHON, calls.arguments)
         yield from source.space()
         if (yield from source.one_of((",",))):
             yield from source.space()
         elif (yield from source.peek()) != ")":
             raise Malformed
-    _close(calls, name, opening)
+    end_arguments(calls, name, opening)
 
 
-def _argument(calls: Calls, name: str, key: str, opening: str) -> str:
+def begin_argument(calls: Calls, name: str, key: str, opening: str) -> str:
     """An argument's value follows; the call begins with its first. Returns what stands before the next."""
     if not opening:
         calls.begin(name)
@@ -420,146 +420,9 @@ def _argument(calls: Calls, name: str, key: str, opening: str) -> str:
     return ", "
 
 
-def _close(calls: Calls, name: str, opening: str) -> None:
+def end_arguments(calls: Calls, name: str, opening: str) -> None:
     """No argument follows."""
     if not opening:
         calls.begin(name)
     calls.arguments("}" if opening else "{}")
     calls.done()
-
-
-# -- Tags. ---------------------------------------------------------------------------------------------------
-
-_FUNCTION: Final = "<function="
-_PARAMETER: Final = "<parameter="
-_FUNCTION_END: Final = "</function>"
-_PARAMETER_END: Final = "</parameter>"
-
-
-def tagged_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """A tag for the function and one for each parameter: Qwen 3 Coder and 3.5; or an object in the former.
-
-    Only the schema tells a text from a number there.
-    """
-    source = calls.source
-    if mark != _FUNCTION:
-        yield from source.space()
-        if (yield from source.peek()) == "{":
-            yield from objects(form, calls, mark)
-            return
-        yield from source.expect(_FUNCTION)
-    name = yield from _tag_name(source)
-    yield from source.space()
-    if (yield from source.peek()) == "{":
-        yield from named_call(calls, name)
-        yield from source.space()
-        yield from source.one_of((_FUNCTION_END,))
-        yield from _end(form, calls)
-        return
-    opening = ""
-    while (yield from source.expect(_PARAMETER, _FUNCTION_END)) == _PARAMETER:
-        key = yield from _tag_name(source)
-        opening = _argument(calls, name, key, opening)
-        yield from source.one_of(("\n",))
-        yield from _parameter(calls, name, key, _PARAMETER_END, line_end="\n")
-        yield from source.space()
-    _close(calls, name, opening)
-    yield from _end(form, calls)
-
-
-def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """A tag for each function and one for each parameter, with names as attributes: MiniMax M2, Muse."""
-    source = calls.source
-    invoke, invoke_end = f'<{form.space}invoke name="', f"</{form.space}invoke>"
-    parameter, parameter_end = f'<{form.space}parameter name="', f"</{form.space}parameter>"
-    yield from source.space()
-    yield from source.expect(invoke)
-    more = invoke
-    while more:
-        name = yield from _tag_name(source, '">')
-        yield from source.space()
-        opening = ""
-        while (yield from source.expect(parameter, invoke_end)) == parameter:
-            key = yield from _tag_name(source, '">')
-            opening = _argument(calls, name, key, opening)
-            yield from _parameter(calls, name, key, parameter_end)
-            yield from source.space()
-        _close(calls, name, opening)
-        yield from source.space()
-        more = yield from source.one_of((invoke,))
-    yield from _end(form, calls)
-
-
-_KEY: Final = ("<arg_key>", "</arg_key>")
-_VALUE: Final = ("<arg_value>", "</arg_value>")
-
-
-def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """A name, and tags for each parameter's name and value: GLM 4.5 to 4.7."""
-    source = calls.source
-    yield from source.space()
-    if (yield from source.peek()) == "{":
-        yield from objects(form, calls, mark)
-        return
-    start = source.at
-    while (char := (yield from source.peek())) and char not in "<\n":
-        source.at += 1
-    name = source.text[start : source.at].rstrip()
-    yield from source.space()
-    if not name or (yield from source.peek()) != "<":
-        raise Malformed
-    opening = ""
-    while (yield from source.expect(_KEY[0], form.end)) == _KEY[0]:
-        key = (yield from source.until(_KEY[1])).strip()
-        if not key:
-            raise Malformed
-        yield from source.space()
-        yield from source.expect(_VALUE[0])
-        opening = _argument(calls, name, key, opening)
-        yield from _parameter(calls, name, key, _VALUE[1])
-        yield from source.space()
-    _close(calls, name, opening)
-
-
-def _tag_name(source: Incoming, end: str = ">") -> Steps[str]:
-    """What a tag names, up to its end; `end` is that of an attribute, too."""
-    start = source.at
-    while (char := (yield from source.peek())) and char not in '<>"\n':
-        source.at += 1
-    name = source.text[start : source.at]
-    yield from source.expect(end)
-    if not name:
-        raise Malformed
-    return name
-
-
-def _parameter(calls: Calls, function: str, key: str, end: str, line_end: str = "") -> Steps[None]:
-    """A value up to its closing tag; a `line_end` ahead of that is the tag's."""
-    source = calls.source
-    if calls.tools.parameter(function, key).get("type") != "string":
-        text = (yield from source.until(end)).removesuffix(line_end)
-        calls.arguments(_typed(text, calls.tools.kinds(function, key)))
-        return
-    calls.arguments('"')
-    held = mark = ""
-    while not mark:
-        text, mark = yield from source.some((end,))
-        if not text and not mark:
-            raise Malformed
-        text = held + text
-        held = line_end if line_end and text.endswith(line_end) else ""
-        calls.arguments(quoted(text.removesuffix(line_end)))
-    calls.arguments('"')
-
-
-def _typed(text: str, kinds: Collection[str]) -> str:
-    """The JSON of a value that the text alone need not tell the type of; `kinds`: the types it may have."""
-    written = rewritten(text, PYTHON)
-    if written is None or ("string" in kinds and _kind(written) not in kinds):
-        return f'"{quoted(text)}"'
-    return written
-
-
-def _kind(written: str) -> str:
-    """The type of a value that is JSON, however many digits its numbers have."""
-    return kind_of(json.loads(written, parse_int=lambda digits: 0))

@@ -15,6 +15,8 @@ from akunu.chat.arguments import (
     gemma_arguments,
     glm_arguments,
     invoked_arguments,
+    nested_arguments,
+    opened_arguments,
     python_arguments,
     tagged_arguments,
 )
@@ -23,17 +25,22 @@ from akunu.chat.calls import (
     bare_objects,
     deepseek_calls,
     gemma_call,
-    glm_call,
-    invoked_calls,
     kimi_calls,
     mistral_call,
     objects,
     python_calls,
     python_lines,
-    tagged_call,
 )
 from akunu.chat.family import Family
 from akunu.chat.layouts import addressed, channels
+from akunu.chat.tagged_calls import (
+    glm_call,
+    hunyuan_calls,
+    invoked_calls,
+    nested_calls,
+    opened_calls,
+    tagged_call,
+)
 
 __all__ = ["FAMILIES", "GENERIC", "PLAIN", "family_of"]
 
@@ -52,6 +59,28 @@ GENERIC: Final = CallFormat(
     pattern='<tool_call>\n{"name": "{name}", "arguments": {arguments}}\n</tool_call>',
 )
 """What models are told where their template has no words for tools (`generic_tools`)."""
+
+_MINIMAX: Final = "]<]minimax[>["
+_DSML: Final = "｜DSML｜"
+
+
+def _deepseek(name: str, block: str, sign: str) -> Family:
+    """DeepSeek's models that write calls as tags, in a block of this name."""
+    begin, end = f"<{_DSML}{block}>", f"</{_DSML}{block}>"
+    return Family(
+        name=name,
+        signs=(sign,),
+        call_format=CallFormat(
+            read=invoked_calls,
+            marks=(begin,),
+            end=end,
+            pattern=f'{begin}\n<{_DSML}invoke name="{{name}}">\n{{arguments}}</{_DSML}invoke>\n{end}',
+            space=_DSML,
+            arguments=functools.partial(invoked_arguments, space=_DSML, says_strings=True),
+        ),
+        tokens=(_DSML,),
+    )
+
 
 FAMILIES: Final = (
     Family(
@@ -139,6 +168,40 @@ FAMILIES: Final = (
         reasoning=("<seed:think>", "</seed:think>"),
         tokens=("<seed:tool_call>", "</seed:tool_call>"),
     ),
+    Family(
+        name="minimax 3",
+        signs=(_MINIMAX,),
+        call_format=CallFormat(
+            read=nested_calls,
+            marks=(f"{_MINIMAX}<tool_call>",),
+            end=f"{_MINIMAX}</tool_call>",
+            pattern=f'{_MINIMAX}<tool_call>\n{_MINIMAX}<invoke name="{{name}}">{{arguments}}'
+            f"{_MINIMAX}</invoke>\n{_MINIMAX}</tool_call>",
+            space=_MINIMAX,
+            arguments=functools.partial(nested_arguments, space=_MINIMAX),
+        ),
+        reasoning=("<mm:think>", "</mm:think>"),
+        closing="</mm:think>",
+        tokens=(_MINIMAX, "<tool_call>", "</tool_call>"),
+    ),
+    Family(
+        name="kimi 3",
+        signs=("<|open|>",),
+        call_format=CallFormat(
+            read=opened_calls,
+            marks=("<|open|>tools<|sep|>",),
+            end="<|close|>tools<|sep|>",
+            pattern='<|open|>tools<|sep|><|open|>call tool="{name}" index="1"<|sep|>{arguments}'
+            "<|close|>call<|sep|><|close|>tools<|sep|>",
+            arguments=opened_arguments,
+        ),
+        reasoning=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        closing="<|close|>think<|sep|><|open|>response<|sep|>",
+        around=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
+        tokens=("<|open|>", "<|close|>", "<|sep|>"),
+    ),
+    _deepseek("deepseek 4", "tool_calls", "dsml_token + 'tool_calls>"),
+    _deepseek("deepseek 3.2", "function_calls", _DSML),
     Family(
         name="minimax",
         signs=("<minimax:tool_call>",),
@@ -242,6 +305,26 @@ FAMILIES: Final = (
             arguments=glm_arguments,
         ),
         tokens=(*_TOOL_CALL, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    ),
+    Family(
+        name="hunyuan 3",
+        signs=("<tool_sep",),
+        call_format=CallFormat(
+            read=hunyuan_calls,
+            marks=("<tool_calls:opensource>",),
+            end="</tool_calls:opensource>",
+            pattern="<tool_calls:opensource>\n<tool_call:opensource>{name}<tool_sep:opensource>\n{arguments}"
+            "</tool_call:opensource>\n</tool_calls:opensource>",
+            space=":opensource",
+            arguments=functools.partial(glm_arguments, space=":opensource"),
+        ),
+        reasoning=("<think:opensource>", "</think:opensource>"),
+        closing="</think:opensource>",
+        tokens=(
+            "<tool_calls:opensource>", "</tool_calls:opensource>", "<tool_call:opensource>",
+            "</tool_call:opensource>", "<tool_sep:opensource>", "<arg_key:opensource>",
+            "</arg_key:opensource>", "<arg_value:opensource>", "</arg_value:opensource>",
+        ),
     ),
     Family(
         name="hunyuan",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["NO_PARAMETERS", "Schema", "Tools", "kind_of", "named_schema"]
+__all__ = ["NO_PARAMETERS", "Schema", "Tools", "inner_schema", "kind_of", "named_schema", "schema_kinds"]
 
 Schema = Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Tools(Mapping[str, Schema]):
 
     def kinds(self, function: str, name: str) -> set[str]:
         """The types that the schema of a parameter names; empty where it does not say."""
-        return _kinds(self.parameter(function, name), self.get(function, {}), set())
+        return schema_kinds(self.parameter(function, name), self.get(function, {}))
 
 
 def kind_of(value: object) -> str:
@@ -58,6 +58,23 @@ _KINDS: Final = (
     (dict, "object"), (list, "array"), (str, "string"), (bool, "boolean"), (int, "integer"),
     (float, "number"),
 )  # fmt: skip
+
+
+def schema_kinds(schema: Schema, root: Schema) -> set[str]:
+    """The types that a schema within `root` names; empty where it does not say."""
+    return _kinds(schema, root, set())
+
+
+def inner_schema(schema: Schema, root: Schema, name: str | None) -> Schema:
+    """The schema of an object's property, or, without a name, of an array's items; {}: it is not known."""
+    parts = [schema, *(part for key in ("anyOf", "oneOf") for part in _list(schema.get(key)))]
+    for part in map(_mapping, parts):
+        if isinstance(part.get("$ref"), str):
+            part = named_schema(part["$ref"], root)
+        found = part.get("items") if name is None else _mapping(part.get("properties")).get(name)
+        if isinstance(found, Mapping):
+            return named_schema(found["$ref"], root) if isinstance(found.get("$ref"), str) else found
+    return {}
 
 
 def _kinds(schema: Schema, root: Schema, seen: set[str]) -> set[str]:
@@ -84,6 +101,10 @@ def named_schema(ref: str, root: Schema) -> Schema:
     for part in ref.removeprefix("#").strip("/").split("/"):
         found = _mapping(found.get(part))
     return found
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

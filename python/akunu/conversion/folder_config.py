@@ -142,6 +142,8 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "tie_word_embeddings": "output" not in spec.tensors,
     }
     found |= _bias_flags(name, row, spec)
+    if ARCHITECTURES[config.arch].parallel == "unnormed":
+        found["use_parallel_residual"] = "layers.0.ffn_norm" not in spec.tensors
     scales = {
         "embedding_scale": config.embedding_scale,
         "residual_scale": config.residual_scale,

@@ -100,6 +100,8 @@ class Attention:
         In a tower: a query sees the keys of its window of the image alone.
     norms_whole_rows
         The norms of q and of k, where the model has them, are over a whole row instead of over each head.
+    norms_by_head
+        They are LayerNorms of each head, with weights of its own.
     norms_after_rope
         These norms are of rotated heads.
     norm_values
@@ -125,6 +127,7 @@ class Attention:
     whole_images: bool = False
     image_windows: bool = False
     norms_whole_rows: bool = False
+    norms_by_head: bool = False
     norms_after_rope: bool = False
     norm_values: bool = False
     q_gain: float = 0.0

@@ -332,6 +332,7 @@ def model_config(
     router: ExpertRouter | None = None,
     gate: Gate | None = None,
     norms_whole_rows: bool = False,
+    parallel: bool = False,
     layer_input_rows: int = 0,
     positions: int = 0,
     prediction: PredictionLayer | None = None,
@@ -343,7 +344,8 @@ def model_config(
     and sin, for all layers, or one more, for those with a window; it is empty where heads are not rotated.
     `decoder` is the row of a model that samples tokens; `rotated` says whose heads are rotated, where not all
     layers' are; queries have the `temperature` of `RopeSet`, if its length is not 0. The table of layer
-    inputs has `layer_input_rows`, and that of learned positions `positions`.
+    inputs has `layer_input_rows`, and that of learned positions `positions`; feed-forwards may be in
+    `parallel` with attention.
     """
     if 0 < positions < numbers.integer("context_length"):
         raise ModelFileError(
@@ -384,6 +386,7 @@ def model_config(
             softcap=softcap,
             bidirectional=bidirectional,
             norms_whole_rows=norms_whole_rows,
+            norms_by_head=decoder is not None and decoder.norms_by_head,
             norms_after_rope=decoder is not None and decoder.norms_after_rope,
             norm_values=decoder is not None and decoder.norm_values,
             q_gain=numbers.real("q_gain") if decoder is not None else 0.0,
@@ -417,7 +420,7 @@ def model_config(
         return FeedForward(
             sizes.ffn_dim[n],
             activation,
-            decoder is not None and decoder.parallel,
+            parallel,
             cut if math.isfinite(cut) else None,
         )
 
@@ -541,6 +544,10 @@ def resolve(
     known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
+    if (
+        arch.parallel == "unnormed"
+    ):  # the tensors say it; llama.cpp's converter is wrong where a folder does not
+        known = (*known, "use_parallel_residual")
     fields = arch.scales + arch.fields + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
     known = (*known, *(suffix for field in fields for suffix in CONFIG_KEYS[field].suffixes))
     meta.refuse_unknown_features(*known, prefixes=arch.features)
@@ -626,6 +633,7 @@ def resolve(
             arch, meta, meta.suffixes, biased=any(name.endswith("router_choice_bias") for name in refs)
         ),
         norms_whole_rows=arch.norms_whole_rows,
+        parallel=arch.in_parallel(refs),
         gate=arch.gate,
         decoder=arch,
         rotated=rotated,

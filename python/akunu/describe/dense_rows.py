@@ -18,6 +18,7 @@ from akunu.describe.layer_rules import (
     FUSED_GATE_UP,
     GATE_UP,
     GLOBAL,
+    HEAD_NORMS,
     HF,
     LATE_QK_NORM,
     NORMS,
@@ -77,6 +78,10 @@ _TIED_GLOBAL = (*GLOBAL[:2], *_for_folders(GLOBAL[2]))
 # LayerNorms with biases.
 _LAYER_NORMS = tuple(part for rule in NORMS for part in _with_bias(rule))
 _LAYER_NORM_GLOBAL = (GLOBAL[0], *_with_bias(GLOBAL[1]), GLOBAL[2])
+# Each head's norm is a tensor of its own in a checkpoint.
+_NORMS_OF_HEADS = tuple(
+    dataclasses.replace(rule, hf=rule.hf.replace("_norm.", "_layernorm.norms.{e}.")) for rule in HEAD_NORMS
+)
 _STARCODER_FFN = tuple(
     rule
     for part, name, rows, cols in (("up", "c_fc", "ffn_dim", "dim"), ("down", "c_proj", "dim", "ffn_dim"))
@@ -192,13 +197,19 @@ DENSE_ROWS: Final = (
     ),
     Architecture(
         name="command-r",
-        summary="Command R, Aya: LayerNorm, attention and FFN side by side",
+        summary="Command R and R+, Aya: LayerNorm, attention and FFN side by side",
         rope_style="interleaved",
         activation="silu",
         tensors=_TIED_GLOBAL,
-        layers=one_kind(ATTN_NORM, *PROJECTIONS, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        layers=one_kind(
+            ATTN_NORM,
+            *PROJECTIONS,
+            *HEAD_NORMS,
+            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS),
+        ),
         layer_norm=True,
-        parallel=True,
+        norms_by_head=True,
+        parallel="always",
         scales=("logit_scale",),
     ),
     Architecture(
@@ -210,7 +221,7 @@ DENSE_ROWS: Final = (
         layers=one_kind(ATTN_NORM, *PROJECTIONS, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS)),
         window_period=4,
         layer_norm=True,
-        parallel=True,
+        parallel="always",
         rotated="windowed",
         scales=("logit_scale",),
         required_keys=("attention.sliding_window",),
@@ -243,12 +254,21 @@ DENSE_ROWS: Final = (
     ),
     Architecture(
         name="stablelm",
-        summary="StableLM 3B, StableLM 2 1.6B, Stable Code: LayerNorm with biases",
+        summary="StableLM 3B, StableLM 2, Stable Code: LayerNorm with biases",
         rope_style="half",
         activation="silu",
         tensors=_LAYER_NORM_GLOBAL,
-        layers=one_kind(*_LAYER_NORMS, *PROJECTIONS, *qkv_bias(optional=True)),
+        layers=one_kind(
+            *_LAYER_NORMS[:2],
+            # In the 12B attention and feed-forward are side by side, and have one norm.
+            *(dataclasses.replace(rule, optional=True) for rule in _LAYER_NORMS[2:]),
+            *PROJECTIONS,
+            *qkv_bias(optional=True),
+            *_NORMS_OF_HEADS,
+        ),
         layer_norm=True,
+        norms_by_head=True,
+        parallel="unnormed",
     ),
     Architecture(
         name="starcoder2",

@@ -130,7 +130,7 @@ GPT_ROWS: Final = (
             matrix(BLK + "ffn_down.weight", _HF + "mlp.dense_4h_to_h.weight", "ffn_down", "dim", "ffn_dim"),
         ),
         layer_norm=True,
-        parallel=True,
+        parallel="always",
     ),
 )
 """See `akunu.describe.architectures.ARCHITECTURES`."""

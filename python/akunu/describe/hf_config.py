@@ -135,6 +135,12 @@ def resolve_hf(
         named |= {name: found[real] for name, real in moved.items()}
     refs = _map(config, named, row, arch, layers, sizes, symbols, model_type, ignored)
     refs = with_planes(with_names(refs, moved), found)
+    if arch.parallel == "unnormed" and _flag(config, "use_parallel_residual") != arch.in_parallel(refs):
+        norm = "no norm" if arch.in_parallel(refs) else "a norm"
+        raise ModelFileError(
+            f"config.json: use_parallel_residual: found {shown(config.get('use_parallel_residual'))}, "
+            f"but the feed-forwards have {norm} of their own"
+        )
     if layer is not None and refs[f"{layer.prefix}joined"].scales:
         warnings.warn(
             f"the head of this {model_type} model that drafts is left out: its matrix is quantised in planes",
@@ -181,6 +187,7 @@ def resolve_hf(
         router=hf_router(arch, row, numbers, _renormalise(config, row)),
         gate=hf_gate(arch, numbers),
         norms_whole_rows=arch.norms_whole_rows,
+        parallel=arch.in_parallel(refs),
         decoder=arch,
         rotated=_rotated(config, numbers, arch, layer_window),
         temperature=rope.temperature() if "temperature" in arch.scales else (0.0, 0),
@@ -384,7 +391,8 @@ def _map(
             name = rule.parts[0][0]
             needed = is_head or not rule.optional
             part = name.partition("_")[0]
-            said = name in row.bias_keys or (name.endswith("_bias") and part in ("attn", "ffn"))
+            projection = name.endswith("_bias") and not name.endswith("_norm_bias")
+            said = name in row.bias_keys or (projection and part in ("attn", "ffn"))
             if said and not needed:
                 flag, default = row.bias_key(name)
                 if not flag or not _flag(config, flag, default=default):
@@ -451,14 +459,16 @@ def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> b
 
 
 def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
-    """Raise where there are biases that the configuration does not ask for: Transformers leaves them out.
+    """Raise where there are biases or norms that the configuration does not ask for: Transformers leaves them
+    out.
 
     `flag`: the key that asks for them, if the model type has one.
     """
     if found:
         remedy = f"set {flag} to true" if flag else "give another model_type"
         raise ModelFileError(
-            f"tensor {found[0]}: by config.json this {owner} model has no such bias; "
+            f"tensor {found[0]}: by config.json this {owner} model has no such "
+            f"{'bias' if found[0].endswith('bias') else 'norm'}; "
             f"{remedy} if it was trained with it, else remove the tensor"
         )
 

@@ -163,6 +163,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             tied=True,
             model_class="CohereForCausalLM",
             biases="flag",
+            bias_keys=_keys(attn_q_norm=("use_qk_norm", False), attn_k_norm=("use_qk_norm", False)),
             rope_style="interleaved",
         ),
         "cohere2": HfModel(
@@ -193,7 +194,12 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             "stablelm",
             defaults=defaults_of(norm_eps=1e-5, context_length=4096, rope_share=0.25),
             model_class="StableLmForCausalLM",
-            bias_keys=_keys(attn=("use_qkv_bias", False)),
+            bias_keys=_keys(
+                attn=("use_qkv_bias", False),
+                attn_q_norm=("qk_layernorm", False),
+                attn_k_norm=("qk_layernorm", False),
+            ),
+            features=("qk_layernorm", "use_parallel_residual"),
         ),
         "starcoder2": HfModel(
             "starcoder2",

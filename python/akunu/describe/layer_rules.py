@@ -35,6 +35,7 @@ __all__ = [
     "GATED_SHARED",
     "GATE_UP",
     "GLOBAL",
+    "HEAD_NORMS",
     "HF",
     "LATE_QK_NORM",
     "NEXT_DELTA_MIXERS",
@@ -138,6 +139,18 @@ QK_NORM = (
 LATE_QK_NORM = (
     vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
     vector(BLK + "attn_k_norm.weight", HF + "self_attn.key_layernorm.weight", "attn_k_norm", "head_dim"),
+)
+
+# LayerNorms of each head, with weights of its own.
+HEAD_NORMS = tuple(
+    TensorRule(
+        f"{BLK}attn_{part}_norm.weight",
+        f"{HF}self_attn.{part}_norm.weight",
+        ((f"attn_{part}_norm", "head_dim"),),
+        optional=True,
+        count=count,
+    )
+    for part, count in (("q", "n_heads"), ("k", "n_kv_heads"))
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ __all__ = [
     "LayerKind",
     "LayerNumbers",
     "MixerKind",
+    "Parallel",
     "Pooling",
     "Prediction",
     "RopeStyle",
@@ -54,6 +55,9 @@ MixerKind = Literal[
 ]
 """What a block computes; `akunu.describe.blocks` has a class for each."""
 
+
+Parallel = Literal["never", "always", "unnormed"]
+"""Whether attention and feed-forward are side by side: "unnormed" where the latter has no norm of its own."""
 
 Rotated = Literal["all", "none", "period", "windowed", "windowed_or_all"]
 """Whose heads are rotated: see `Architecture.rotated`."""
@@ -277,7 +281,8 @@ class Architecture:
     layer_norm
         Norms are LayerNorm, else RMS.
     parallel
-        The feed-forward reads what attention reads, and both are added to the same residual stream.
+        Whether the feed-forward reads what attention reads, and both are added to the same residual stream:
+        see the type.
     norms_after_rope
         The norms of q and of k are of rotated heads.
     rotated
@@ -304,6 +309,8 @@ class Architecture:
         Epsilon of norms of what a block adds, where a file does not say it; 0: that of the others.
     norms_whole_rows
         The norms of q and k are over all heads together.
+    norms_by_head
+        They are LayerNorms of each head, with weights of its own.
     norm_values
         Heads of v are normed, too, without a weight.
     layer_inputs
@@ -336,7 +343,7 @@ class Architecture:
     features: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     layer_norm: bool = False
-    parallel: bool = False
+    parallel: Parallel = "never"
     norms_after_rope: bool = False
     rotated: Rotated = "all"
     unrotated_period: int = 4
@@ -347,6 +354,7 @@ class Architecture:
     norm_embedding: bool = False
     branch_norm_eps: float = 0.0
     norms_whole_rows: bool = False
+    norms_by_head: bool = False
     norm_values: bool = False
     layer_inputs: tuple[TensorRule, ...] = ()
     fields: tuple[str, ...] = ()
@@ -379,6 +387,12 @@ class Architecture:
     def shares_expert(self) -> bool:
         """Whether layers with experts have one that all rows share, of a size of its own."""
         return any(kind.length("shared_up") == "shared_dim" for kind in self.layers.values())
+
+    def in_parallel(self, tensors: Container[str]) -> bool:
+        """Whether attention and feed-forward are side by side in a model with these canonical tensors."""
+        return self.parallel == "always" or (
+            self.parallel == "unnormed" and "layers.0.ffn_norm" not in tensors
+        )
 
     def rotated_layers(self, layer_window: Sequence[int], window: int) -> list[bool]:
         """Whose heads are rotated, of layers with these windows; `window`: what the file says of them."""

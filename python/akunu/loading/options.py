@@ -56,10 +56,10 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     parallel
         Sequences that are generated at a time, at most 256; others wait.
     kv_memory
-        Bytes of the KV cache; None: `context` tokens for each of `parallel` sequences, but at most half of the
-        device's memory. Layers with a window keep what it reaches only; recurrent states are part of it. What
-        sequences do not need keeps earlier ones, so that a prompt that begins like one of them runs only what is
-        new. Memory is taken as it is used.
+        Bytes of the KV cache; None: `context` tokens for each of `parallel` sequences, but at most half of
+        the device's memory. Layers with a window keep what it reaches only; recurrent states are part of it.
+        What sequences do not need keeps earlier ones, so that a prompt that begins like one of them runs only
+        what is new. Memory is taken as it is used.
     memory
         Bytes that the model may take in all: weights, KV cache, and what is between them. The experts of a
         model that has some stay in their file, on the CPU: those that were used last are kept in what is left
@@ -80,9 +80,9 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
         (mmproj-….gguf), if there is one; folders have theirs in them. False: none, so that the model reads
         text only and takes less memory.
     cache_dir
-        A folder in which pages of the KV cache are kept when sequences end, so that a prompt that begins like a
-        sequence of an earlier process runs only what is new. It is made if need be, and may be that of other
-        models and processes. The files hold the tokens, and only their owner may read them. None:
+        A folder in which pages of the KV cache are kept when sequences end, so that a prompt that begins like
+        a sequence of an earlier process runs only what is new. It is made if need be, and may be that of
+        other models and processes. The files hold the tokens, and only their owner may read them. None:
         memory only. Models that make vectors keep nothing.
     cache_size
         Bytes of the files in `cache_dir`, those of other models included; what was used longest ago is
