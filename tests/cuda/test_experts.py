@@ -1,4 +1,4 @@
-"""Experts of prompts on the emulated GPU: rows sorted by expert, their tiles, results that all blocks add up."""
+"""Experts of prompts on the emulated GPU: rows by expert, their tiles, results that all blocks add up."""
 
 from __future__ import annotations
 
