@@ -70,8 +70,8 @@ constexpr int kMaxPatches = 3;
 // Whether a float weight is in a format of which a device sums up more products, and rounds them.
 enum class Whole : std::uint8_t {
     kNone,
-    // Only rows of whole sequences, or sounds, are multiplied with it: no other step computes one of them again, so that
-    // the device may sum as it does for no other rows.
+    // Only rows of whole sequences, or sounds, are multiplied with it: no other step computes one of them again, so
+    // that the device may sum as it does for no other rows.
     kSequences,
     // Any rows: F16 and BF16, whose sums then do not depend on what other rows there are.
     kRows,
