@@ -108,7 +108,13 @@ def test_the_log_names_whose_request_was_refused(caplog):
             answer = served.http.get("/v1/models", headers={BEARER: "Bearer secret-1"})
             assert answer.status_code == status
         served.http.get("/admin/models", headers={BEARER: "Bearer secret-1"})
-        lines = [line for line in caplog.messages if " key=" in line]
+        lines: list[str] = []
+
+        def all_there() -> bool:  # a line is written after the answer
+            lines[:] = [line for line in caplog.messages if " key=" in line]
+            return len(lines) >= 3
+
+        wait_until(all_there)
     assert len(lines) == 3
     assert all(" key=secret-1 " in line for line in lines)
 
