@@ -224,6 +224,8 @@ def _prepare_heads() -> Iterator[Case]:
                 "prepare_heads", rows=3, shape=(2, 1, 320), style=style, kv=kv, position=1, rope_dim=64
             )
         yield case("prepare_heads", rows=37, shape=(3, 3, 40), style="half", kv=kv, position=5, rope_dim=0)
+        yield case("prepare_heads", rows=18, shape=(6, 2, 40), style="half", kv=kv, rope_dim=12, qk_norm=2)
+        yield case("prepare_heads", rows=3, shape=(4, 1, 128), style="interleaved", kv=kv, qk_norm=2)
         yield case("prepare_heads", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
 
 

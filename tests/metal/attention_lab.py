@@ -229,7 +229,7 @@ class Rope(Spans):
     kv: str = "f16"
     half: bool = True
     rope_dim: int = 0
-    qk_norm: bool = False
+    qk_norm: int = 0
 
 
 def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
@@ -243,15 +243,17 @@ def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
     v[0, 0] = 0
     angles = rng.uniform(0, 6, (c.total, rope_dim // 2))
     table = np.stack([np.cos(angles), np.sin(angles)], -1).astype(np.float32)
-    norms = (1 + 0.3 * rng.standard_normal((2, c.head_dim))).astype(np.float32)
+    own = (c.heads, c.kv_heads) if c.qk_norm == 2 else (1, 1)
+    norms = (1 + 0.3 * rng.standard_normal((sum(own), c.head_dim))).astype(np.float32)
     eps, style = 1e-6, "half" if c.half else "interleaved"
     cos, sin = (table[..., i].astype(np.float64) for i in range(2))
 
     def turned(x: F32, weight: F32) -> F64:
         wide = x.astype(np.float64)
+        wide -= wide.mean(-1, keepdims=True) * (c.qk_norm == 2)
         return ref.rotate(ref.rms_norm(wide, weight, eps) if c.qk_norm else wide, cos, sin, style)
 
-    expected_q, expected_k = turned(q, norms[0]), turned(k, norms[1])
+    expected_q, expected_k = turned(q, norms[: own[0]]), turned(k, norms[own[0] :])
     cache = shape.empty()
     params = struct.pack(
         "IIIIIIIIfII",

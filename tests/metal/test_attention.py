@@ -22,6 +22,8 @@ ROPE = [
     Rope(rows=2, heads=7, kv_heads=1, head_dim=96, qk_norm=True),
     Rope(rows=2, heads=2, kv_heads=1, head_dim=128, half=False, rope_dim=64, qk_norm=True),
     Rope(rows=3, position=30, heads=4, kv_heads=1, head_dim=256, qk_norm=True),
+    Rope(rows=2, heads=3, kv_heads=2, head_dim=72, rope_dim=40, qk_norm=2),
+    Rope(rows=2, heads=2, kv_heads=1, head_dim=128, half=False, qk_norm=2),
     Rope(rows=3, position=1, heads=2, kv_heads=1, head_dim=6, rope_dim=4),
     Rope(rows=2, position=31, heads=3, kv_heads=3, head_dim=40, others=((1, 0), (33, 60), (1, 7))),
 ]
@@ -223,7 +225,7 @@ SOUNDS = replace(FIXED_BATCHED[0], batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
 MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "rope: staged without a barrier": (TURN, Mutation(SIMD_BARRIER, "", 4)),
-    "rope: tail not normed": (TURN, Mutation("out[d] = x[d] * scale", "out[d] = x[d]")),
+    "rope: tail not normed": (TURN, Mutation("out[d] = (x[d] - of.mean) * of.scale", "out[d] = x[d]")),
     "rope: second of the pair": (TURN, Mutation("i + half_dim", "i + half_dim - 1")),
     "rope: one row's angles for all": (TURN, Mutation("table += ulong(row) * (p.rope_dim / 2);", "")),
     "rope: V of the first head": (

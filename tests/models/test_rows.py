@@ -250,7 +250,7 @@ def test_a_ministral_without_rotary_parameters_has_those_of_its_class(tmp_path: 
         ("stablelm", {"qk_layernorm": True}, r"q_layernorm\.norms\.0\.weight is missing"),
         ("stablelm", {"use_parallel_residual": True}, "use_parallel_residual: found True, but the feed-forw"),
         ("stablelm_parallel", {"use_parallel_residual": False}, "found False, but the feed-forwards have no"),
-        ("stablelm_parallel", {"qk_layernorm": False}, "has no such norm; set qk_layernorm to true"),
+        ("stablelm_parallel", {"qk_layernorm": False}, "the architecture stablelm with 3 layers has no such"),
         ("command_r_plus", {"use_qk_norm": False}, "has no such norm; set use_qk_norm to true"),
         ("command_r", {"use_qk_norm": True}, r"q_norm\.weight is missing"),
         ("arcee", {"hidden_act": "silu"}, "hidden_act: found 'silu', expected relu2"),

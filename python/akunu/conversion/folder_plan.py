@@ -215,7 +215,11 @@ def _by_rules(
         if "{e}" not in rule.hf:
             yield planned
             continue
-        rows = np.arange(math.prod(shape[:-1])) if planned.order is None else planned.order
+        rows = (
+            np.arange(math.prod(shape if rule.cols is None else shape[:-1]))
+            if planned.order is None
+            else planned.order
+        )
         for e, own in enumerate(rows.reshape(shape[0], -1)):
             yield replace(planned, name=name.replace("{e}", str(e)), shape=shape[1:], order=own)
 

@@ -123,7 +123,7 @@ def prepare_heads(
     kv: str,
     position: int = 0,
     rope_dim: int | None = None,
-    qk_norm: bool = False,
+    qk_norm: int = 0,
 ) -> None:
     """The rotation of `rope_dim` elements, or all, seen in q, and what it stores, seen through attention."""
     heads, kv_heads, head_dim = shape
@@ -134,8 +134,9 @@ def prepare_heads(
     inv_freq = (10000.0 ** -(np.arange(rope_dim // 2) / max(rope_dim // 2, 1))).astype(np.float32)
     angles = ref.rope_angles(0, length, inv_freq)
     table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
-    q_norm, k_norm = 1 + normal(rng, head_dim, sigma=0.3), 1 + normal(rng, head_dim, sigma=0.3)
-    norms = p.input("qk_norm", np.stack([q_norm, k_norm])) if qk_norm else None
+    own = (heads, kv_heads) if qk_norm == 2 else (1, 1)  # weights of each head, or one
+    q_norm, k_norm = (1 + normal(rng, n, head_dim, sigma=0.3) for n in own)
+    norms = p.input("qk_norm", np.concatenate([q_norm, k_norm])) if qk_norm else None
     cache = paged(p, dev, rng, kv, kv_heads, head_dim, [length])
     slot = [cache.slots[0]]
     for i, part in enumerate([np.s_[:position], np.s_[position:]]):  # as a prompt in two chunks
@@ -169,6 +170,8 @@ def prepare_heads(
     if not p.checking:
         return
     q64, k64 = q.astype(np.float64), k.astype(np.float64)
+    if qk_norm == 2:
+        q64, k64 = (x - x.mean(-1, keepdims=True) for x in (q64, k64))
     if qk_norm:
         q64, k64 = ref.rms_norm(q64, q_norm, eps), ref.rms_norm(k64, k_norm, eps)
     cos, sin = (table[..., i].astype(np.float64) for i in range(2))
