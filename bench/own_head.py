@@ -24,7 +24,7 @@ from akunu import _core
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
-from akunu.files.model_files import GgufModel, open_model
+from akunu.files.model_files import open_model
 from akunu.loading.draft_model import head_beside, joins_head
 from akunu.loading.finding import find_model
 
@@ -42,8 +42,8 @@ STORIES: Final = (
 def open_head(path: Path, context: int, threads: int) -> _core.Engine:
     """Open the engine of a model with its head."""
     files = open_model(path)
-    if isinstance(files, GgufModel) and (beside := head_beside(path)):
-        joins_head(files, beside)
+    if beside := head_beside(path):
+        joins_head(files, open_model(beside))
     spec = files.spec(context, drafts=True)
     return _core.Engine(files.files, spec, device="cpu", context=context, threads=threads, parallel=1)
 

@@ -11,7 +11,6 @@ import gguf
 import numpy as np
 import pytest
 
-from akunu import _core
 from akunu.vision.tower import Tower
 from akunu.vision.towers import TowerFiles, find_tower
 
@@ -76,7 +75,7 @@ def test_a_file_of_ollama_has_the_tower_inside(tmp_path: Path, name: str) -> Non
     else:
         path = seeing.write_mmproj(model, tmp_path / "model.gguf", inside=True)
     text = Text(model)
-    text.files = _core.GgufFile(str(path))
+    text.open(path)
     files = find_tower(text, path)
     assert files is not None
     assert files.name == path.name
@@ -89,7 +88,7 @@ def test_a_file_of_ollama_has_the_tower_inside(tmp_path: Path, name: str) -> Non
 
 def found(text: Text, path: Path) -> TowerFiles:
     """The tower in this file."""
-    text.files = _core.GgufFile(str(path))
+    text.open(path)
     files = find_tower(text, path)
     assert files is not None
     assert files.name == path.name

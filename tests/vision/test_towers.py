@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -405,10 +407,14 @@ def test_the_norm_of_merged_patches_has_an_epsilon_of_its_own(tmp_path: Path) ->
 class Text:
     """The opened file of a model of text, as far as it matters."""
 
-    files: _core.GgufFile | None = None
-
     def __init__(self, model: seeing.Seeing, **other: object) -> None:
+        self.files: Any = SimpleNamespace(tensors=[])
         self.metadata = seeing.text_metadata(model) | other
+
+    def open(self, path: Path) -> None:
+        """Have a file's tensors, and its keys besides."""
+        self.files = _core.GgufFile(str(path))
+        self.metadata |= self.files.metadata
 
 
 def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) -> None:

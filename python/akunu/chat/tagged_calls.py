@@ -125,7 +125,7 @@ def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
 
 
 def hunyuan_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
-    """The same for each call, whose name has an end of its own: Hunyuan 3."""
+    """Read calls between tags, with one behind the name of each: Hunyuan 3."""
     source = calls.source
     begin, separator, end = (
         text.replace(">", f"{form.space}>") for text in ("<tool_call>", "<tool_sep>", "</tool_call>")

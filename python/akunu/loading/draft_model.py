@@ -15,7 +15,7 @@ from akunu.describe.assistant import (
     with_gguf_assistant,
     with_hf_assistant,
 )
-from akunu.files.model_files import GgufModel, ModelFiles, open_model
+from akunu.files.model_files import GgufModel, ModelFiles
 
 if TYPE_CHECKING:
     from akunu._core import Engine, TensorFiles
@@ -28,7 +28,7 @@ __all__ = ["Assistant", "DraftModel", "head_beside", "joins_head"]
 def head_beside(model: Path) -> Path | None:
     """Return what drafts for ``NAME.gguf``, ``mtp-NAME.gguf``, or for a folder, NAME-assistant; if any."""
     if model.is_dir():
-        beside = model.with_name(f"{model.name}-assistant")
+        beside = Path(f"{model.absolute()}-assistant")
         return beside if (beside / "config.json").is_file() else None
     if model.suffix != ".gguf":
         return None
@@ -36,11 +36,9 @@ def head_beside(model: Path) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def joins_head(model: ModelFiles, path: Path) -> bool:
+def joins_head(model: ModelFiles, other: ModelFiles) -> bool:
     """Take from a file the head that drafts for a model, if that is what the file has."""
-    if not isinstance(model, GgufModel) or path.is_dir():
-        return False
-    return model.join_head(GgufModel(path))
+    return isinstance(model, GgufModel) and isinstance(other, GgufModel) and model.join_head(other)
 
 
 @dataclass(frozen=True)
@@ -50,9 +48,8 @@ class Assistant:
     opened: ModelFiles
 
     @classmethod
-    def open(cls, path: Path) -> Assistant | None:
-        """Open it; None where the file or folder is something else."""
-        opened = open_model(path)
+    def of(cls, opened: ModelFiles) -> Assistant | None:
+        """Return the assistant that a file or folder has; None where that is something else."""
         name = opened.metadata.get("general.architecture")
         return cls(opened) if name in (GGUF_ASSISTANT, *HF_ASSISTANTS) else None
 
@@ -94,15 +91,14 @@ class DraftModel:
     spec: ModelSpec
 
     @classmethod
-    def open(cls, path: Path, context: int) -> DraftModel:
-        """Open it, for texts of up to `context` tokens.
+    def of(cls, path: Path, opened: ModelFiles, context: int) -> DraftModel:
+        """Read the numbers of a model that is to draft for sequences of up to `context` tokens.
 
         Raises
         ------
         ModelFileError, UnsupportedError
-            It cannot be opened, or generates no tokens.
+            They cannot be read, or it generates no tokens.
         """
-        opened = open_model(path)
         spec = opened.spec(context)
         if spec.config.context_length < context:
             spec = opened.spec(spec.config.context_length)

@@ -19,6 +19,7 @@ from akunu._core import DEFAULT_CONTEXT
 from akunu.api.signatures import spelled_out
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import Progress, reporter
+from akunu.files.model_files import open_model
 from akunu.files.overrides import apply_overrides
 from akunu.loading.draft_model import Assistant, DraftModel, head_beside, joins_head
 from akunu.loading.finding import FoundModel, find_model
@@ -159,19 +160,19 @@ def load(
     if asked.task == "transcribe":
         raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
     # Before the model is loaded: what is wrong with the one that drafts is known at once.
-    smaller, drafting, assistant = None, None, None
-    own_head = asked.draft in (None, OWN_HEAD)
+    own_head, drafting = asked.draft in (None, OWN_HEAD), None
     if asked.draft_model is not None:
         drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
-        assistant = Assistant.open(drafting)
-        own_head = assistant is None and joins_head(found.files, drafting)
-    elif own_head and asked.task is None and (beside := head_beside(found.path)):
-        assistant = Assistant.open(beside)
-        if assistant is None:
-            joins_head(found.files, beside)
+    elif own_head and asked.task is None:
+        drafting = head_beside(found.path)
+    drafter = None if drafting is None else open_model(drafting)
+    assistant = None if drafter is None else Assistant.of(drafter)
+    if drafter is not None and assistant is None:
+        own_head = joins_head(found.files, drafter) or own_head
     described = _described(found, asked, own_head=own_head, assistant=assistant)
-    if drafting is not None and not own_head and assistant is None:
-        smaller = DraftModel.open(drafting, described.context)
+    smaller = None
+    if drafting is not None and drafter is not None and assistant is None and not own_head:
+        smaller = DraftModel.of(drafting, drafter, described.context)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(found.files.tokenizer, described.spec.config.vocab_size)

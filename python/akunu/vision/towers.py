@@ -28,7 +28,7 @@ from akunu.vision.family import Family, Numbers, Sizes, Spread, Turning, Whole, 
 from akunu.vision.ollama_towers import OLLAMA_TOWERS
 
 if TYPE_CHECKING:
-    from akunu._core import GgufFile, TensorFiles
+    from akunu._core import TensorFiles
     from akunu.describe.config import ModelSpec
     from akunu.files.model_files import ModelFiles
 
@@ -209,14 +209,13 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
     arch = files.metadata.get("general.architecture")
     families = [family for family in FAMILIES.values() if arch in family.archs]
     if named is None:
-        inside = getattr(files, "files", None)
-        if isinstance(inside, _core.GgufFile):
-            known_names = {tensor.name for tensor in inside.tensors}
-            rows = [*(family for family in OLLAMA_TOWERS if arch in family.archs), *families]
-            own = next((family for family in rows if _is_among(family, known_names)), None)
-            if own is not None:
-                with errors_of(path):
-                    return _from_gguf(own, inside, files.metadata, path.name, f"{arch}.vision.")
+        known_names = {tensor.name for tensor in files.files.tensors}
+        rows = [*(family for family in OLLAMA_TOWERS if arch in family.archs), *families]
+        own = next((family for family in rows if _is_among(family, known_names)), None)
+        if own is not None:
+            keys = files.metadata
+            with errors_of(path):
+                return _from_gguf(own, files.files, keys, keys, path.name, f"{arch}.vision.")
         if not families:
             return None
         names = [entry.name for entry in path.parent.iterdir()]
@@ -236,7 +235,7 @@ def _beside(files: ModelFiles, path: Path, named: Path | None) -> TowerFiles | N
                 f"clip.projector_type: found {projector!r:.60}, expected that of a tower for models of the "
                 f"architecture {arch}: {known}"
             )
-        tower = _from_gguf(family, opened, files.metadata, file.name)
+        tower = _from_gguf(family, opened, opened.metadata, files.metadata, file.name)
         if tower.spec.sizes.out != files.metadata.get(f"{arch}.embedding_length"):
             raise ModelFileError(
                 f"its rows have {tower.spec.sizes.out} elements, those of {path.name} have "
@@ -255,16 +254,21 @@ def _is_among(family: Family, names: Set[str]) -> bool:
 
 
 def _from_gguf(
-    family: Family, files: GgufFile, text: Mapping[str, Any], name: str, prefix: str = "clip.vision."
+    family: Family,
+    files: TensorFiles,
+    metadata: Mapping[str, Any],
+    text: Mapping[str, Any],
+    name: str,
+    prefix: str = "clip.vision.",
 ) -> TowerFiles:
-    """The tower of a file whose keys have this prefix."""
+    """The tower of a file whose keys have this prefix. `text`: the keys of the model's file."""
     tensors = by_name(files.tensors)
     arch = str(text.get("general.architecture"))
     keys = {
         key: own.format(arch=arch) if own.startswith("{arch}") else prefix + own
         for key, own in family.gguf_keys.items()
     }
-    given: dict[str, Any] = {key: files.get(own) for key, own in keys.items()}
+    given: dict[str, Any] = {key: metadata.get(own) for key, own in keys.items()}
     if given.get("out") is None:
         given["out"] = text.get(f"{arch}.embedding_length")
     for key, place in family.gguf_shapes.items():
@@ -275,14 +279,14 @@ def _from_gguf(
     patches = tensors.get("v.patch_embd.weight")
     if patches is not None:
         given["patch_values"] = tuple(patches.shape)[1:]
-    if files.get("clip.use_silu"):
+    if metadata.get("clip.use_silu"):
         given["hidden_act"] = "silu"
     if given.get("deepstack_visual_indexes") is None:
-        deep = files.get(f"{prefix}is_deepstack_layers")
+        deep = metadata.get(f"{prefix}is_deepstack_layers")
         given["deepstack_visual_indexes"] = [n for n, flag in enumerate(deep or []) if flag]
     processor = {
         name: next(
-            (value for value in map(files.get, (prefix + key for key in own)) if value or value is False),
+            (value for value in map(metadata.get, (prefix + key for key in own)) if value or value is False),
             None,
         )
         for name, own in _PROCESSOR_KEYS.items()
@@ -291,7 +295,7 @@ def _from_gguf(
     sections = next((found for found in named_sections if found is not None), None)
     if sections is None:
         sections = family.defaults.get("mrope_section")
-    given["rope_theta"] = files.get(f"{prefix}rope.freq_base")
+    given["rope_theta"] = metadata.get(f"{prefix}rope.freq_base")
     given["text_eps"] = text.get(f"{arch}.attention.layer_norm_rms_epsilon")
     sizes = _sizes(family, Numbers(given, family.defaults, prefix.removesuffix(".")), {})
     rules = [rule for rule in family.rules if rule.source]
