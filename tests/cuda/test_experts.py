@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-CODE = """
-from kernels.case import case
-from kernels.devices import Target, lab
-from kernels.runner import run
-
-device = lab(Target("cuda"))
-for c in [{cases}]:
-    for text in run(c.build(device), device):
-        print(c.id, text)
-print("done")
-"""
+from .kernel_cases import Run, check
 
 #: Rows, experts and how many of them a row has, and which ones: some without rows, all rows with one.
 SHAPES = [
@@ -29,11 +14,6 @@ SHAPES = [
 ]  # fmt: skip
 #: Of the weights, and inputs and rows of them: widths that no tile divides.
 WEIGHTS = [("q4_k", 256, 33), ("q6_k", 256, 75), ("mxfp4", 96, 130), ("q8_0", 160, 64), ("f16", 100, 43)]
-
-
-def check(run: Run, *cases: str, blocks: int = 2) -> None:
-    done = run(CODE.replace("{cases}", ", ".join(f"case({c})" for c in cases)), EMULATOR_BLOCKS=str(blocks))
-    assert done.stdout == "done\n", done.stderr or done.stdout
 
 
 @pytest.mark.parametrize(("dtype", "k", "n"), WEIGHTS, ids=[w[0] for w in WEIGHTS])

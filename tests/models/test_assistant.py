@@ -5,6 +5,7 @@ The reference is Transformers' `Gemma4AssistantForCausalLM`, whose drafts `tests
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from api.fakes import decide_drafts
 from api.test_drafts import everything
 
 from . import assistants, families, tiny
-from .test_draft_head import step
+from .test_draft_head import check_drafts_of_many, step
 from .test_hybrid import read
 from .test_same_text import CONTEXT as MIXED_CONTEXT
 from .test_same_text import Mixes
@@ -136,34 +137,11 @@ def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert sum(stats.model_drafted_tokens for stats in counts) > 50
 
 
-def test_drafts_of_many_texts_are_those_of_each_alone(folder: Path) -> None:
+def test_drafts_of_many_sequences_are_those_of_each_alone(folder: Path) -> None:
     row = assistants.ALL["gemma4_assistant"]
     rng = np.random.default_rng(1)
     texts = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
-    wanted = (2, 5, 1, 4)
-
-    def run(engine: _core.Engine, which: list[int]) -> dict[int, list[list[int]]]:
-        slots = {i: engine.open() for i in which}
-        for i in which:
-            read(engine, slots[i], texts[i])
-        found: dict[int, list[list[int]]] = {i: [] for i in which}
-        drafts: dict[int, list[int]] = {i: [] for i in which}
-        for _ in range(12):
-            for i in which:
-                assert engine.reserve(slots[i], 1, 1, wanted[i])
-            engine.step([(slots[i], 1, True, 0, drafts[i]) for i in which])
-            for i in which:
-                assert engine.reserve(slots[i], 1, 1, wanted[i])
-            made, _ = engine.draft([(slots[i], wanted[i]) for i in which])
-            for i, ids in zip(which, made, strict=True):
-                drafts[i] = ids
-                found[i].append(ids)
-        return found
-
-    together = run(opened(row, folder, parallel=4), [0, 1, 2, 3])
-    assert all(len(drafts) == wanted[i] for i, each in together.items() for drafts in each)
-    for i in range(4):
-        assert run(opened(row, folder), [i]) == {i: together[i]}
+    check_drafts_of_many(functools.partial(opened, row, folder), texts)
 
 
 def test_a_cached_prompt_is_drafted_for(folder: Path) -> None:

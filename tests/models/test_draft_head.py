@@ -322,8 +322,8 @@ def test_what_a_model_says_is_the_same_with_its_head(opened: Open, folder: Path)
     assert draw(engine, slot, 50) == draw(plain, other, 50)
 
 
-def test_drafts_of_many_texts_are_those_of_each_alone(opened: Open) -> None:
-    texts = [prompt_of(n, seed) for seed, n in enumerate((33, 64, 20, 90))]
+def check_drafts_of_many(opened: Callable[..., _core.Engine], texts: list[list[int]]) -> None:
+    """Drafts of sequences that are in one step are those of each alone."""
     wanted = (2, 5, 1, 4)
 
     def run(engine: _core.Engine, which: list[int]) -> dict[int, list[list[int]]]:
@@ -348,6 +348,10 @@ def test_drafts_of_many_texts_are_those_of_each_alone(opened: Open) -> None:
     assert all(len(drafts) == wanted[i] for i, each in together.items() for drafts in each)
     for i in range(4):
         assert run(opened(), [i]) == {i: together[i]}
+
+
+def test_drafts_of_many_sequences_are_those_of_each_alone(opened: Open) -> None:
+    check_drafts_of_many(opened, [prompt_of(n, seed) for seed, n in enumerate((33, 64, 20, 90))])
 
 
 class HeadMixes(Mixes):
