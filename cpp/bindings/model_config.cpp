@@ -260,7 +260,7 @@ RecurrenceConfig to_recurrence(const Fields& f) {
     return config;
 }
 
-DeltaNetConfig to_delta_net(const Fields& f) {
+DeltaNetConfig to_delta_net(const Fields& f, const ModelConfig& model) {
     DeltaNetConfig c;
     c.key_heads = f.integer("key_heads");
     c.value_heads = f.integer("value_heads");
@@ -269,6 +269,7 @@ DeltaNetConfig to_delta_net(const Fields& f) {
     c.taps = f.integer("taps");
     c.grouped = f.flag("grouped");
     c.l2_eps = f.number("l2_eps");
+    c.norm_eps = model.norm_eps;
     f.check(c.key_heads > 0, "key_heads", c.key_heads, "at least 1");
     f.check(c.value_heads > 0 && c.value_heads % c.key_heads == 0, "value_heads", c.value_heads,
             "a multiple of key_heads, " + std::to_string(c.key_heads));
@@ -332,13 +333,14 @@ ShortConvolutionConfig to_short_convolution(const Fields& f) {
     return c;
 }
 
-Mamba2Config to_mamba2(const Fields& f) {
+Mamba2Config to_mamba2(const Fields& f, const ModelConfig& model) {
     Mamba2Config c;
     c.groups = f.integer("groups");
     c.heads = f.integer("heads");
     c.state_dim = f.integer("state_dim");
     c.head_dim = f.integer("head_dim");
     c.taps = f.integer("taps");
+    c.norm_eps = model.norm_eps;
     f.check(c.groups > 0, "groups", c.groups, "at least 1");
     f.check(c.heads > 0 && c.heads % c.groups == 0, "heads", c.heads,
             "a multiple of groups, " + std::to_string(c.groups));
@@ -391,11 +393,11 @@ MixerConfig to_mixer(const Fields& f, const ModelConfig& model) {
     if (kind == "laurel") return to_laurel(f, model);
     if (kind == "mix_streams") return to_mix_streams(f, model);
     if (kind == "recurrence") return to_recurrence(f);
-    if (kind == "delta_net") return to_delta_net(f);
+    if (kind == "delta_net") return to_delta_net(f, model);
     if (kind == "latent_attention") return to_latent_attention(f, model);
     if (kind == "relative_attention") return to_relative_attention(f);
     if (kind == "short_convolution") return to_short_convolution(f);
-    if (kind == "mamba2") return to_mamba2(f);
+    if (kind == "mamba2") return to_mamba2(f, model);
     if (kind == "merge") return to_merge(f, model);
     throw InvalidArgumentError(
         f.path() + "kind is '" + kind +

@@ -151,6 +151,7 @@ struct DeltaNetConfig {
     std::uint32_t taps = 0;  // of the convolution
     bool grouped = true;     // neighbouring value heads share a key head, else those that are key_heads apart
     float l2_eps = 1e-6f;
+    float norm_eps = 1e-6f;  // of the gated norm
 
     std::uint32_t values() const { return value_heads * value_dim; }
     std::uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
@@ -165,6 +166,7 @@ struct ShortConvolutionConfig {
 struct Mamba2Config {
     std::uint32_t groups = 0, heads = 0, state_dim = 0, head_dim = 0;
     std::uint32_t taps = 0;  // of the convolution
+    float norm_eps = 1e-5f;  // of the gated norm
 
     std::uint32_t values() const { return heads * head_dim; }
     std::uint32_t channels() const { return values() + 2 * groups * state_dim; }

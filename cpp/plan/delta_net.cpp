@@ -110,7 +110,7 @@ class DeltaNetBlock final : public Block {
                                     .state_words = e.step.state_words,
                                     .scale = 1.0f / std::sqrt(static_cast<float>(net_.key_dim)),
                                     .l2_eps = net_.l2_eps,
-                                    .norm_eps = place_.config.norm_eps});
+                                    .norm_eps = net_.norm_eps});
         if (!whole_blocks() && format != kActF32) e.quantize("delta_out", place_.layer, out, net_.values(), format);
         e.add_to_residual("delta_output", place_.layer, out, output_, {}, {});
     }

@@ -114,7 +114,7 @@ class Mamba2Block final : public Block {
             .params(GatedNormParams{.rows = 0,
                                     .groups = mamba_.groups,
                                     .dim = group,
-                                    .eps = place_.config.norm_eps,
+                                    .eps = mamba_.norm_eps,
                                     .formats = e.input_formats(output_)});
         e.add_to_residual("mamba_output", place_.layer, out, output_, output_bias_, {});
     }

@@ -407,7 +407,8 @@ _ROWS = (
     ),
     Family(
         "granitehybrid", 73, "granitehybrid", "GraniteMoeHybrid",
-        {**_GRANITE, **_GRANITE_MAMBA, "num_local_experts": 0},
+        # An epsilon that a norm of another scale would show.
+        {**_GRANITE, **_GRANITE_MAMBA, "num_local_experts": 0, "rms_norm_eps": 3e-4},
         {**_GRANITE_KEYS, **_MAMBA_KEYS, "feed_forward_length": 76, "expert_count": 0},
         halves=True,
     ),
