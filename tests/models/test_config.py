@@ -15,7 +15,8 @@ from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 from akunu.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes
+from akunu.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes, decoder_sizes
+from akunu.describe.hf_numbers import HfNumbers
 from akunu.describe.recurrent import RecurrentSizes
 
 from . import convert, tiny
@@ -464,12 +465,28 @@ def test_a_file_that_llama_cpp_has_saved_is_the_same_model(name: str) -> None:
         np.testing.assert_array_equal(value, expected[field], field)
 
 
-def test_heads_must_divide_the_width_when_the_head_size_is_not_given() -> None:
-    file = FakeFile("llama").set("attention.head_count", 5).set("attention.head_count_kv", 5)
+def test_heads_need_not_divide_the_width_when_the_head_size_is_not_given() -> None:
+    file = FakeFile("llama").set("attention.head_count", 9).set("attention.head_count_kv", 9)
     for suffix in ("attention.key_length", "attention.value_length"):
         del file.metadata[file.key(suffix)]
-    with pytest.raises(ModelFileError, match="expected a multiple of the 5 heads"):
+    width = file.row.dim
+    size = width // 9
+    assert width % 9
+    file.set("rope.dimension_count", size)
+    for n in range(file.row.n_layers):
+        for part in ("q", "k", "v"):
+            file.change(f"blk.{n}.attn_{part}.weight", shape=(9 * size, width))
+        file.change(f"blk.{n}.attn_output.weight", shape=(width, 9 * size))
+    assert resolve(file).config.head_dim == size
+    file.change("blk.0.attn_output.weight", shape=(width, width))
+    with pytest.raises(ModelFileError, match=r"blk.0.attn_output.weight"):
         resolve(file)
+
+
+def test_a_size_of_heads_is_named_by_the_key_of_its_class() -> None:
+    sizes = {"num_hidden_layers": 2, "hidden_size": 6, "num_attention_heads": 5, "intermediate_size": 8}
+    with pytest.raises(ModelFileError, match=r"config.json: head_dim: found 1, expected an integer from 2"):
+        decoder_sizes(HfNumbers(sizes, {}, "llama"))
 
 
 def test_embedding_and_tokenizer_must_agree() -> None:

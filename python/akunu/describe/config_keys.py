@@ -60,7 +60,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
         ),
         "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 0, 1 << 14, hf=("num_key_value_heads",)),
-        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("global_head_dim", "head_dim")),
+        "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
         # Of layers with a window, where it is another.
         "local_head_dim": ConfigKey(("attention.key_length_swa",), int, 2, 1 << 12, hf=("local_head_dim",)),

@@ -312,14 +312,9 @@ def decoder_sizes(numbers: Numbers, *, shared_by_count: bool = False, latent: bo
             raise ModelFileError(
                 f"{numbers.name('n_kv_heads')}: found {kv_heads}, expected a divisor of the {heads} heads"
             )
-    if latents is None and not numbers.has("head_dim") and dim % n_heads[0]:
-        raise ModelFileError(
-            f"{numbers.name('dim')}: found {dim}, expected a multiple of the {n_heads[0]} heads, "
-            f"because {numbers.name('head_dim')} is absent"
-        )
     if latents is not None:
         head_dim = latents.nope_dim + latents.rope_dim
-    else:
+    else:  # a width that heads do not divide is wider than all of them, for others too
         head_dim = numbers.integer("head_dim", default=dim // n_heads[0])
     experts = _expert_sizes(numbers, shared_by_count=shared_by_count)
     # Where all layers have experts, the file need not say what size another feed-forward would have.

@@ -53,7 +53,7 @@ def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Map
     found |= {
         "layer_types": types,
         "local_head_dim": local_dim,
-        "global_head_dim": full.get("head_dim", found.get("global_head_dim", global_dim)),
+        "head_dim": full.get("head_dim", found.get("global_head_dim", global_dim)),
     }
     heads = found.get("num_key_value_heads", int(defaults["n_kv_heads"]))
     full_heads = full.get("num_key_value_heads")
