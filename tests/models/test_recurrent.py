@@ -115,6 +115,8 @@ def hf_config(name: str, drop: tuple[str, ...] = (), **settings: object) -> dict
             ("intermediate_size", "block_auto_adjust_ff_dim"),
             {"block_ff_dim": 225, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0},
         ),
+        ("lfm2", (), {"rms_norm_eps": 0.05}),  # another class's, beside its own
+        ("nemotron_h", (), {"rms_norm_eps": 0.05}),
         ("granitehybrid", ("mamba_d_head",), {"layer_types": ["mamba", "attention", "mamba"]}),
         ("granitehybrid_moe", (), {"mamba_d_head": "auto", "position_embedding_type": "nope"}),
         ("nemotron_h", ("layers_block_type",), {"hybrid_override_pattern": "M-*-"}),

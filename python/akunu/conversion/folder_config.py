@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
 from akunu.conversion.encoder_metadata import whole_window
-from akunu.conversion.hf_metadata import SIZES, head_dims, per_layer
+from akunu.conversion.hf_metadata import SIZES, head_dims, kv_heads
 from akunu.conversion.read_back import close, refuse_difference
 from akunu.describe.architectures import ARCHITECTURES
 from akunu.describe.blocks import (
-    Attention,
     DeltaNet,
     Experts,
     FeedForward,
@@ -130,12 +129,12 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
     found: dict[str, object] = {
         "architectures": [row.model_class],
         "model_type": name,
-        **{CONFIG_KEYS[field].hf[0]: plain(getattr(config, field)) for field in SIZES},
+        **{row.keys.get(field, CONFIG_KEYS[field].hf[0]): plain(getattr(config, field)) for field in SIZES},
         **_heads(config),
         "vocab_size": config.vocab_size,
         **(_feed_forwards(model, config, row) if row.said is None else {}),
         **_delta_net(config),
-        **_short_convolution(config),
+        **_short_convolution(config, row),
         **_mamba2(config, row),
         "hidden_act": activation,
         "hidden_activation": activation,
@@ -152,9 +151,6 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
         "logit_divisor": 1 / config.logit_scale,
     }
     found |= {CONFIG_KEYS[f].hf[0]: plain(value) for f, value in scales.items() if f in row.defaults}
-    if config.layer_norm:
-        eps = found.pop("rms_norm_eps")
-        found |= {key: eps for key in ("layer_norm_eps", "norm_epsilon")}
     if ARCHITECTURES[config.arch].rotated == "period":
         found["no_rope_layers"] = [int(rope is not None) for rope in config.layer_rope]
     for field in ("attn_softcap", "final_softcap"):
@@ -238,8 +234,7 @@ def _heads(config: ModelConfig) -> dict[str, object]:
             "qk_rope_head_dim": mixer.rope_dim,
             "v_head_dim": mixer.value_dim,
         }
-    heads = per_layer(a.n_kv_heads for a in config.mixers(Attention))
-    return {"num_key_value_heads": heads, "head_dim": head_dims(config)[0]}
+    return {"num_key_value_heads": kv_heads(config), "head_dim": head_dims(config)[0]}
 
 
 def _mamba2(config: ModelConfig, row: HfModel) -> dict[str, object]:
@@ -260,7 +255,6 @@ def _mamba2(config: ModelConfig, row: HfModel) -> dict[str, object]:
     found: dict[str, object] = {row.keys[field]: value for field, value in sizes.items()}
     if len(kinds) == config.n_layers:  # a layer is one mixer
         found["layers_block_type"] = [names.get(kind, "mlp") for kind in kinds]
-        found["layer_norm_epsilon"] = plain(config.norm_eps)
         found["mlp_hidden_act"] = "relu2"
         return found
     rotated = any(rope is not None for rope in config.layer_rope)
@@ -270,16 +264,15 @@ def _mamba2(config: ModelConfig, row: HfModel) -> dict[str, object]:
     }
 
 
-def _short_convolution(config: ModelConfig) -> dict[str, object]:
+def _short_convolution(config: ModelConfig, row: HfModel) -> dict[str, object]:
     """The width of short convolutions, and which layers have one."""
-    convolutions = config.mixers(ShortConvolution)
-    if not convolutions:
+    if "conv_taps" not in row.defaults:
         return {}
+    taps = {mixer.taps for mixer in config.mixers(ShortConvolution)} or {int(row.defaults["conv_taps"])}
     layers = {block.layer for block in config.blocks if isinstance(block.mixer, ShortConvolution)}
     return {
-        "conv_L_cache": convolutions[0].taps,
+        "conv_L_cache": taps.pop(),
         "layer_types": ["conv" if n in layers else "full_attention" for n in range(config.n_layers)],
-        "norm_eps": plain(config.norm_eps),  # by the class's own name of it
         "block_auto_adjust_ff_dim": False,
     }
 

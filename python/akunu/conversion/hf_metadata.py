@@ -39,7 +39,7 @@ from akunu.describe.routers import GATINGS
 from akunu.describe.tensor_rules import Router
 from akunu.files.folder import ModelFolder
 
-__all__ = ["SIZES", "gguf_arch", "head_dims", "model_metadata", "per_layer", "rounded_ramp"]
+__all__ = ["SIZES", "gguf_arch", "head_dims", "kv_heads", "model_metadata", "per_layer", "rounded_ramp"]
 
 SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "norm_eps")
 """Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
@@ -118,8 +118,13 @@ def per_layer(values: Iterable[int]) -> int | list[int]:
 
 def head_dims(config: ModelConfig) -> tuple[int, int]:
     """Elements of a head, in layers without a window and in those with one."""
-    sizes = {a.window > 0: a.head_dim for a in config.mixers(Attention)}
-    return sizes.get(False, config.mixers(Attention)[0].head_dim), sizes.get(True, sizes.get(False, 0))
+    sizes = {a.window > 0: a.head_dim for a in config.mixers(Attention)} or {False: config.head_dim}
+    return sizes.get(False, sizes.get(True, 0)), sizes.get(True, sizes.get(False, 0))
+
+
+def kv_heads(config: ModelConfig) -> int | list[int]:
+    """Heads of keys, of all layers that attend or of each."""
+    return per_layer([a.n_kv_heads for a in config.mixers(Attention)] or [config.n_kv_heads])
 
 
 def _sizes(config: ModelConfig) -> dict[str, object]:
@@ -127,7 +132,7 @@ def _sizes(config: ModelConfig) -> dict[str, object]:
     if latents := config.mixers(LatentAttention):
         return found | _latent(latents[0]) | {"vocab_size": config.vocab_size}
     full, local = head_dims(config)
-    found["attention.head_count_kv"] = per_layer(a.n_kv_heads for a in config.mixers(Attention))
+    found["attention.head_count_kv"] = kv_heads(config)
     found["attention.key_length"] = found["attention.value_length"] = full
     if local not in (0, full):
         found["attention.key_length_swa"] = found["attention.value_length_swa"] = local

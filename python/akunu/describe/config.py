@@ -213,13 +213,18 @@ class ModelConfig:
         return [block.mixer for block in self.blocks if isinstance(block.mixer, kind)]
 
     def _shared(self, kind: type[M], field: str) -> Any:
-        values = {getattr(mixer, field) for mixer in self.mixers(kind)}
+        values = {getattr(mixer, field) for mixer in self.mixers(kind) or self._unused(kind)}
         if len(values) != 1:
             raise UnsupportedError(
                 f"{field}: the layers of this {self.arch} model differ ({shown(sorted(values, key=str))}); "
                 "only equal layers are supported here"
             )
         return values.pop()
+
+    def _unused(self, kind: type[object]) -> list[Attention]:
+        """What a file says of heads where no layer attends: there is one, and all of it would rotate."""
+        head_dim = self.rope_dim or 64
+        return [Attention(1, 1, head_dim, head_dim**-0.5)] if kind is Attention else []
 
     @property
     def _attends(self) -> type[Attention | LatentAttention]:

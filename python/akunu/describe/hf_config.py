@@ -110,7 +110,7 @@ def resolve_hf(
         },
     )
     _refuse_foreign_numbers(config, row, model_type)
-    numbers = HfNumbers(config, row.defaults, model_type)
+    numbers = HfNumbers(config, row.defaults, model_type, own=row.keys)
     sizes = decoder_sizes(numbers, shared_by_count=arch.shared_by_count, latent=arch.has_latents)
     layer_window = _layer_windows(config, numbers, row, sizes.n_layers)
     sizes = dataclasses.replace(sizes, windowed=tuple(window > 0 for window in layer_window))
@@ -249,7 +249,7 @@ def rotary_parameters(config: Mapping[str, object], *, local: bool = False) -> t
     """
     model_type, row = _row(config)
     config = _spelled(config, row)
-    numbers = HfNumbers(config, row.defaults, model_type)
+    numbers = HfNumbers(config, row.defaults, model_type, own=row.keys)
     arch = ARCHITECTURES[row.arch]
     sizes = decoder_sizes(numbers, latent=arch.has_latents)
     context_length = numbers.integer("context_length")

@@ -39,6 +39,7 @@ def _keys(**keys: tuple[str, bool]) -> Mapping[str, tuple[str, bool]]:
     return MappingProxyType(keys)
 
 
+_LAYER_NORM: Final = MappingProxyType({"norm_eps": "layer_norm_eps"})
 _OLMO2 = HfModel("olmo2", defaults=defaults_of(norm_eps=1e-5), model_class="Olmo2ForCausalLM", biases="flag")
 _QWEN2_VL = HfModel(
     "qwen2vl",
@@ -162,6 +163,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=defaults_of(norm_eps=1e-5, logit_scale=0.0625, rope_theta=500000.0),
             tied=True,
             model_class="CohereForCausalLM",
+            keys=_LAYER_NORM,
             biases="flag",
             bias_keys=_keys(attn_q_norm=("use_qk_norm", False), attn_k_norm=("use_qk_norm", False)),
             rope_style="interleaved",
@@ -173,6 +175,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=defaults_of(norm_eps=1e-5, logit_scale=0.0625, window=4096),
             tied=True,
             model_class="Cohere2ForCausalLM",
+            keys=_LAYER_NORM,
             biases="flag",
             rope_style="interleaved",
         ),
@@ -194,6 +197,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             "stablelm",
             defaults=defaults_of(norm_eps=1e-5, context_length=4096, rope_share=0.25),
             model_class="StableLmForCausalLM",
+            keys=_LAYER_NORM,
             bias_keys=_keys(
                 attn=("use_qkv_bias", False),
                 attn_q_norm=("qk_layernorm", False),
@@ -207,6 +211,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             defaults=defaults_of(norm_eps=1e-5, n_kv_heads=2, context_length=4096),
             tied=True,
             model_class="Starcoder2ForCausalLM",
+            keys=MappingProxyType({"norm_eps": "norm_epsilon"}),
             bias_keys=_keys(attn=("use_bias", True), ffn=("use_bias", True)),
         ),
     }

@@ -151,6 +151,7 @@ _MAMBA_KEYS: Final = MappingProxyType(
 _NEMOTRON_KEYS: Final = MappingProxyType(
     {
         "n_experts": "n_routed_experts",
+        "norm_eps": "layer_norm_epsilon",
         "shared_dim": "moe_shared_expert_intermediate_size",
         "shared_experts": "n_shared_experts",
         "delta_key_heads": "n_groups",
@@ -169,6 +170,7 @@ _LFM2 = HfModel(
     ),
     tied=True,
     model_class="Lfm2ForCausalLM",
+    keys=MappingProxyType({"norm_eps": "norm_eps"}),
     spelled=_lfm2_dense,
     bias_keys=MappingProxyType(
         dict.fromkeys(("conv_input_bias", "conv_taps_bias", "conv_output_bias"), ("conv_bias", False))
@@ -188,6 +190,12 @@ HYBRID_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                 expert_scale=1.0,
             ),
             model_class="Lfm2MoeForCausalLM",
+            keys=MappingProxyType(
+                {"norm_eps": "norm_eps", "n_experts": "num_experts", "dense_lead": "num_dense_layers"}
+            ),
+            bias_keys=MappingProxyType(
+                {**_LFM2.bias_keys, "router_choice_bias": ("use_expert_bias", True)}
+            ),
             renormalise=True,
             spelled=_lfm2,
         ),

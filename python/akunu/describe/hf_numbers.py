@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from akunu.base.errors import ModelFileError
@@ -18,16 +19,23 @@ LINEAR: Final = "linear_attention"
 
 
 class HfNumbers(Numbers):
-    """The numbers of `config.json`, or of an object in it."""
+    """The numbers of `config.json`, or of an object in it. `own`: `HfModel.keys`."""
 
     def __init__(
-        self, values: Mapping[str, object], defaults: Mapping[str, float], owner: str, where: str = ""
+        self,
+        values: Mapping[str, object],
+        defaults: Mapping[str, float],
+        owner: str,
+        where: str = "",
+        own: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(values, defaults, owner)
         self._where = where
+        self._own = frozenset(own.values())
 
     def keys(self, key: ConfigKey) -> tuple[str, ...]:
-        return key.hf
+        # What the class reads is before a key of another class that stands beside it.
+        return tuple(sorted(key.hf, key=lambda name: name not in self._own))
 
     def shown_key(self, name: str) -> str:
         return f"config.json: {self._where}{name}"

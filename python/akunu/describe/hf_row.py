@@ -78,7 +78,8 @@ class HfModel:
     prefix
         What stands before the decoder's names in a folder of this class.
     keys
-        Names of fields in its configuration, where that is not the first one of `CONFIG_KEYS`.
+        Names of fields in its configuration, where that is not the first one of `CONFIG_KEYS`; the class
+        reads no other.
     whole
         The model type of a configuration that has this one as its `text_config`; folders are written so.
     in_one
