@@ -27,10 +27,11 @@ class AttentionBlock final : public Block {
         q_ = loader.matmul(place.name("attn_q"), q, dim, false, rows);
         if (own) {
             k_ = loader.matmul(place.name("attn_k"), kv, dim, false, rows);
-            v_ = loader.has(place.name("attn_v")) ? loader.matmul(place.name("attn_v"), kv, dim, false, rows) : k_;
+            const bool has_v = loader.has(place.name("attn_v"));
+            v_ = has_v ? loader.matmul(place.name("attn_v"), kv, dim, false, rows) : k_;
             bias_ = loader.joined({{place.name("attn_q_bias"), q, false, split},
                                    {place.name("attn_k_bias"), kv, true, split},
-                                   {place.name("attn_v_bias"), kv, false, split}});
+                                   {place.name(has_v ? "attn_v_bias" : "attn_k_bias"), kv, !has_v, split}});
         } else {
             bias_ = loader.optional_vector(place.name("attn_q_bias"), q, split);
         }
@@ -43,6 +44,7 @@ class AttentionBlock final : public Block {
         }
         if (loader.has(place.name("attn_gate"))) {
             gate_ = loader.matmul(place.name("attn_gate"), q, dim, false, rows);
+            gate_bias_ = loader.optional_vector(place.name("attn_gate_bias"), q, split);
         }
         sinks_ = loader.optional_vector(place.name("attn_sinks"), attention.n_heads, split);
         output_ = loader.matmul(place.name("attn_output"), dim, q, false, columns);
@@ -171,7 +173,9 @@ class AttentionBlock final : public Block {
             feeds_next() ? e.activations.formats("input") : input_formats(e.device) | added_formats(e);
         const Act input = e.block_input("attn_norm", place_.layer, norm_, formats);
         e.matmul("attn_q", place_.layer, input, q_, p.q, {.bias = bias(0, q)});
-        if (gate_) e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"));
+        if (gate_) {
+            e.matmul("attn_gate", place_.layer, input, gate_, e.activations.f32("attn_gate"), {.bias = gate_bias_});
+        }
         if (!owns_kv()) return;
         e.matmul("attn_k", place_.layer, input, k_, p.k, {.bias = bias(q, kv)});
         e.matmul("attn_v", place_.layer, input, v_, p.v, {.bias = bias(q + kv, kv)});
@@ -307,7 +311,7 @@ class AttentionBlock final : public Block {
     const BlockPlace place_;
     const AttentionConfig attention_;
     Norm norm_, beside_norm_;  // the latter of a parallel feed-forward, which reads the rows before they change
-    Vector bias_, qk_norm_, value_norm_, sinks_, output_bias_;
+    Vector bias_, gate_bias_, qk_norm_, value_norm_, sinks_, output_bias_;
     Emitter::OutputNorms norms_;
     Weight q_, k_, v_, gate_, output_;
 };

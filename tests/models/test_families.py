@@ -357,6 +357,37 @@ def test_mixers_in_attentions_place_may_have_biases(
         logits("")
 
 
+@pytest.mark.parametrize("name", ["gemma4", "gemma4_e", "gemma3n", "qwen3next"])
+def test_attention_may_have_biases(name: str, tmp_path: Path) -> None:
+    """Each of them counts, and is refused where the configuration does not speak of it."""
+    family, golden = families.ALL[name], tiny.golden(name)
+    parts = ("q_proj", "k_proj", "v_proj", "o_proj")
+
+    def biased(raised: str) -> Callable[[families.Arrays], families.Arrays]:
+        def change(arrays: families.Arrays) -> families.Arrays:
+            more = {
+                n.replace(".weight", ".bias"): np.full(
+                    len(a), 0.5 * (raised == part) * (-1) ** np.arange(len(a)), np.float32
+                )
+                for n, a in arrays.items()
+                for part in parts
+                if n.endswith(f"self_attn.{part}.weight")
+            }
+            return arrays | more
+
+        return change
+
+    def logits(raised: str, **settings: object) -> npt.NDArray[np.float32]:
+        folder = families.write_folder(family, tmp_path / (raised or "none"), biased(raised), **settings)
+        return open_folder(folder).logits(golden.prompt)
+
+    assert nmse(logits("", attention_bias=True), golden.logits) < 1e-8
+    for part in parts:
+        assert nmse(logits(part, attention_bias=True), golden.logits) > 1e-6, part
+    with pytest.raises(ModelFileError, match="no such bias; set attention_bias to true"):
+        logits("")
+
+
 @pytest.mark.parametrize(("name", "flag"), [("gpt_oss", "attention_bias"), ("qwen2moe", "qkv_bias")])
 def test_a_model_without_the_usual_biases_is_one_whose_biases_are_zero(
     name: str, flag: str, tmp_path: Path

@@ -88,6 +88,7 @@ _GEMMA3N = HfModel(
         shared_kv_layers=15, layer_input_dim=256, streams=4, active_stream=0, laurel_rank=64, deviations=0,
     ),
     tied=True,
+    biases="flag",
     left_out=TOWERS_LEFT_OUT,
     spelled=_spelled,
     said=_said,

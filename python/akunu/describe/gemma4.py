@@ -13,6 +13,7 @@ from akunu.describe.layer_rules import (
     ATTN_OUTPUT,
     BLK,
     DOWN,
+    FOLDER_BIAS,
     FOUR_NORMS,
     GATE_UP,
     GLOBAL,
@@ -33,12 +34,13 @@ __all__ = [
     "OWN_ATTENTION",
 ]
 
-_QUERIES = (QKV[0], QK_NORM[0], *ATTN_OUTPUT)
-_KEYS = (QKV[1], QK_NORM[1])
-_VALUES = QKV[2]
-OWN_ATTENTION: Final = ((*_QUERIES, *_KEYS, _VALUES), ())
+_Q_BIAS, _K_BIAS, _V_BIAS, _OUTPUT_BIAS = FOLDER_BIAS
+_QUERIES = (QKV[0], QK_NORM[0], *ATTN_OUTPUT, _Q_BIAS, _OUTPUT_BIAS)
+_KEYS = (QKV[1], QK_NORM[1], _K_BIAS)
+_VALUES = (QKV[2], _V_BIAS)
+OWN_ATTENTION: Final = ((*_QUERIES, *_KEYS, *_VALUES), ())
 """The tensors of attention, and those that are of no use."""
-ATTENTION_OF_SHARED_KEYS: Final = (_QUERIES, (*_KEYS, _VALUES))
+ATTENTION_OF_SHARED_KEYS: Final = (_QUERIES, (*_KEYS, *_VALUES))
 """The tensors of a layer that reads the keys and values of another, and those that are of no use."""
 # What a layer's keys and values come from, and tensors that are of no use then.
 _ATTENTION: Final[Mapping[str, tuple[tuple[TensorRule, ...], tuple[TensorRule, ...]]]] = MappingProxyType(
@@ -46,10 +48,10 @@ _ATTENTION: Final[Mapping[str, tuple[tuple[TensorRule, ...], tuple[TensorRule, .
         "attention": OWN_ATTENTION,
         # A GGUF file says by its tensors alone whether values are keys.
         "attention, keys may be values": (
-            (*_QUERIES, *_KEYS, dataclasses.replace(_VALUES, optional=True)),
+            (*_QUERIES, *_KEYS, dataclasses.replace(QKV[2], optional=True), _V_BIAS),
             (),
         ),
-        "attention, keys are values": ((*_QUERIES, *_KEYS), (_VALUES,)),
+        "attention, keys are values": ((*_QUERIES, *_KEYS), _VALUES),
         "attention of shared keys": ATTENTION_OF_SHARED_KEYS,
     }
 )

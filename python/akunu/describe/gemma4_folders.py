@@ -139,6 +139,7 @@ _GEMMA4 = HfModel(
         final_softcap=0, shared_kv_layers=0, layer_input_dim=256, rope_share=1.0,
     ),
     tied=True,
+    biases="flag",
     rope=MappingProxyType(
         {
             _FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6},

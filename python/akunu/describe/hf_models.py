@@ -109,6 +109,7 @@ _QWEN35 = HfModel(
         delta_taps=4,
     ),
     norm_add=1.0,
+    biases="flag",
     left_out=_PARTS_LEFT_OUT,
     plain_norms=("delta_norm",),
 )  # fmt: skip

@@ -241,6 +241,18 @@ GATED_Q = TensorRule(
     count="n_heads",
     flat=True,
 )
+_GATED_BIAS = (
+    dataclasses.replace(
+        GATED_Q,
+        source=BLK + "attn_q.bias",
+        hf=HF + "self_attn.q_proj.bias",
+        parts=(("attn_q_bias", "head_dim"), ("attn_gate_bias", "head_dim")),
+        cols=None,
+        optional=True,
+        folder_only=True,
+    ),
+    *FOLDER_BIAS[1:],
+)
 # As in Gemma's files this name stands for the norm of something else.
 SHIFTED_NORMS = (
     ATTN_NORM,
@@ -248,7 +260,7 @@ SHIFTED_NORMS = (
 )
 
 
-_GATED_ATTENTION = (*SHIFTED_NORMS, GATED_Q, *QKV[1:], *ATTN_OUTPUT, *QK_NORM)
+_GATED_ATTENTION = (*SHIFTED_NORMS, GATED_Q, *QKV[1:], *ATTN_OUTPUT, *QK_NORM, *_GATED_BIAS)
 DELTA_MIXERS: Mapping[MixerKind, Sequence[TensorRule]] = {
     "delta_net": (*SHIFTED_NORMS, *DELTA_NET),
     "attention": _GATED_ATTENTION,
