@@ -170,7 +170,7 @@ int main() {
         if (open.size() < 4 && random.below(2)) {
             Sequence sequence = drawn(random);
             if (pool.begin(sequence)) {
-                open.push_back(std::move(text));
+                open.push_back(std::move(sequence));
             } else {
                 pool.end(sequence);
             }
