@@ -336,7 +336,10 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         FEW_TEXTS,
         Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
     ),
-    "both: the rows of a tile": (ALL_OF_A_TEXT, Mutation("sequence_end(rows, from, to, p.rows) - 1", "to - 1")),
+    "both: the rows of a tile": (
+        ALL_OF_A_TEXT,
+        Mutation("sequence_end(rows, from, to, p.rows) - 1", "to - 1"),
+    ),
     "both: one key more": (
         ALL_OF_A_TEXT,
         Mutation("position + p.window) : sequence", "position + p.window + 1) : sequence"),
