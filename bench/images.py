@@ -36,7 +36,7 @@ from akunu.vision.towers import find_tower
 from bench.tower_file import SHAPES, write_files
 
 Seconds = tuple[float, float]
-"""Of a clock, and of processors."""
+"""The seconds that an encoding took by the clock, and those that processors computed for it."""
 
 
 @dataclass

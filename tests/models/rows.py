@@ -473,7 +473,7 @@ def tensors(row: Row) -> tiny.Weights:
 
 
 def _stacked(arrays: tiny.Weights) -> tiny.Weights:
-    """The same with the norms of heads, which are tensors of their own, in one."""
+    """Join the norms of a layer's heads, which are a tensor each in a folder, to one tensor."""
     out: tiny.Weights = {}
     for name, array in arrays.items():
         place, found, head = name.partition(".norms.")

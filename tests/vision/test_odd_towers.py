@@ -13,22 +13,16 @@ from akunu.base.errors import UnsupportedError
 from akunu.files.model_files import open_model
 from akunu.vision.preprocess import Patches as Cut
 from akunu.vision.preprocess import Scale
-from akunu.vision.tower import Tower
 from akunu.vision.towers import find_tower, with_images
 
 from . import seeing
-from .test_towers import DEVICE, Case, after, begin, expected, opened
+from .test_towers import Case, after, begin, expected, opened, opened_case
 
 
 @pytest.fixture(scope="module", params=list(seeing.ODD))
 def odd(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
-    model = seeing.ODD[request.param]
-    folder = seeing.write_folder(model, tmp_path_factory.mktemp("odd") / model.name)
-    files = find_tower(open_model(folder), folder)
-    assert files is not None
-    tower = Tower(files, device=DEVICE)
-    yield Case(model, seeing.golden(model), files, tower, folder)
-    tower.close()
+    with opened_case(seeing.ODD[request.param], tmp_path_factory.mktemp("odd")) as case:
+        yield case
 
 
 def test_rows_and_logits_are_those_of_transformers(odd: Case) -> None:
@@ -44,7 +38,7 @@ def test_rows_and_logits_are_those_of_transformers(odd: Case) -> None:
 
 
 def test_a_picture_that_is_not_whole_patches_loses_its_edges() -> None:
-    """As in a convolution: SmolVLM's 384 pixels are 27 patches of 14, and 6 pixels more."""
+    """A convolution does so: SmolVLM's 384 pixels are 27 patches of 14, and 6 pixels more."""
     picture = np.random.RandomState(3).randint(0, 256, (22, 30, 3), np.uint8)
     scale = Scale(1 / 255, (0.5,) * 3, (0.5,) * 3)
     cut, whole = Cut(picture, 5, 2, 1, scale), Cut(picture[:20, :30], 5, 2, 1, scale)

@@ -110,7 +110,7 @@ def split_qkv(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
 
 
 def qwen25(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
-    """The tensors of one of a folder, as `convert_qwen25vl` names them."""
+    """Rename a folder's tensor as `convert_qwen25vl` does."""
     for old, new in (
         ("visual.", "v."), ("blocks", "blk"), ("attn.proj", "attn_out"), ("attn.qkv", "attn_qkv"),
         ("norm1", "ln1"), ("norm2", "ln2"), ("mlp.gate_proj", "ffn_gate"), ("mlp.up_proj", "ffn_up"),
@@ -123,7 +123,7 @@ def qwen25(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
 
 
 def qwen3(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
-    """The same of `convert_qwen3vl` and `convert_qwen35`."""
+    """Rename a folder's tensor as `convert_qwen3vl` and `convert_qwen35` do."""
     for old, new in (
         ("model.visual.", "v."), ("patch_embed.proj", "patch_embed"), ("blocks", "blk"),
         ("attn.qkv", "attn_qkv"), ("attn.proj", "attn_out"), ("deepstack_merger_list", "deepstack_merger"),
@@ -135,7 +135,7 @@ def qwen3(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
 
 
 def lfm2(name: str, array: seeing.Array) -> dict[str, seeing.Array]:
-    """The same of `convert_lfm2_vl`."""
+    """Rename a folder's tensor as `convert_lfm2_vl` does."""
     for old, new in (
         ("model.vision_tower.embeddings.patch_embedding", "v.patch_embd"),
         ("model.vision_tower.embeddings.position_embedding", "v.position_embd"),

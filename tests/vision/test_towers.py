@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -68,15 +69,21 @@ class Case:
         return _core.Engine(opened.files, spec, device=DEVICE, context=128, **options)  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="module", params=list(seeing.ALL))
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
-    model = seeing.ALL[request.param]
-    folder = seeing.write_folder(model, tmp_path_factory.mktemp("folder") / model.name)
+@contextlib.contextmanager
+def opened_case(model: seeing.Seeing, parent: Path) -> Iterator[Case]:
+    """Write a model's folder, and open its tower."""
+    folder = seeing.write_folder(model, parent / model.name)
     files = find_tower(open_model(folder), folder)
     assert files is not None
     tower = Tower(files, device=DEVICE)
     yield Case(model, seeing.golden(model), files, tower, folder)
     tower.close()
+
+
+@pytest.fixture(scope="module", params=list(seeing.ALL))
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Case]:
+    with opened_case(seeing.ALL[request.param], tmp_path_factory.mktemp("folder")) as opened:
+        yield opened
 
 
 def cut(inputs: Inputs, n: int) -> Inputs:

@@ -42,14 +42,13 @@ static inline void scale_row(const float* x, float scale, const float* weight, f
     for (; i < dim; ++i) out[i] = x[i] * scale * weight[i];
 }
 
-// x = (x - mean(x)) / √(variance(x) + eps)·weight
-static inline void centre_row(float* x, float eps, const float* weight, std::size_t dim) {
+// out = x - mean(x). `out` may be x.
+static inline void centre_row(const float* x, float* out, std::size_t dim) {
     const float mean = sum_row(x, dim) / static_cast<float>(dim);
     const vf m = set1(mean);
     std::size_t i = 0;
-    for (; i + L <= dim; i += L) store(x + i, load(x + i) - m);
-    for (; i < dim; ++i) x[i] -= mean;
-    scale_row(x, rms_scale(x, dim, eps), weight, x, dim);
+    for (; i + L <= dim; i += L) store(out + i, load(x + i) - m);
+    for (; i < dim; ++i) out[i] = x[i] - mean;
 }
 
 // Worker scratch as a row of up to kMaxRow f32.
@@ -305,10 +304,10 @@ static void prepare_heads(const DispatchCmd& cmd, const std::byte* params, const
     const std::size_t blocks = (rows + kKeyGroup - 1) / kKeyGroup, parts = (end - first + kHeads - 1) / kHeads;
     const auto turn = [&](float* x, std::size_t heads, std::size_t row, std::size_t h) {
         x += row * heads * hd;
-        if (p.qk_norm == kHeadNormRms) {
-            scale_row(x, rms_scale(x, hd, p.eps), norms + (h < p.n_heads ? 0 : hd), x, hd);
-        } else if (p.qk_norm == kHeadNormLayer) {
-            centre_row(x, p.eps, norms + h * hd, hd);
+        if (p.qk_norm == kHeadNormLayer) centre_row(x, x, hd);
+        if (p.qk_norm != kHeadNormNone) {
+            const std::size_t norm = p.qk_norm == kHeadNormLayer ? h : h >= p.n_heads;
+            scale_row(x, rms_scale(x, hd, p.eps), norms + norm * hd, x, hd);
         }
         rotate(x, table + row * p.rope_dim, p.rope_dim, p.style);
     };

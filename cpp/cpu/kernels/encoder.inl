@@ -6,14 +6,10 @@ namespace akunu::cpu::AKUNU_ISA {
 static inline void layer_norm_row(const float* x, const LayerNormParams& p, const float* weight, const float* bias,
                                   float* out) {
     const std::size_t dim = p.dim;
-    const float mean = sum_row(x, dim) / static_cast<float>(dim);
-    const vf m = set1(mean);
-    std::size_t i = 0;
-    for (; i + L <= dim; i += L) store(out + i, load(x + i) - m);
-    for (; i < dim; ++i) out[i] = x[i] - mean;
+    centre_row(x, out, dim);
     const float scale = rms_scale(out, dim, p.eps);
     const vf s = set1(scale);
-    i = 0;
+    std::size_t i = 0;
     for (; i + L <= dim; i += L) {
         const vf v = load(out + i) * s * load(weight + i);
         store(out + i, p.has_bias ? v + load(bias + i) : v);

@@ -22,6 +22,7 @@ __all__ = [
     "bare_objects",
     "begin_argument",
     "deepseek_calls",
+    "each_call",
     "end_arguments",
     "end_mark",
     "gemma_call",
@@ -118,6 +119,20 @@ def end_mark(form: CallFormat, calls: Calls) -> Steps[None]:
     if form.end:
         yield from calls.source.space()
         yield from calls.source.one_of((form.end,))
+
+
+def each_call(
+    form: CallFormat, calls: Calls, mark: str, begin: str, read: Callable[[CallFormat, Calls], Steps[None]]
+) -> Steps[None]:
+    """Read calls that each begin with `begin`, up to the end of the format; `read` reads one behind it."""
+    source = calls.source
+    yield from source.space()
+    more = begin if mark == begin else (yield from source.expect(begin))
+    while more:
+        yield from read(form, calls)
+        yield from source.space()
+        more = yield from source.one_of((begin,))
+    yield from end_mark(form, calls)
 
 
 def _one_or_list(form: CallFormat, calls: Calls, read: Callable[[Calls], Steps[Any]]) -> Steps[None]:
@@ -307,29 +322,25 @@ _CALL_END: Final = "<｜tool▁call▁end｜>"
 
 def deepseek_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """The word "function", a name, and an object in a fence; or a name and an object: DeepSeek."""
+    yield from each_call(form, calls, mark, _CALL_BEGIN, _deepseek_call)
+
+
+def _deepseek_call(form: CallFormat, calls: Calls) -> Steps[None]:
     source = calls.source
+    name = yield from source.word(_NAME)
+    yield from source.expect(_SEPARATOR)
     yield from source.space()
-    more = mark == _CALL_BEGIN or bool((yield from source.one_of((_CALL_BEGIN,))))
-    if not more:
-        raise Malformed
-    while more:
+    fenced = (yield from source.peek()) != "{"
+    if fenced:
         name = yield from source.word(_NAME)
-        yield from source.expect(_SEPARATOR)
         yield from source.space()
-        fenced = (yield from source.peek()) != "{"
-        if fenced:
-            name = yield from source.word(_NAME)
-            yield from source.space()
-            if (yield from source.one_of(("```",))):
-                yield from source.one_of(("json",))
-        yield from named_call(calls, name)
+        if (yield from source.one_of(("```",))):
+            yield from source.one_of(("json",))
+    yield from named_call(calls, name)
+    yield from source.space()
+    if fenced and (yield from source.one_of(("```",))):
         yield from source.space()
-        if fenced and (yield from source.one_of(("```",))):
-            yield from source.space()
-        yield from source.one_of((_CALL_END,))
-        yield from source.space()
-        more = bool((yield from source.one_of((_CALL_BEGIN,))))
-    yield from end_mark(form, calls)
+    yield from source.one_of((_CALL_END,))
 
 
 _KIMI_CALL: Final = ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>")
@@ -337,24 +348,20 @@ _KIMI_CALL: Final = ("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|t
 
 def kimi_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """A name between a word and a number, `functions.name:0`, and an object: Kimi K2."""
+    yield from each_call(form, calls, mark, _KIMI_CALL[0], _kimi_call)
+
+
+def _kimi_call(form: CallFormat, calls: Calls) -> Steps[None]:
     source = calls.source
-    begin, arguments, end = _KIMI_CALL
+    _, arguments, end = _KIMI_CALL
     yield from source.space()
-    more = mark == begin or bool((yield from source.one_of((begin,))))
-    if not more:
-        raise Malformed
-    while more:
-        yield from source.space()
-        name = (yield from source.word(_NAME)).removeprefix("functions.")
-        head, _, number = name.rpartition(":")
-        yield from source.space()
-        yield from source.expect(arguments)
-        yield from named_call(calls, head if number.isdigit() else name)
-        yield from source.space()
-        yield from source.one_of((end,))
-        yield from source.space()
-        more = bool((yield from source.one_of((begin,))))
-    yield from end_mark(form, calls)
+    name = (yield from source.word(_NAME)).removeprefix("functions.")
+    head, _, number = name.rpartition(":")
+    yield from source.space()
+    yield from source.expect(arguments)
+    yield from named_call(calls, head if number.isdigit() else name)
+    yield from source.space()
+    yield from source.one_of((end,))
 
 
 def gemma_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:

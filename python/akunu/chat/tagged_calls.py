@@ -11,6 +11,7 @@ from akunu.chat.calls import (
     CallFormat,
     Calls,
     begin_argument,
+    each_call,
     end_arguments,
     end_mark,
     named_call,
@@ -72,39 +73,34 @@ def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     DeepSeek's parameters say by an attribute whether they are strings; a function without any may be closed
     at once, or have an object instead.
     """
-    source = calls.source
-    invoke, invoke_end = f'<{form.space}invoke name="', f"</{form.space}invoke>"
-    parameter, parameter_end = f'<{form.space}parameter name="', f"</{form.space}parameter>"
-    yield from source.space()
-    yield from source.expect(invoke)
-    more = invoke
-    while more:
-        name = yield from _tag_name(source, '"')
-        yield from source.space()
-        opening = ""
-        if (yield from source.expect(">", "/>")) == "/>":
-            end_arguments(calls, name, opening)
-        else:
-            yield from source.space()
-            if (yield from source.peek()) == "{":
-                yield from named_call(calls, name)
-                yield from source.space()
-                yield from source.expect(invoke_end)
-            else:
-                while (yield from source.expect(parameter, invoke_end)) == parameter:
-                    key = yield from _tag_name(source, '"')
-                    string = yield from source.expect(*_IS_STRING)
-                    opening = begin_argument(calls, name, key, opening)
-                    yield from _parameter(calls, name, key, parameter_end, string=_IS_STRING[string])
-                    yield from source.space()
-                end_arguments(calls, name, opening)
-        yield from source.space()
-        more = yield from source.one_of((invoke,))
-    yield from end_mark(form, calls)
+    yield from each_call(form, calls, mark, f'<{form.space}invoke name="', _invoked_call)
 
 
 _IS_STRING: Final = {">": None, ' string="true">': True, ' string="false">': False}
 """What follows a parameter's name, and whether it says that the value is a string."""
+
+
+def _invoked_call(form: CallFormat, calls: Calls) -> Steps[None]:
+    source = calls.source
+    end = f"</{form.space}invoke>"
+    parameter, parameter_end = f'<{form.space}parameter name="', f"</{form.space}parameter>"
+    name = yield from _tag_name(source, '"')
+    yield from source.space()
+    opening = ""
+    if (yield from source.expect(">", "/>")) == ">":
+        yield from source.space()
+        if (yield from source.peek()) == "{":
+            yield from named_call(calls, name)
+            yield from source.space()
+            yield from source.expect(end)
+            return
+        while (yield from source.expect(parameter, end)) == parameter:
+            key = yield from _tag_name(source, '"')
+            string = yield from source.expect(*_IS_STRING)
+            opening = begin_argument(calls, name, key, opening)
+            yield from _parameter(calls, name, key, parameter_end, string=_IS_STRING[string])
+            yield from source.space()
+    end_arguments(calls, name, opening)
 
 
 def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
@@ -126,22 +122,16 @@ def glm_call(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
 
 def hunyuan_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """Read calls between tags, with one behind the name of each: Hunyuan 3."""
+    yield from each_call(form, calls, mark, f"<tool_call{form.space}>", _hunyuan_call)
+
+
+def _hunyuan_call(form: CallFormat, calls: Calls) -> Steps[None]:
     source = calls.source
-    begin, separator, end = (
-        text.replace(">", f"{form.space}>") for text in ("<tool_call>", "<tool_sep>", "</tool_call>")
-    )
+    name = (yield from source.until(f"<tool_sep{form.space}>")).strip()
     yield from source.space()
-    yield from source.expect(begin)
-    more = begin
-    while more:
-        name = (yield from source.until(separator)).strip()
-        yield from source.space()
-        if not name:
-            raise Malformed
-        yield from _keyed(form, calls, name, end)
-        yield from source.space()
-        more = yield from source.one_of((begin,))
-    yield from end_mark(form, calls)
+    if not name:
+        raise Malformed
+    yield from _keyed(form, calls, name, f"</tool_call{form.space}>")
 
 
 def _keyed(form: CallFormat, calls: Calls, name: str, end: str) -> Steps[None]:
@@ -168,40 +158,36 @@ _ATTRIBUTE: Final = re.compile(r'(\w+)="([^"]*)"')
 
 def opened_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """Tags of control tokens, `<|open|>call tool="NAME"<|sep|>`, whose parameters say their type: Kimi K3."""
+    yield from each_call(form, calls, mark, "<|open|>call", _opened_call)
+
+
+def _opened_call(form: CallFormat, calls: Calls) -> Steps[None]:
     source = calls.source
-    call, call_end = "<|open|>call", "<|close|>call<|sep|>"
-    argument, json_block = "<|open|>argument", "<|open|>json"
+    argument, json_block, end = "<|open|>argument", "<|open|>json", "<|close|>call<|sep|>"
+    name = (yield from _attributes(source)).get("tool", "")
     yield from source.space()
-    yield from source.expect(call)
-    more = call
-    while more:
-        name = (yield from _attributes(source)).get("tool", "")
+    if not name:
+        raise Malformed
+    opening = ""
+    found = yield from source.expect(argument, json_block, end)
+    if found == json_block:
+        yield from source.until("<|sep|>")
+        yield from named_call(calls, name)
         yield from source.space()
-        if not name:
+        yield from source.expect("<|close|>json<|sep|>")
+        yield from source.space()
+        yield from source.expect(end)
+        return
+    while found == argument:
+        said = yield from _attributes(source)
+        if not said.get("key"):
             raise Malformed
-        opening = ""
-        found = yield from source.expect(argument, json_block, call_end)
-        if found == json_block:
-            yield from source.until("<|sep|>")
-            yield from named_call(calls, name)
-            yield from source.space()
-            yield from source.expect("<|close|>json<|sep|>")
-            yield from source.space()
-            yield from source.expect(call_end)
-        else:
-            while found == argument:
-                said = yield from _attributes(source)
-                if not said.get("key"):
-                    raise Malformed
-                opening = begin_argument(calls, name, said["key"], opening)
-                string = said["type"] == "string" if "type" in said else None
-                yield from _parameter(calls, name, said["key"], "<|close|>argument<|sep|>", string=string)
-                yield from source.space()
-                found = yield from source.expect(argument, call_end)
-            end_arguments(calls, name, opening)
+        opening = begin_argument(calls, name, said["key"], opening)
+        string = said["type"] == "string" if "type" in said else None
+        yield from _parameter(calls, name, said["key"], "<|close|>argument<|sep|>", string=string)
         yield from source.space()
-        more = yield from source.one_of((call,))
-    yield from end_mark(form, calls)
+        found = yield from source.expect(argument, end)
+    end_arguments(calls, name, opening)
 
 
 def _attributes(source: Incoming) -> Steps[dict[str, str]]:
@@ -212,31 +198,27 @@ def _attributes(source: Incoming) -> Steps[dict[str, str]]:
 
 def nested_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
     """A tag for each function, and one for each value within it, as deep as they lie: MiniMax M3."""
-    source = calls.source
-    tag, invoke = f"{form.space}<", f'{form.space}<invoke name="'
+    yield from each_call(form, calls, mark, f'{form.space}<invoke name="', _nested_call)
+
+
+def _nested_call(form: CallFormat, calls: Calls) -> Steps[None]:
+    source, tag = calls.source, f"{form.space}<"
+    name = yield from _tag_name(source, '">')
     yield from source.space()
-    yield from source.expect(invoke)
-    more = invoke
-    while more:
-        name = yield from _tag_name(source, '">')
+    opening = ""
+    yield from source.expect(tag)
+    while not (yield from source.one_of(("/invoke>",))):
+        key = yield from _tag_name(source)
+        opening = begin_argument(calls, name, key, opening)
+        schema, root = calls.tools.parameter(name, key), calls.tools.get(name, {})
+        if (yield from source.one_of((tag,))):
+            found = yield from _nested(source, tag, key, schema, root)
+            calls.arguments(json.dumps(found, ensure_ascii=False))
+        else:
+            yield from _parameter(calls, name, key, f"{tag}/{key}>")
         yield from source.space()
-        opening = ""
         yield from source.expect(tag)
-        while not (yield from source.one_of(("/invoke>",))):
-            key = yield from _tag_name(source)
-            opening = begin_argument(calls, name, key, opening)
-            schema, root = calls.tools.parameter(name, key), calls.tools.get(name, {})
-            if (yield from source.one_of((tag,))):
-                found = yield from _nested(source, tag, key, schema, root)
-                calls.arguments(json.dumps(found, ensure_ascii=False))
-            else:
-                yield from _parameter(calls, name, key, f"{tag}/{key}>")
-            yield from source.space()
-            yield from source.expect(tag)
-        end_arguments(calls, name, opening)
-        yield from source.space()
-        more = yield from source.one_of((invoke,))
-    yield from end_mark(form, calls)
+    end_arguments(calls, name, opening)
 
 
 def _nested(source: Incoming, tag: str, parent: str, schema: Schema, root: Schema) -> Steps[Any]:

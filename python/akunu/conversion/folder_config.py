@@ -142,7 +142,7 @@ def folder_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
     }
     found |= _bias_flags(name, row, spec)
     if ARCHITECTURES[config.arch].parallel == "unnormed":
-        found["use_parallel_residual"] = "layers.0.ffn_norm" not in spec.tensors
+        found["use_parallel_residual"] = ARCHITECTURES[config.arch].in_parallel(spec.tensors)
     scales = {
         "embedding_scale": config.embedding_scale,
         "residual_scale": config.residual_scale,

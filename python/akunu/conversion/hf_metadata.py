@@ -78,7 +78,7 @@ def model_metadata(folder: ModelFolder, spec: ModelSpec) -> tuple[dict[str, obje
         rope, tensors = _rope(folder.config, config)
         numbers |= _attention(config) | rope
     if config.arch in ARCHITECTURES and ARCHITECTURES[config.arch].parallel == "unnormed":
-        numbers["use_parallel_residual"] = "layers.0.ffn_norm" not in spec.tensors
+        numbers["use_parallel_residual"] = ARCHITECTURES[config.arch].in_parallel(spec.tensors)
     if config.encoder is not None:
         numbers |= pooling(folder.config, spec)
         if folder.modules.lowercase:

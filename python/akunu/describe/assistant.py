@@ -17,17 +17,14 @@ from akunu.describe.config_numbers import Numbers, shown
 from akunu.describe.gemma4 import ASSISTANT_LAYER
 from akunu.describe.gguf_numbers import GgufNumbers
 from akunu.describe.hf_numbers import HfNumbers
+from akunu.describe.known_missing import ASSISTANTS
 from akunu.describe.layer_rules import GLOBAL, matrix
 from akunu.describe.quantized import join_planes, with_planes
 from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
 from akunu.describe.tensor_rules import TensorRule
 
-__all__ = ["ASSISTANT_TENSORS", "GGUF_ASSISTANT", "HF_ASSISTANTS", "with_gguf_assistant", "with_hf_assistant"]
+__all__ = ["ASSISTANT_TENSORS", "with_gguf_assistant", "with_hf_assistant"]
 
-GGUF_ASSISTANT: Final = "gemma4-assistant"
-"""Its `general.architecture`."""
-HF_ASSISTANTS: Final = ("gemma4_assistant", "gemma4_unified_assistant")
-"""Its `model_type`."""
 ASSISTANT_TENSORS: Final = "assistant:"
 """What its tensors' names begin with, where they stand beside the larger model's."""
 
@@ -45,7 +42,7 @@ def with_gguf_assistant(
     spec: ModelSpec, metadata: Mapping[str, object], tensors: Sequence[TensorInfo]
 ) -> ModelSpec:
     """Return a model with the assistant of a GGUF file."""
-    numbers = GgufNumbers(metadata, GGUF_ASSISTANT, _DEFAULTS)
+    numbers = GgufNumbers(metadata, ASSISTANTS[0], _DEFAULTS)
     return _with_assistant(spec, numbers, (*GLOBAL[:2], *_JOINED), ASSISTANT_LAYER, by_name(tensors))
 
 
@@ -57,7 +54,7 @@ def with_hf_assistant(
     if not isinstance(text, Mapping):
         raise ModelFileError(f"config.json: text_config: found {shown(text)}, expected an object")
     outer = {key: config[key] for key in ("backbone_hidden_size",) if key in config}
-    numbers = HfNumbers({**text, **outer}, _DEFAULTS, HF_ASSISTANTS[0])
+    numbers = HfNumbers({**text, **outer}, _DEFAULTS, ASSISTANTS[1])
     found = join_planes(config, by_name(tensors))
 
     def named(rules: Sequence[TensorRule], prefix: str = "model.") -> tuple[TensorRule, ...]:

@@ -549,9 +549,8 @@ def resolve(
     known = (("attention.causal",) if arch.bidirectional else ()) + expert_keys(arch, meta)
     if arch.left_out:
         known = (*known, "nextn_predict_layers")
-    if (
-        arch.parallel == "unnormed"
-    ):  # the tensors say it; llama.cpp's converter is wrong where a folder does not
+    if arch.parallel == "unnormed":
+        # The tensors say it: llama.cpp's converter writes a wrong key for folders that do not say it.
         known = (*known, "use_parallel_residual")
     fields = arch.scales + arch.fields + (_TEMPERATURE_KEYS if "temperature" in arch.scales else ())
     known = (*known, *(suffix for field in fields for suffix in CONFIG_KEYS[field].suffixes))

@@ -459,10 +459,9 @@ def _flag(config: Mapping[str, object], key: str, *, default: bool = False) -> b
 
 
 def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
-    """Raise where there are biases or norms that the configuration does not ask for: Transformers leaves them
-    out.
+    """Raise where there are biases or norms that the configuration does not ask for.
 
-    `flag`: the key that asks for them, if the model type has one.
+    Transformers leaves them out. `flag`: the key that asks for them, if the model type has one.
     """
     if found:
         remedy = f"set {flag} to true" if flag else "give another model_type"

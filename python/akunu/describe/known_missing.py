@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["why_missing"]
+__all__ = ["ASSISTANTS", "why_missing"]
 
 _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -32,12 +32,13 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
 _MISSING: Final[Mapping[str, str]] = MappingProxyType(
     {name: what for what, names in _NEEDS.items() for name in names.split()}
 )
-_ASSISTANTS: Final = ("gemma4-assistant", "gemma4_assistant", "gemma4_unified_assistant")
+ASSISTANTS: Final = ("gemma4-assistant", "gemma4_assistant", "gemma4_unified_assistant")
+"""Models that draft for Gemma 4: the architecture of GGUF files, and the model types of folders."""
 
 
 def why_missing(name: object) -> str:
     """What is missing for an architecture or model type of this name, as the middle of a message; or ""."""
-    if name in _ASSISTANTS:
+    if name in ASSISTANTS:
         return ", which drafts for Gemma 4: load the model that it belongs to, with draft= this one"
     what = _MISSING.get(name) if isinstance(name, str) else None
     return f", which is known but not run yet: it needs {what}" if what else ""

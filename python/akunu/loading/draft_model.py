@@ -10,11 +10,10 @@ from akunu.base.errors import InvalidArgumentError, UnsupportedError, errors_of
 from akunu.base.hub_name import model_name
 from akunu.describe.assistant import (
     ASSISTANT_TENSORS,
-    GGUF_ASSISTANT,
-    HF_ASSISTANTS,
     with_gguf_assistant,
     with_hf_assistant,
 )
+from akunu.describe.known_missing import ASSISTANTS
 from akunu.files.model_files import GgufModel, ModelFiles
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Assistant:
     def of(cls, opened: ModelFiles) -> Assistant | None:
         """Return the assistant that a file or folder has; None where that is something else."""
         name = opened.metadata.get("general.architecture")
-        return cls(opened) if name in (GGUF_ASSISTANT, *HF_ASSISTANTS) else None
+        return cls(opened) if name in ASSISTANTS else None
 
     def join(self, spec: ModelSpec) -> ModelSpec:
         """Return the larger model with it.

@@ -119,7 +119,7 @@ def _weights(rng: np.random.Generator, dtype: str, experts: int, n: int, k: int)
 
 
 def _bound(dtype: str, fmt: str, rows: int) -> float:
-    """Of several rows a GPU's tiles hold weights in F16, and what those of Q4_K are made of."""
+    """A bound of the error: for several rows, tiles of a GPU hold weights as F16, and Q4_K's scales, too."""
     if fmt != "f16" or rows == 1 or is_float(dtype):
         return EXACT_NMSE
     return 1.5 * F16_TILE_NMSE if dtype == "q4_k" else F16_TILE_NMSE
