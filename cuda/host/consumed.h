@@ -52,6 +52,12 @@ class Consumed {
         fits_ = bool(b) == bool(same) && b.buffer.handle == same.buffer.handle && b.offset == same.offset && fits_;
     }
 
+    // A weight's buffer, whose planes are taken with it.
+    const Binding& weight(std::size_t at) {
+        weights_ = true;
+        return buffer(at);
+    }
+
     // Whether all that was demanded holds, and all that the command says was taken. What is 0 says nothing.
     bool whole() const {
         if (!fits_ || patches_ != command_.n_patches) return false;
@@ -63,7 +69,7 @@ class Consumed {
         for (std::size_t i = 0; i < command_.n_buffers; ++i) {
             if (command_.buffers[i] && !buffers_[i]) return false;
         }
-        return command_.n_weights == 0;
+        return command_.n_weights == 0 || weights_;
     }
 
   private:
@@ -81,7 +87,7 @@ class Consumed {
     std::bitset<kMaxParamBytes / sizeof(std::uint32_t)> words_;
     std::bitset<kMaxBuffers> buffers_;
     std::size_t patches_ = 0;
-    bool fits_ = true;
+    bool fits_ = true, weights_ = false;
 };
 
 }  // namespace akunu::cuda

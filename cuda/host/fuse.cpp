@@ -100,6 +100,97 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     return out;
 }
 
+// The router of a shared expert, which has a row of weights, and its choice, whose weight is a sigmoid: where both of
+// its results are.
+std::optional<std::array<Binding, 2>> shared_route(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                                   const Binding& input) {
+    if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kRoute) return {};
+    Consumed router(c[0]), route(c[1]);
+    using M = MatmulParams;
+    using R = RouteParams;
+    router.patched(&M::rows, PatchSource::kRows);
+    router.demand(&M::n, 1u);
+    router.take(&M::k);  // the input's
+    router.demand(&M::y_stride, 1u);
+    router.demand(&M::format, u32{kActF32});
+    router.demand_buffer(0, input);
+    router.weight(1);
+    route.patched(&R::rows, PatchSource::kRows);
+    route.demand(&R::experts, 1u);
+    route.demand(&R::chosen, 1u);
+    route.demand(&R::gating, u32{kGateSigmoid});
+    route.demand(&R::scale, 1.0f);
+    route.demand_buffer(0, router.buffer(2));
+    const std::array<Binding, 2> results = {route.buffer(3), route.buffer(4)};
+    const WeightPlanes& w = commands[0].weights[0];
+    if (!router.whole() || !route.whole() || w.reader != kReadF32 || w.codes % 16 != 0) return {};
+    return results;
+}
+
+// The norm before experts, their router and its choice, of one row; and those of a shared expert.
+std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 3 || c[0].op != Op::kNorm || c[1].op != Op::kMatmul || c[2].op != Op::kRoute) return {};
+    Consumed norm(c[0]), router(c[1]), route(c[2]);
+    using N = NormParams;
+    using M = MatmulParams;
+    using R = RouteParams;
+    norm.patched(&N::rows, PatchSource::kRows);
+    norm.demand(&N::gather, 0u);
+    norm.take(&N::sum_scale);  // kNormAdd's alone
+    NormRouteParams p{.dim = norm.take(&N::dim),
+                      .eps = norm.take(&N::eps),
+                      .formats = norm.take(&N::formats),
+                      .has_bias = router.take(&M::has_bias),
+                      .shared = 0,
+                      .route = {.rows = 1,
+                                .experts = route.take(&R::experts),
+                                .chosen = route.take(&R::chosen),
+                                .gating = route.take(&R::gating),
+                                .groups = route.take(&R::groups),
+                                .groups_used = route.take(&R::groups_used),
+                                .group_top = route.take(&R::group_top),
+                                .renormalise = route.take(&R::renormalise),
+                                .sum_eps = route.take(&R::sum_eps),
+                                .sum_min = route.take(&R::sum_min),
+                                .scale = route.take(&R::scale),
+                                .has_choice_bias = route.take(&R::has_choice_bias),
+                                .has_expert_scale = route.take(&R::has_expert_scale)}};
+    router.patched(&M::rows, PatchSource::kRows);
+    router.demand(&M::n, p.route.experts);
+    router.demand(&M::k, p.dim);
+    router.demand(&M::y_stride, p.route.experts);
+    router.demand(&M::format, u32{kActF32});
+    route.patched(&R::rows, PatchSource::kRows);
+    std::array<Binding, 12> buffers;
+    for (std::size_t i = 0; i < 4; ++i) buffers[i] = norm.buffer(i);
+    router.demand_buffer(0, buffers[2]);
+    router.weight(1);
+    buffers[4] = router.buffer(2);
+    buffers[5] = router.buffer(3);
+    route.demand_buffer(0, buffers[4]);
+    for (std::size_t i = 1; i < 5; ++i) buffers[5 + i] = route.buffer(i);
+    const bool floats = commands[1].weights[0].reader == kReadF32 && (p.formats & kActF32) != 0;
+    const bool aligned = reinterpret_cast<u64>(buffers[0].as()) % 16 == 0 &&
+                         reinterpret_cast<u64>(buffers[1].as()) % 16 == 0 && commands[1].weights[0].codes % 16 == 0;
+    if (!norm.whole() || !router.whole() || !route.whole() || !floats || !aligned) return {};
+    if (p.dim % 4 != 0 || p.dim > kRouterInputs) return {};
+    Command out{};
+    out.op = kOpNormRoute;
+    out.barrier = commands[0].barrier;
+    out.label = commands[1].label;
+    out.weights[0] = commands[1].weights[0];
+    if (const auto shared = shared_route(c.subspan(3), commands.subspan(3), buffers[2])) {
+        p.shared = 1;
+        out.weights[1] = commands[3].weights[0];
+        std::ranges::copy(*shared, buffers.end() - 2);
+    }
+    std::memcpy(out.params, &p, sizeof p);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        if (buffers[i]) out.buffers[i] = reinterpret_cast<u64>(buffers[i].as());
+    }
+    return out;
+}
+
 // A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
 std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
@@ -140,9 +231,13 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto from = std::span(table.commands).subspan(i);
         const auto one =
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
+        const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
-        out.push_back(one ? *one : sum ? *sum : commands[i]);
-        i += one ? 2 : sum ? 1 : 0;
+        out.push_back(one ? *one : route ? *route : sum ? *sum : commands[i]);
+        // Barriers among a router's commands were those of what comes behind them, too.
+        if (out.size() > 1 && out[out.size() - 2].op == kOpNormRoute) out.back().barrier = 1;
+        const auto [before, behind] = covered_by(out.back());
+        i += before + behind;
     }
     const Command* before = nullptr;
     for (Command& c : out) {

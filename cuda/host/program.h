@@ -24,6 +24,15 @@ std::optional<OpCode> op_code(Op op);
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
 // The same with fewer commands, where one does the work of several; of rows of different sequences.
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
+// How many commands of the table before its label's, and behind that, a command does the work of, too.
+struct Covered {
+    std::size_t before, behind;
+};
+inline Covered covered_by(const Command& c) {
+    if (c.op == kOpDecodeAttention) return {1, 1};
+    if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
+    return {0, c.reduces ? 1u : 0u};
+}
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
 // Both, and what commands read through the ring, in their order: checked (cuda/host/schedule.h).

@@ -22,11 +22,19 @@ struct BufferAt {
     int behind;
     std::size_t buffer;
 };
-// Those of kOpDecodeAttention, in their order, whose label is that of attention. Sinks are the last: where keys are
-// split they are those of the merge.
+// Those of commands that do the work of three, in their order, whose label is the second's. Sinks are the last of
+// attention's: where keys are split they are those of the merge.
+constexpr BufferAt kNormRouteBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 2}, {0, 3},
+                                          {1, 1},  {1, 2},  {1, 3},  {1, 4},  {3, 3}, {3, 4}};
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
+std::span<const BufferAt> joined_buffers(const Command& c) {
+    if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    const std::span<const BufferAt> route = kNormRouteBuffers;
+    if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
+    return {};
+}
 
 class Check {
   public:
@@ -83,9 +91,9 @@ class Check {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
             // Commands of the table that it does the work of, before its label's and behind it.
-            const std::size_t before = c.op == kOpDecodeAttention ? 1 : 0, behind = before || c.reduces ? 1 : 0;
+            const auto [before, behind] = covered_by(c);
             if (c.label < before || c.label + behind >= runs_.size()) {
-                refuse(name(c.label) + (before ? " is not three commands" : " is not two commands"));
+                refuse(name(c.label) + " is not " + std::to_string(before + 1 + behind) + " commands");
             }
             if (at != 0 && c.barrier) ++stage;
             if (at != 0 && c.barrier && !c.reads_words) ++held;
@@ -114,10 +122,16 @@ class Check {
 
     void check_fields(const Command& c) const {
         const DispatchCmd& from = table_.commands[c.label];
-        const bool joined = c.op == kOpDecodeAttention;
+        const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute, joined = attention || route;
         const auto code = op_code(from.op);
-        expect(joined ? from.op == Op::kAttentionSplit || from.op == Op::kAttention : code && c.op == *code, c,
-               "another op");
+        const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
+        expect(attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+               : route   ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kMatmul &&
+                               neighbour(c.label + 1) == Op::kRoute && table_.max_rows == 1 &&
+                               (covered_by(c).behind == 1 ||
+                                (neighbour(c.label + 2) == Op::kMatmul && neighbour(c.label + 3) == Op::kRoute))
+                         : code && c.op == *code,
+               c, "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         const DispatchCmd* const sum = c.reduces ? &table_.commands[c.label + 1] : nullptr;
@@ -125,30 +139,34 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = joined ? sizeof(DecodeAttentionParams) : from.param_bytes;
+            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route ? 0 : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
         }
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;
             if (!joined && i < from.n_buffers) b = sum && i == 2 ? &sum->buffers[1] : &from.buffers[i];
-            if (joined && i < std::size(kDecodeAttentionBuffers)) {
-                const bool split_sinks = i + 1 == std::size(kDecodeAttentionBuffers) && from.op == Op::kAttentionSplit;
-                const BufferAt p = split_sinks ? kSplitSinks : kDecodeAttentionBuffers[i];
+            if (const auto places = joined_buffers(c); i < places.size()) {
+                const bool split_sinks = i + 1 == places.size() && from.op == Op::kAttentionSplit;
+                const BufferAt p = split_sinks ? kSplitSinks : places[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
             }
             expect(c.buffers[i] == (b ? address(*b) : 0), c, "a buffer at an address that is not the table's");
             expect(!b || is_inside(*b), c, "a buffer that ends behind its memory");
         }
-        if (joined) return;
+        if (attention) return;
         u64 known = 0;
-        for (const WeightPlace& w : weights_in(from)) {
-            const auto of = from.op == Op::kNormQkv ? w.buffer - 2 : known;
-            const WeightPlanes& planes = c.weights[of];
-            expect(planes.reader < kReaders, c, "weights of a type that is none");
-            expect(planes.codes == address(from.buffers[w.buffer]), c, "weights at an address that is not the table's");
-            ++known;
-        }
+        const auto check_weights = [&](const DispatchCmd& of) {
+            for (const WeightPlace& w : weights_in(of)) {
+                const WeightPlanes& planes = c.weights[of.op == Op::kNormQkv ? w.buffer - 2 : known];
+                expect(planes.reader < kReaders, c, "weights of a type that is none");
+                expect(planes.codes == address(of.buffers[w.buffer]), c,
+                       "weights at an address that is not the table's");
+                ++known;
+            }
+        };
+        check_weights(from);
+        if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
     }
 
     // Attention takes what it found out for the one before it.

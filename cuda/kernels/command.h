@@ -100,6 +100,7 @@ enum OpCode : u32 {
     kOpLoraA,
     kOpLoraB,
     kOpDecodeAttention,
+    kOpNormRoute,
     kOpAllReduce,
     kNumOps,
 };
@@ -191,6 +192,20 @@ struct DecodeAttentionParams {
     u32 formats;
 };
 static_assert(sizeof(DecodeAttentionParams) <= sizeof(Command::params), "a command has room for it");
+
+// kNorm, the router's matmul and kRoute as one command, of one row, and the router and the choice of a shared expert,
+// whose weight is a sigmoid, too. Buffers: input, norm, out_f32, out_f16, logits, bias, choice_bias, expert_scale, ids,
+// weights, shared ids, shared weights.
+struct NormRouteParams {
+    u32 dim;
+    float eps;
+    u32 formats, has_bias;
+    u32 shared;  // 1: there is a shared expert, whose router is the second of the command's weights
+    RouteParams route;
+};
+static_assert(sizeof(NormRouteParams) <= sizeof(Command::params), "a command has room for it");
+// Inputs that a thread of the router loads at once, four by four.
+constexpr u32 kRouterInputs = 16 * kThreads;
 
 // Weights of one type that a command reads through the ring: tiles of up to three matrices one behind the other, or of
 // two in turn. Equal parts of them are the blocks'.

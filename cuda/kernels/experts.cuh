@@ -1,40 +1,19 @@
 // Products with the weights of the experts that rows were sent to. Which they are the router has written: a block looks
 // them up where it needs them, and no host knows of them.
 //
-// One row reads the weights of its experts, each warp some rows of them. More rows are sorted by expert in every
-// block's shared memory, and tiles of an expert's rows and columns are multiplied on the tensor cores, so that weights
-// are read once for all rows of a tile. A row's result is the same whatever rows its tile has besides.
+// One row reads the weights of its experts: tiles of them on the tensor cores, or each warp some of their rows. More
+// rows are sorted by expert in every block's shared memory, and tiles of an expert's rows and columns are multiplied on
+// the tensor cores, so that weights are read once for all rows of a tile. A row's result is the same whatever rows its
+// tile has besides.
 #pragma once
 
+#include "expert_rows.cuh"
 #include "expert_tiles.cuh"
+#include "expert_weights.cuh"
 #include "matvec.cuh"
 #include "route.cuh"
 
 namespace akunu::cuda {
-
-// Weight i of a command, of an expert.
-AKUNU_DEVICE Weights expert_of(Block b, u32 i, u32 cols, u32 id) {
-    const WeightPlanes& w = b.command().weights[i];
-    const u64 at = u64(id) * b.command().params[kApartWord + i] * kExpertAlign;
-    return {reinterpret_cast<const u8*>(w.codes + at), reinterpret_cast<const u8*>(w.extras + at),
-            reinterpret_cast<const u8*>(w.biases + at), cols, w.spec};
-}
-
-// act(gate)·up, or act(gate) alone, with all that an expert may do besides. A function of its own: tiles would have it
-// as often as a thread has results.
-AKUNU_DEVICE_CALL float gated(Block b, u32 id, u32 n, float gate, float up) {
-    const auto& p = b.params<ExpertsGateUpParams>();
-    if (p.has_bias) {
-        gate += b.buffer<float>(3)[u64(id) * p.n + n];
-        if (p.gated) up += b.buffer<float>(4)[u64(id) * p.n + n];
-    }
-    if (p.limit > 0.0f) {
-        gate = fminf(gate, p.limit);
-        up = fmaxf(-p.limit, fminf(up, p.limit));
-    }
-    const float act = p.sharpness == 1.0f ? activate(p.activation, gate) : gate / (1.0f + expf(-p.sharpness * gate));
-    return p.gated ? act * (up + p.up_offset) : act;
-}
 
 // Puts some rows of k inputs into shared memory as stage_input does, one behind the other. F16 ones come eight at a
 // time, and a thread asks for several before it waits.
@@ -322,8 +301,9 @@ AKUNU_DEVICE bool fill_large_tiles(u32 rows, u32 chosen, u32 experts) {
     return rows * chosen > SmallExpertTile::kM * experts;
 }
 
-template <typename F>
+template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up(Block b) {
+    using F = Format<kReader>;
     const auto& p = b.params<ExpertsGateUpParams>();
     if constexpr (F::kFloatBytes != 4) {  // inputs of F32 weights are F32, too
         if (p.rows > 1 && fill_large_tiles(p.rows, p.chosen, p.experts)) {
@@ -331,17 +311,24 @@ AKUNU_DEVICE_CALL void experts_gate_up(Block b) {
         }
         if (p.rows > 1) return experts_gate_up_tiles<F, SmallExpertTile>(b);
     }
+    if constexpr (has_expert_rows(kReader)) {
+        if (p.gated && takes_expert_rows<kReader>(p.k, p.k)) return experts_gate_up_row<kReader>(b);
+    }
     experts_gate_up_one<F>(b);
 }
 
-template <typename F>
+template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_down(Block b) {
+    using F = Format<kReader>;
     const auto& p = b.params<ExpertsDownParams>();
     if constexpr (F::kFloatBytes != 4) {
         if (p.rows > 1 && fill_large_tiles(p.rows, p.chosen, p.experts)) {
             return experts_down_tiles<F, LargeExpertTile>(b);
         }
         if (p.rows > 1) return experts_down_tiles<F, SmallExpertTile>(b);
+    }
+    if constexpr (has_expert_rows(kReader)) {
+        if (takes_expert_rows<kReader>(p.k, p.chosen * p.k)) return experts_down_row<kReader>(b);
     }
     experts_down_one<F>(b);
 }

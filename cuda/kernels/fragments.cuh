@@ -30,15 +30,36 @@ struct StepInputs {
     u32 t;
 };
 
+// What stands at an offset in shared memory, or at an address in the device's memory that no command writes.
+template <typename V>
+AKUNU_DEVICE V weights_at(u32 at) {
+    return shared_at<const V>(at);
+}
+template <typename V>
+AKUNU_DEVICE V weights_at(const u8* at) {
+    if constexpr (sizeof(V) == 16) {
+        return load_weights16(at);
+    } else if constexpr (sizeof(V) == 8) {
+        return {load_weights4(at), load_weights4(at + 4)};
+    } else if constexpr (sizeof(V) == 4) {
+        return load_weights4(at);
+    } else if constexpr (sizeof(V) == 2) {
+        return load_weights2(at);
+    } else {
+        return load_weights1(at);
+    }
+}
+
 // Of a unit at `unit`: this lane's piece of a quad, in row g + 8·upper; and where that row's extras are.
-AKUNU_DEVICE uint4 lane_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
-    return shared_at<const uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane * 16);
+template <typename At>
+AKUNU_DEVICE uint4 lane_piece(At unit, u32 quad, u32 lane, u32 upper) {
+    return weights_at<uint4>(unit + quad * (kTileRows * 64) + upper * 512 + lane * 16);
 }
 AKUNU_DEVICE uint4 lane_float_piece(u32 unit, u32 quad, u32 lane, u32 upper) {
     return shared_at<const uint4>(unit + float_piece_at(lane / 4 + 8 * upper, quad * 4 + lane % 4));
 }
-template <u32 kReader>
-AKUNU_DEVICE u32 lane_extras(u32 unit, u32 lane, u32 upper) {
+template <u32 kReader, typename At>
+AKUNU_DEVICE At lane_extras(At unit, u32 lane, u32 upper) {
     return unit + extras_at(tile_layout(kReader), lane / 4 + 8 * upper);
 }
 
@@ -88,9 +109,10 @@ struct Fragments<kReadQ4_0> : CodeFragments {
         u16 d;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
         p.q = lane_piece(unit, 0, lane, upper);
-        p.d = shared_at<const u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 4 * 2);
+        p.d = weights_at<u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 4 * 2);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
@@ -122,12 +144,13 @@ struct Fragments<kReadQ8_0> : CodeFragments {
         u16 d[2];
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
-        const u32 extras = lane_extras<kReadQ8_0>(unit, lane, upper) + lane % 4 / 2 * 2;
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+        const At extras = lane_extras<kReadQ8_0>(unit, lane, upper) + lane % 4 / 2 * 2;
         AKUNU_UNROLL
         for (u32 i = 0; i < 2; ++i) {
             p.q[i] = lane_piece(unit, i, lane, upper);
-            p.d[i] = shared_at<const u16>(extras + i * 4);
+            p.d[i] = weights_at<u16>(extras + i * 4);
         }
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
@@ -155,11 +178,12 @@ struct Fragments<kReadQ4_K> : CodeFragments {
         KFactors factors;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
-    static AKUNU_DEVICE void load(u32 unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
-        const u32 extras = lane_extras<kReadQ4_K>(unit, lane, upper);
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+        const At extras = lane_extras<kReadQ4_K>(unit, lane, upper);
         p.q = lane_piece(unit, in_unit, lane, upper);
-        p.groups = shared_at<const u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
-        p.factors = k_factors(shared_at<const uint4>(extras));
+        p.groups = weights_at<u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
+        p.factors = k_factors(weights_at<uint4>(extras));
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
@@ -201,14 +225,15 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         u16 d;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
-    static AKUNU_DEVICE void load(u32 unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
         p.q = lane_piece(unit, in_unit, lane, upper);
-        p.rest = shared_at<const uint2>(unit + piece_at(lane / 4 + 8 * upper, 8 + in_unit * 2 + lane % 4 / 2) +
-                                        lane % 2 * 8);
-        const u32 extras = lane_extras<kReadQ6_K>(unit, lane, upper), scales = extras + in_unit * 8 + lane % 4;
-        p.scales[0] = shared_at<const u8>(scales);
-        p.scales[1] = shared_at<const u8>(scales + 4);
-        p.d = shared_at<const u16>(extras + 16);
+        p.rest =
+            weights_at<uint2>(unit + piece_at(lane / 4 + 8 * upper, 8 + in_unit * 2 + lane % 4 / 2) + lane % 2 * 8);
+        const At extras = lane_extras<kReadQ6_K>(unit, lane, upper), scales = extras + in_unit * 8 + lane % 4;
+        p.scales[0] = weights_at<u8>(scales);
+        p.scales[1] = weights_at<u8>(scales + 4);
+        p.d = weights_at<u16>(extras + 16);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         // A code of six bits becomes a signed byte, four times what it is above 32. See tile_layout.h.

@@ -74,10 +74,10 @@ AKUNU_DEVICE void run_weights(Block b) {
             if constexpr (kUses<kOpGateUp>) gate_up<F>(b);
             return;
         case kOpExpertsGateUp:
-            if constexpr (kUsesExperts<kOpExpertsGateUp, kReader>) experts_gate_up<F>(b);
+            if constexpr (kUsesExperts<kOpExpertsGateUp, kReader>) experts_gate_up<kReader>(b);
             return;
         case kOpExpertsDown:
-            if constexpr (kUsesExperts<kOpExpertsDown, kReader>) experts_down<F>(b);
+            if constexpr (kUsesExperts<kOpExpertsDown, kReader>) experts_down<kReader>(b);
             return;
         case kOpHeadMatmul:
             if constexpr (kUses<kOpHeadMatmul>) head_matmul<F>(b);
@@ -157,7 +157,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpNorm) b.wait();
+    if (op != kOpNorm && op != kOpNormRoute) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -188,6 +188,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpDeltaRule, delta_rule)
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
+        OP(kOpNormRoute, norm_route)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)
         OP(kOpAddRows, add_rows)

@@ -153,7 +153,7 @@ struct MatmulOutput {
 
 // Few rows of F32 times few rows of weights, as a router has: a block computes one result, so that all blocks have some
 // and a thread asks for all that it multiplies at once.
-constexpr u32 kRouterRows = 4, kRouterInputs = 16 * kThreads;
+constexpr u32 kRouterRows = 4;
 AKUNU_DEVICE_CALL void router_rows(Block b) {
     const auto& p = b.params<MatmulParams>();
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};

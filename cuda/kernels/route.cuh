@@ -26,84 +26,156 @@ AKUNU_DEVICE float gate_of(u32 gating, float x) {
     return sqrtf(fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))));
 }
 
+// Buffers of a router: the logits of a row, what is added to its choices, the experts' own factors, and its results.
+struct RouteBuffers {
+    const float *logits, *choice_bias, *own;
+    u32* ids;
+    float* weights;
+};
 // A warp takes a row, whose gates and scores are in its part of shared memory.
-AKUNU_DEVICE_CALL void route(Block b) {
+AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
     static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
-    const auto& p = b.params<RouteParams>();
-    const float *choice_bias = b.buffer<float>(1), *own = b.buffer<float>(2);
     float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
     float* scores = gates + kMostExperts;
     float* sums = scores + kMostExperts;  // of groups
     const float none = bits_to_float(0xFF800000u);
     const u32 lane = lane_id();
-    for (u32 r = b.first() * kWarps + warp_id(); r < p.rows; r += b.blocks() * kWarps) {
-        const float* logits = b.buffer<float>(0) + u64(r) * p.experts;
-        sync_warp();
-        if (p.gating == kGateSoftmax) {
-            float top = none, sum = 0.0f;
-            for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, logits[i]);
-            top = reduce_warp(top, Larger());
-            for (u32 i = lane; i < p.experts; i += 32) {
-                gates[i] = expf(logits[i] - top);
-                sum += gates[i];
-            }
-            sum = reduce_warp(sum, Add());
-            for (u32 i = lane; i < p.experts; i += 32) gates[i] /= sum;
-        } else {
-            // Those of a softmax of the chosen ones are known later; logits have its order.
-            const bool plain = p.gating == kGateSoftmaxChosen;
-            for (u32 i = lane; i < p.experts; i += 32) gates[i] = plain ? logits[i] : gate_of(p.gating, logits[i]);
+    sync_warp();
+    for (u32 i = lane; i < p.experts; i += 32) gates[i] = load_fresh(at.logits + i);
+    if (p.gating == kGateSoftmax) {
+        float top = none, sum = 0.0f;
+        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
+        top = reduce_warp(top, Larger());
+        for (u32 i = lane; i < p.experts; i += 32) {
+            gates[i] = expf(gates[i] - top);
+            sum += gates[i];
         }
-        for (u32 i = lane; i < p.experts; i += 32) scores[i] = p.has_choice_bias ? gates[i] + choice_bias[i] : gates[i];
-        sync_warp();
-        if (p.groups != 0) {
-            // Of a group the sum of its best scores, best first; a lane takes a group.
-            const u32 size = p.experts / p.groups;
-            const auto group_sum = [&](u32 g) {
-                float all = 0.0f;
-                u64 limit = ~u64(0);
-                for (u32 n = 0; n < smaller(p.group_top, size); ++n) {
-                    u64 best = 0;
-                    for (u32 i = 0; i < size; ++i) {
-                        const u64 rank = rank_of(finite(scores[g * size + i]), i);
-                        if (rank < limit && rank > best) best = rank;
-                    }
-                    all += logit_of(best);
-                    limit = best;
-                }
-                return all;
-            };
-            for (u32 g = lane; g < p.groups; g += 32) sums[g] = group_sum(g);
-            sync_warp();
-            u64 last = ~u64(0);  // the rank of the last group that is used
-            for (u32 n = 0; n < p.groups_used; ++n) {
-                last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(sums[g]), g); });
-            }
-            for (u32 g = lane; g < p.groups; g += 32) {
-                if (rank_of(finite(sums[g]), g) >= last) continue;
-                for (u32 i = 0; i < size; ++i) scores[g * size + i] = none;
-            }
-            sync_warp();
-        }
-        u64 limit = ~u64(0);
-        u32 id = 0;  // a lane's choice
-        for (u32 n = 0; n < p.chosen; ++n) {
-            limit = best_score(p.experts, limit, [&](u32 i) { return rank_of(finite(scores[i]), i); });
-            if (lane == n) id = id_of(limit);
-        }
-        const bool mine = lane < p.chosen;
-        float weight = mine ? gates[id] : 0.0f;
-        if (p.gating == kGateSoftmaxChosen) {
-            const float top = reduce_warp(mine ? weight : none, Larger());
-            weight = mine ? expf(weight - top) : 0.0f;
-            weight /= reduce_warp(weight, Add());
-        }
-        float factor = p.scale;
-        if (p.renormalise) factor /= fmaxf(reduce_warp(weight, Add()) + p.sum_eps, p.sum_min);
-        if (!mine) continue;
-        b.buffer<u32>(3)[u64(r) * p.chosen + lane] = id;
-        b.buffer<float>(4)[u64(r) * p.chosen + lane] = weight * (p.has_expert_scale ? factor * own[id] : factor);
+        sum = reduce_warp(sum, Add());
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] /= sum;
+    } else if (p.gating != kGateSoftmaxChosen) {  // known later, of which logits have the order
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] = gate_of(p.gating, gates[i]);
     }
+    for (u32 i = lane; i < p.experts; i += 32) scores[i] = p.has_choice_bias ? gates[i] + at.choice_bias[i] : gates[i];
+    sync_warp();
+    if (p.groups != 0) {
+        // Of a group the sum of its best scores, best first; a lane takes a group.
+        const u32 size = p.experts / p.groups;
+        const auto group_sum = [&](u32 g) {
+            float all = 0.0f;
+            u64 limit = ~u64(0);
+            for (u32 n = 0; n < smaller(p.group_top, size); ++n) {
+                u64 best = 0;
+                for (u32 i = 0; i < size; ++i) {
+                    const u64 rank = rank_of(finite(scores[g * size + i]), i);
+                    if (rank < limit && rank > best) best = rank;
+                }
+                all += logit_of(best);
+                limit = best;
+            }
+            return all;
+        };
+        for (u32 g = lane; g < p.groups; g += 32) sums[g] = group_sum(g);
+        sync_warp();
+        u64 last = ~u64(0);  // the rank of the last group that is used
+        for (u32 n = 0; n < p.groups_used; ++n) {
+            last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(sums[g]), g); });
+        }
+        for (u32 g = lane; g < p.groups; g += 32) {
+            if (rank_of(finite(sums[g]), g) >= last) continue;
+            for (u32 i = 0; i < size; ++i) scores[g * size + i] = none;
+        }
+        sync_warp();
+    }
+    u64 limit = ~u64(0);
+    u32 id = 0;  // a lane's choice
+    for (u32 n = 0; n < p.chosen; ++n) {
+        limit = best_score(p.experts, limit, [&](u32 i) { return rank_of(finite(scores[i]), i); });
+        if (lane == n) id = id_of(limit);
+    }
+    const bool mine = lane < p.chosen;
+    float weight = mine ? gates[id] : 0.0f;
+    if (p.gating == kGateSoftmaxChosen) {
+        const float top = reduce_warp(mine ? weight : none, Larger());
+        weight = mine ? expf(weight - top) : 0.0f;
+        weight /= reduce_warp(weight, Add());
+    }
+    float factor = p.scale;
+    if (p.renormalise) factor /= fmaxf(reduce_warp(weight, Add()) + p.sum_eps, p.sum_min);
+    if (!mine) return;
+    at.ids[lane] = id;
+    at.weights[lane] = weight * (p.has_expert_scale ? factor * at.own[id] : factor);
+}
+
+AKUNU_DEVICE_CALL void route(Block b) {
+    const auto& p = b.params<RouteParams>();
+    for (u32 r = b.first() * kWarps + warp_id(); r < p.rows; r += b.blocks() * kWarps) {
+        route_row(b, p,
+                  {b.buffer<float>(0) + u64(r) * p.experts, b.buffer<float>(1), b.buffer<float>(2),
+                   b.buffer<u32>(3) + u64(r) * p.chosen, b.buffer<float>(4) + u64(r) * p.chosen});
+    }
+}
+
+// Of one row: norms it, multiplies it by the router's weights, and chooses. A block has the logits of some experts, for
+// which it finds out the norm itself; the last one that has its logits chooses.
+AKUNU_DEVICE_CALL void norm_route(Block b) {
+    constexpr u32 kFours = kRouterInputs / kThreads / 4;
+    const auto& p = b.params<NormRouteParams>();
+    const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
+    const float *input = b.buffer<float>(0), *norm = b.buffer<float>(1), *bias = b.buffer<float>(5);
+    const auto weights_of = [&](u32 i) {
+        return in_global(reinterpret_cast<const float*>(b.command().weights[i].codes));
+    };
+    const u32 experts = p.route.experts, results = experts + p.shared;
+    float* logits = b.buffer<float>(4);
+    const auto four = [&](const float* from, u32 i) {
+        const u32 at = (i * kThreads + thread_id()) * 4;
+        return at < p.dim ? *reinterpret_cast<const float4*>(from + at) : float4{0, 0, 0, 0};
+    };
+    const auto router_four = [&](u32 n, u32 i) {
+        return four(n < experts ? weights_of(0) + u64(n) * p.dim : weights_of(1), i);
+    };
+    const u32 first = b.first();
+    float4 factors[kFours], row[kFours], x[kFours];
+    // What no command writes is read while the block waits.
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kFours; ++i) {
+        factors[i] = four(norm, i);
+        row[i] = router_four(smaller(first, results - 1), i);
+    }
+    b.wait();
+    if (first >= results) return;
+    float squares = 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kFours; ++i) {
+        x[i] = four(input, i);
+        squares += (x[i].x * x[i].x + x[i].y * x[i].y) + (x[i].z * x[i].z + x[i].w * x[i].w);
+        x[i] = {x[i].x * factors[i].x, x[i].y * factors[i].y, x[i].z * factors[i].z, x[i].w * factors[i].w};
+    }
+    const float scale = 1.0f / sqrtf(reduce_block(b, squares, Add()) / float(p.dim) + p.eps);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kFours; ++i) {
+        const u32 at = (i * kThreads + thread_id()) * 4;
+        x[i] = {x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale};
+        if (first == 0 && at < p.dim) out.store4(at, x[i]);
+    }
+    for (u32 n = first; n < results; n += b.blocks()) {
+        float sum = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kFours; ++i) {
+            if (n != first) row[i] = router_four(n, i);
+            sum += (row[i].x * x[i].x + row[i].y * x[i].y) + (row[i].z * x[i].z + row[i].w * x[i].w);
+        }
+        sum = reduce_block(b, sum, Add());
+        if (thread_id() != 0) continue;
+        if (n < experts) {
+            logits[n] = p.has_bias ? sum + bias[n] : sum;
+        } else {
+            b.buffer<u32>(10)[0] = 0;
+            b.buffer<float>(11)[0] = gate_of(kGateSigmoid, sum);
+        }
+    }
+    if (!comes_last(b.grid()->tickets[0], smaller(b.blocks(), results)) || warp_id() != 0) return;
+    route_row(b, p.route, {logits, b.buffer<float>(6), b.buffer<float>(7), b.buffer<u32>(8), b.buffer<float>(9)});
 }
 
 }  // namespace akunu::cuda

@@ -149,8 +149,8 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
-// Waits for the row, and splits it into parts, as kind T reads them.
-template <typename T, bool kNormed>
+// Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them.
+template <typename T, bool kNormed, bool kWaits = true>
 AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
     constexpr u32 kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
@@ -211,7 +211,7 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
             for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
         };
         load_weights(thread * kEach);
-        b.wait();
+        if constexpr (kWaits) b.wait();
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
@@ -301,6 +301,11 @@ struct TileInputs {
     u32 at;  // of the first step
     u32 sums, factors, lane, t;
 };
+template <typename T>
+AKUNU_DEVICE TileInputs tile_inputs(u32 k, const TileMemory& m, u32 lane) {
+    const u32 g = lane / 4, t = lane % 4;
+    return {T::owns(g, t), m.parts + T::part(g) * k * 2 + T::lane_at(g, t), m.sums, m.factors, lane, t};
+}
 // The operands of a lane for a step of some tiles.
 template <typename T, u32 kTiles = 1>
 struct TileStep {
@@ -308,7 +313,8 @@ struct TileStep {
     StepInputs<T::kPieces> in;
 
     // `in_unit`: which of its unit's steps it is.
-    AKUNU_DEVICE void load(const u32 (&units)[kTiles], u32 in_unit, u32 step, const TileInputs& from) {
+    template <typename At>
+    AKUNU_DEVICE void load(const At (&units)[kTiles], u32 in_unit, u32 step, const TileInputs& from) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kTiles; ++i) {
             T::load(units[i], in_unit, from.lane, 0, part[i][0]);
@@ -328,6 +334,33 @@ struct TileStep {
         for (u32 i = 0; i < kTiles; ++i) T::multiply(part[i], in, sum[i]);
     }
 };
+
+// A warp's sums of its steps of some tiles, from the i-th on.
+template <u32 kTiles>
+AKUNU_DEVICE void store_sums(u32 partials, u32 i, u32 warp, u32 lane, float (&sums)[kTiles][2]) {
+    AKUNU_UNROLL
+    for (auto& sum : sums) {
+        AKUNU_UNROLL
+        for (u32 half = 0; half < 2; ++half) sum[half] += shuffle_xor(sum[half], 1);
+    }
+    AKUNU_UNROLL
+    for (auto& sum : sums) {
+        AKUNU_UNROLL
+        for (u32 half = 0; half < 2; ++half) {
+            sum[half] += shuffle_xor(sum[half], 2);
+            const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + lane / 4;
+            if (lane % 4 == 0) shared_at<float>(partials + to * 4) = sum[half];
+        }
+        ++i;
+    }
+}
+// All warps' sums of row r of the i-th tile.
+AKUNU_DEVICE float sum_of_warps(u32 partials, u32 i, u32 r) {
+    float sum = 0.0f;
+    AKUNU_UNROLL
+    for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(partials + ((i * kWarps + w) * kTileRows + r) * 4);
+    return sum;
+}
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
@@ -352,14 +385,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     };
     const u32 together = kTilesAtOnce >> pairs;
     TileOutput out = output(begin, smaller(end - begin, together));
-    const u32 g = lane / 4, t = lane % 4;
-    TileInputs in;
-    in.owns = T::owns(g, t);
-    in.at = m.parts + T::part(g) * k * 2 + T::lane_at(g, t);
-    in.sums = m.sums;
-    in.factors = m.factors;
-    in.lane = lane;
-    in.t = t;
+    const TileInputs in = tile_inputs<T>(k, m, lane);
     // Of a slot: where a warp's first unit is, and which of its units' steps it takes.
     const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes(), in_unit = warp % kLayout.steps();
     RingReader ring(warp);
@@ -370,22 +396,6 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     u32 partials = m.partials;
     for (u32 first = begin; first < end; first += together) {
         const u32 tiles = smaller(end - first, together);
-        // Of tiles from the i-th on.
-        const auto store_sums = [&](u32 i, auto& sums) {
-            for (auto& sum : sums) {
-                AKUNU_UNROLL
-                for (u32 half = 0; half < 2; ++half) sum[half] += shuffle_xor(sum[half], 1);
-            }
-            for (auto& sum : sums) {
-                AKUNU_UNROLL
-                for (u32 half = 0; half < 2; ++half) {
-                    sum[half] += shuffle_xor(sum[half], 2);
-                    const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + g;
-                    if (t == 0) shared_at<float>(partials + to * 4) = sum[half];
-                }
-                ++i;
-            }
-        };
         const u32 n = tiles << pairs;
         u32 i = 0;
         // Of tiles that a slot has room for two at once.
@@ -402,7 +412,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 both.multiply(sums);
             }
             ring.free_two(lane, first_full);
-            store_sums(i, sums);
+            store_sums(partials, i, warp, lane, sums);
         }
         for (; i < n; ++i) {
             float sum[1][2] = {};
@@ -428,7 +438,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
                 }
                 ring.free(lane);
             }
-            store_sums(i, sum);
+            store_sums(partials, i, warp, lane, sum);
         }
         if (first != begin) {
             out = output(first, tiles);
@@ -438,12 +448,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         float v = 0.0f, up = 0.0f;
         if (out.there) {
             const float scale = tile_norm(job, m);
-            const u32 of = partials + ((mine << pairs) * kWarps * kTileRows + r) * 4;
-            AKUNU_UNROLL
-            for (u32 w = 0; w < kWarps; ++w) {
-                v += shared_at<float>(of + w * kTileRows * 4);
-                if (pairs) up += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
-            }
+            v = sum_of_warps(partials, mine << pairs, r);
+            if (pairs) up = sum_of_warps(partials, (mine << pairs) + 1, r);
             v = out.value(job, scale, v, up);
         }
 #if AKUNU_CARDS > 1

@@ -44,7 +44,7 @@ struct Touched {
 };
 Touched touched(const DispatchTable& t, const Command& c) {
     Touched out;
-    const std::size_t before = c.op == kOpDecodeAttention ? 1 : 0, behind = before || c.reduces ? 1 : 0;
+    const auto [before, behind] = covered_by(c);
     for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
         const DispatchCmd& from = t.commands[i];
         for (std::size_t b = 0; b < from.n_buffers; ++b) {

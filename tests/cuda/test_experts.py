@@ -30,6 +30,35 @@ def test_tiles_of_any_number_of_rows(run: Run, dtype: str, k: int, n: int) -> No
     )
 
 
+#: Weights in tiles, with inputs of one step, of fewer steps than a block has warps, and of more; and what is not so.
+ROW_WEIGHTS = [
+    ("q4_k", 256, 33), ("q4_k", 2304, 48), ("q6_k", 512, 75), ("q4_0", 128, 16), ("q4_0", 1152, 40),
+    ("q8_0", 384, 64), ("q8_0", 96, 20), ("mxfp4", 96, 30),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "k", "n"), ROW_WEIGHTS, ids=[f"{w[0]}-{w[1]}" for w in ROW_WEIGHTS])
+@pytest.mark.parametrize("blocks", [1, 5])
+def test_one_row(run: Run, dtype: str, k: int, n: int, blocks: int) -> None:
+    """One block has more tiles than it adds up at a time; five have a few each."""
+    shapes = [
+        f"dtype='{dtype}', rows=1, experts={experts}, chosen={chosen}, n={n}, k={k}"
+        for experts, chosen in ((9, 1), (12, 8), (20, 11))
+    ]
+    check(
+        run,
+        *(f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)),
+        *(f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)),
+        f"'experts_down', {shapes[1]}, accumulate=False",
+        blocks=blocks,
+    )
+
+
+def test_one_row_whose_inputs_have_no_room_as_whole_numbers(run: Run) -> None:
+    shape = "dtype='q4_0', rows=1, experts=11, chosen=10, n=20"
+    check(run, f"'experts_down', {shape}, k=2816", f"'experts_down', {shape}, k=2944")
+
+
 @pytest.mark.parametrize("blocks", [1, 7])
 def test_all_blocks_wait_for_all_results(run: Run, blocks: int) -> None:
     """More blocks than tiles, and one that has all of them; the counters serve the next command again."""

@@ -12,6 +12,7 @@ from .. import reference as ref
 from ..problem import Problem, Weight
 from ..weights import is_float, random_weight, whole_weight
 from .common import ACTIVATION, EXACT_NMSE, F16_TILE_NMSE, Traits, act_bytes, normal
+from .matmul import row_bound
 from .common import formats as format_bits
 from .matmul import matmul_input
 
@@ -118,10 +119,12 @@ def _weights(rng: np.random.Generator, dtype: str, experts: int, n: int, k: int)
     return dataclasses.replace(random_weight(rng, dtype, experts * n, k), rows=n, experts=experts)
 
 
-def _bound(dtype: str, fmt: str, rows: int) -> float:
+def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int) -> float:
     """A bound of the error: for several rows, tiles of a GPU hold weights as F16, and Q4_K's scales, too."""
-    if fmt != "f16" or rows == 1 or is_float(dtype):
+    if fmt != "f16" or is_float(dtype):
         return EXACT_NMSE
+    if rows == 1:
+        return row_bound(dev, dtype, k)
     return 1.5 * F16_TILE_NMSE if dtype == "q4_k" else F16_TILE_NMSE
 
 
@@ -185,7 +188,7 @@ def experts_gate_up(
                 a, b = np.minimum(a, limit), np.clip(b, -limit, limit)
             act = a / (1 + np.exp(-sharpness * a)) if sharpness != 1 else ref.activation(a, activation)
             out[r, c] = act * (b + up_offset) if gated else act
-    p.expect_activations("out", out.reshape(-1, n), _bound(dtype, fmt, rows))
+    p.expect_activations("out", out.reshape(-1, n), _bound(dev, dtype, fmt, rows, k))
 
 
 def experts_down(
@@ -242,4 +245,4 @@ def experts_down(
     if whole:
         p.expect("y", out.astype(np.float32))
     else:
-        p.expect("y", out, _bound(dtype, fmt, rows))
+        p.expect("y", out, _bound(dev, dtype, fmt, rows, k))

@@ -42,7 +42,7 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 _CODE_TILES = {"q4_0": 128, "q8_0": 128, "q4_k": 256, "q6_k": 256}
 
 
-def _row_bound(dev: Traits, dtype: str, k: int) -> float:
+def row_bound(dev: Traits, dtype: str, k: int) -> float:
     """Of one row."""
     in_tiles = dev.isa.startswith("sm_") and dtype in _CODE_TILES and k % _CODE_TILES[dtype] == 0
     return ROW_CODES_NMSE if in_tiles else EXACT_NMSE
@@ -52,7 +52,7 @@ def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int, whole: bool) ->
     if whole and is_float(dtype):
         return FIXED_MATMUL_NMSE if dev.isa in FIXED else EXACT_NMSE
     if rows == 1:
-        return _row_bound(dev, dtype, k)
+        return row_bound(dev, dtype, k)
     return (
         F16_TILE_NMSE
         if fmt == "f16" and rows > 16 and not is_float(dtype) and dtype != "mxfp4"
@@ -210,7 +210,7 @@ def norm_qkv(
         part = w.values() @ values + (b[at : at + w.rows] if bias else 0)
         expected[offset : offset + w.rows] = part
         at += w.rows
-    p.expect(out, expected, _row_bound(dev, dtype, k))  # what lies between the parts is as it was
+    p.expect(out, expected, row_bound(dev, dtype, k))  # what lies between the parts is as it was
 
 
 def norm_gate_up(
@@ -244,4 +244,4 @@ def norm_gate_up(
     if p.checking:
         values = ref.rms_norm(x.astype(np.float64), g, eps)
         hidden = ref.activation(values @ gate.values().T, activation) * (values @ up.values().T)
-        p.expect_activations("out", hidden, _row_bound(dev, dtype, k))
+        p.expect_activations("out", hidden, row_bound(dev, dtype, k))
