@@ -30,7 +30,7 @@ def test_tiles_of_any_number_of_rows(run: Run, dtype: str, k: int, n: int) -> No
     )
 
 
-#: Weights in tiles, with inputs of one step, of fewer steps than a block has warps, and of more; and what is not so.
+#: Weights in tiles, with one step of inputs, fewer steps than a block has warps, and more; and other weights.
 ROW_WEIGHTS = [
     ("q4_k", 256, 33), ("q4_k", 2304, 48), ("q6_k", 512, 75), ("q4_0", 128, 16), ("q4_0", 1152, 40),
     ("q8_0", 384, 64), ("q8_0", 96, 20), ("mxfp4", 96, 30),

@@ -12,9 +12,8 @@ from .. import reference as ref
 from ..problem import Problem, Weight
 from ..weights import is_float, random_weight, whole_weight
 from .common import ACTIVATION, EXACT_NMSE, F16_TILE_NMSE, Traits, act_bytes, normal
-from .matmul import row_bound
 from .common import formats as format_bits
-from .matmul import matmul_input
+from .matmul import matmul_input, row_bound
 
 GATING = {"softmax": 0, "sigmoid": 1, "softmax_chosen": 2, "sqrt_softplus": 3}
 
