@@ -173,8 +173,13 @@ void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uin
         const auto row = static_cast<u32>(r % kTileRows);
         std::byte* unit = tiles + unit_at(type.reader, cols, r, 0);
         for (std::uint64_t col = 0; col < cols; col += layout.inputs, unit += layout.unit_bytes()) {
-            pack_blocks(dtype, from, blocks, codes.data(), unit + extras_at(layout, row));
-            from += row_bytes(dtype, layout.inputs);
+            const std::uint64_t inputs = std::min<std::uint64_t>(layout.inputs, cols - col);
+            if (inputs < layout.inputs) {
+                std::ranges::fill(codes, std::byte{});
+                std::memset(unit + extras_at(layout, row), 0, layout.extra_bytes);
+            }
+            pack_blocks(dtype, from, blocks * inputs / layout.inputs, codes.data(), unit + extras_at(layout, row));
+            from += row_bytes(dtype, inputs);
             if (has_factor(dtype)) scale_bfloats(codes, scale);
             for (u32 i = 0; i < layout.code_bytes / kPiece; ++i) {
                 std::memcpy(unit + (floats ? float_piece_at(row, i) : piece_at(row, i)), codes.data() + i * kPiece,

@@ -202,7 +202,7 @@ class Check {
         expect(!places.empty(), c, "no weights for the ring to load");
         std::size_t begin = 0, end = places.size();
         if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
-        expect(s.k == places[begin].cols, c, "other inputs than the ring counts");
+        expect(s.k == padded_inputs(places[begin].cols), c, "other inputs than the ring counts");
         for (std::size_t i = begin; i < end; ++i) {
             const Binding& b = from.buffers[places[i].buffer];
             const std::size_t n = i - begin;

@@ -11,6 +11,7 @@ namespace akunu::cuda {
 
 std::uint64_t tile_op_bytes(const Command& c, std::uint64_t cols) {
     constexpr std::uint64_t kFixed = 64, kSums = 2 * std::uint64_t{kThreads / kTileRows} * kWarps * kTileRows * 4;
+    cols = padded_inputs(cols);
     u32 parts = 1;
     for (const WeightPlanes& w : c.weights) parts = std::max(parts, w.codes ? input_parts(w.reader) : 1);
     return kFixed + cols * (2 * parts) + cols / 4 + cols / 32 + kSums;
@@ -59,7 +60,7 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
     s.slot_bytes = tile_layout(reader).slot_units(g.sizes().slot_bytes) * tile_layout(reader).unit_bytes();
     s.rows = 1;
     s.rows_from = kRowsGiven;
-    s.k = static_cast<u32>(places[0].cols);
+    s.k = padded_inputs(places[0].cols);
     const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
         s.rows = rows;
         for (u32 i = 0; i < command.n_patches; ++i) {

@@ -8,12 +8,14 @@
 
 namespace akunu::cuda {
 
-// Whether weights are codes in tiles; of rows of `cols` whether they are, and `k` inputs have room beside the sums.
+// Whether weights are codes in tiles; of rows of `cols` whether they are, and so many rows' inputs have room beside
+// the sums.
 constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
 template <u32 kReader>
-AKUNU_DEVICE bool takes_expert_rows(u32 cols, u32 k) {
+AKUNU_DEVICE bool takes_expert_rows(u32 cols, u32 rows) {
     constexpr u32 kSums = 2 * kTilesAtOnce * kWarps * kTileRows * 4;
-    return in_tiles(kReader, cols) && tile_memory(k, 1).partials + kSums <= kSharedHead + kOpBytes;
+    return in_tiles(kReader, cols) &&
+           tile_memory(rows * padded_inputs(cols), 1).partials + kSums <= kSharedHead + kOpBytes;
 }
 
 // Of an expert's weight: where a tile begins.
@@ -61,9 +63,10 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     if (const u32 u = b.first() + thread / 2 * b.blocks(); thread < kTilesAtOnce && u < units) {
         fetch_to_cache(tile_of(thread % 2, u), tile_bytes(kReader, p.k));
     }
-    const TileMemory m = tile_memory(p.k, 1);
-    const TileInputs in = tile_inputs<T>(p.k, m, lane);
-    stage_inputs<T, false, false>(b, p.k, m, thread);
+    const u32 k = padded_inputs(p.k);
+    const TileMemory m = tile_memory(k, 1);
+    const TileInputs in = tile_inputs<T>(k, m, lane);
+    stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread);
     sync_warp();  // a warp has staged the very steps that it multiplies
     u32 partials = m.partials;
     for (u32 begin = b.first(); begin < units; begin += kTogether * b.blocks()) {
@@ -73,7 +76,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
             const u8 *gates = tile_of(0, u), *ups = tile_of(1, u);
             float sums[2][2] = {};
             add_steps<T, 2, 2>(
-                p.k / kStepInputs, in,
+                k / kStepInputs, in,
                 [&](u32 step, const u8*(&at)[2]) {
                     const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
                     at[0] = gates + unit;
@@ -105,7 +108,8 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
     float* y = b.buffer<float>(2);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = p.chosen * p.k, each = p.k / kStepInputs;
+    const RowLength row{p.k, padded_inputs(p.k)};
+    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = p.chosen * row.padded, each = row.padded / kStepInputs;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     if (b.first() >= tiles) return;
     if (const u32 tile = b.first() + warp * b.blocks(); lane < p.chosen && tile < tiles) {
@@ -113,7 +117,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     }
     const TileMemory m = tile_memory(k, 1);
     const TileInputs in = tile_inputs<T>(k, m, lane);
-    stage_inputs<T, false, false>(b, k, m, thread);
+    stage_inputs<T, false, false, true>(b, row, k, m, thread);
     sync_warp();
     for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
         shared_at<float>(m.factors + step * 4) *= weights[step / each];

@@ -32,21 +32,19 @@ template <>
 struct ExpertHalves<Format<kReadBf16>> : GroupHalves<Format<kReadBf16>> {};
 // A code's bits, its exponent's and its mantissa's, are those of an F16 number 2^-14 times as large.
 template <>
-struct ExpertHalves<Format<kReadMxfp4>> {
+struct ExpertHalves<Format<kReadMxfp4>> : TiledHalves<kReadMxfp4> {
     struct Raw : Pieces<1> {
         u32 exponent;
     };
-    struct Place {
-        const u8 *codes, *exponents;
-    };
     static AKUNU_DEVICE Place place(const Weights& w, u32 row) {
-        const u64 first = block32(w, row, 0);
+        if (in_tiles(kReadMxfp4, w.cols)) return TiledHalves::place(w, row);
+        const u64 first = block32(w, row, 0);  // rows are no whole units
         return {w.codes + first * 16, w.extras + first};
     }
-    static AKUNU_DEVICE Raw fetch(u32, const Place& p, u32 group) {
+    static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
         Raw r;
-        r.q[0] = load_weights16(p.codes + u64(group) * 16);
-        r.exponent = load_weights1(p.exponents + group);
+        r.q[0] = piece(cols, p, group);
+        r.exponent = load_weights1(in_tiles(kReadMxfp4, cols) ? extras(cols, p, group) + group % 4 : p.extras + group);
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {

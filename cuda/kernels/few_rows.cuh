@@ -65,6 +65,28 @@ struct Columns<kReadQ4_0> : CodeColumns<1, true, false> {
     }
 };
 
+// A code's bits, its exponent's and its mantissa's, are those of an F16 number 2^-14 times as large.
+template <>
+struct Columns<kReadMxfp4> : CodeColumns<1, true, false> {
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
+        constexpr u32 kFactor = 0x74007400u;  // 2^14
+        AKUNU_UNROLL
+        for (u32 upper = 0; upper < 2; ++upper) {
+            const u32 w = lane_word(unit, group, lane, upper);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2; ++i) {
+                const u32 two = w >> 8 * i;
+                const u32 low = (two & 0x00070007u) << 9 | (two & 0x00080008u) << 12;
+                const u32 high = (two & 0x00700070u) << 5 | (two & 0x00800080u) << 8;
+                r.a[0][2 * i + upper] = multiply_halves(low, kFactor);
+                r.a[1][2 * i + upper] = multiply_halves(high, kFactor);
+            }
+            r.scale[0][upper] =
+                2.0f * e8m0_half(shared_at<const u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + group));
+        }
+    }
+};
+
 template <>
 struct Columns<kReadQ8_0> : CodeColumns<1, false, false> {
     static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
@@ -294,7 +316,7 @@ AKUNU_DEVICE_CALL void few_rows(Block b) {
     constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
     const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
-    const FewInputs in(b.buffer<u16>(0), rows, job.k);
+    const FewInputs in(b.buffer<u16>(0), rows, job.inputs());
     const u32 end = job.end, pass = few_pass(kSizes, in.chunk(), job.k, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
     RingReader ring(warp);

@@ -267,15 +267,16 @@ struct Format<kReadMxfp4> {  // 2^(e - 127)·value[q]
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        const uint4 q = load_weights16(w.codes + b * 16);
+        const uint4 q = load_weights16(row_piece<kReadMxfp4>(w, row, group));
         const u32 words[4] = {q.x, q.y, q.z, q.w};
         AKUNU_UNROLL
         for (int e = 0; e < 16; ++e) {
             g.code[e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4)) & 15);
             g.code[16 + e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4) + 4) & 15);
         }
-        set_scale(g, e8m0_half(load_weights1(w.extras + b)));
+        const bool tiles = in_tiles(kReadMxfp4, w.cols);
+        set_scale(g, e8m0_half(load_weights1(tiles ? row_extras<kReadMxfp4>(w, row, group * 32) + group % 4
+                                                   : w.extras + block32(w, row, group))));
     }
 };
 

@@ -135,6 +135,53 @@ struct Fragments<kReadQ4_0> : CodeFragments {
     }
 };
 
+// Codes of E2M1 as signed bytes, twice what they count: the low nibbles' or the high ones', of a word of both.
+AKUNU_DEVICE u32 signed_e2m1(u32 magnitudes, u32 signs) {
+    constexpr u32 kSigns = 0x80808080u;
+    const u32 all = byte_signs(signs);
+    const u32 below = kSigns - (magnitudes & all);  // without a carry: none is above 12
+    return (below ^ kSigns) | (magnitudes & ~all);
+}
+
+template <>
+struct Fragments<kReadMxfp4> : CodeFragments {
+    static constexpr bool kSums = false;
+    static constexpr u32 kApart = 16;
+    struct Part {
+        uint4 q;
+        u8 exponent;
+    };
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+        p.q = lane_piece(unit, 0, lane, upper);
+        p.exponent = weights_at<u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + lane % 4);
+    }
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
+        u32 low[2][4], high[2][4];                                // of both rows
+        AKUNU_UNROLL
+        for (u32 r = 0; r < 2; ++r) {
+            const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 4; ++i) {
+                const u32 w = words[i], which = w & 0x77777777u;
+                const u32 first = choose_bytes(kLeast, kMost, which), last = choose_bytes(kLeast, kMost, which >> 16);
+                low[r][i] = signed_e2m1(choose_bytes(first, last, 0x6420u), w << 4);
+                high[r][i] = signed_e2m1(choose_bytes(first, last, 0x7531u), w);
+            }
+        }
+        int product[2][4] = {};
+        multiply_piece(product[0], low[0], low[1], in.x[0]);
+        multiply_piece(product[1], high[0], high[1], in.x[1]);
+        AKUNU_UNROLL
+        for (u32 r = 0; r < 2; ++r) {
+            const float v = whole(product[0], r) + whole(product[1], r);
+            sum[r] += v * (e8m0_half(p[r].exponent) * in.factor);
+        }
+    }
+};
+
 template <>
 struct Fragments<kReadQ8_0> : CodeFragments {
     static constexpr bool kSums = false;

@@ -149,9 +149,15 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
-// Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them.
-template <typename T, bool kNormed, bool kWaits = true>
-AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) {
+// Inputs of a row, and with the zeros behind them.
+struct RowLength {
+    u32 inputs, padded;
+};
+
+// Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them. Where kRows, `k` is
+// that of several rows one behind the other, each with its zeros.
+template <typename T, bool kNormed, bool kWaits = true, bool kRows = false>
+AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileMemory& m, u32 thread) {
     constexpr u32 kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     const u32 lane = thread % 32;
@@ -186,16 +192,22 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             RowInputs<kNormed> inputs[kAtOnce];
             AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                inputs[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
+            }
             wait_for_words([&] {
                 bool all = true;
                 AKUNU_UNROLL
                 for (u32 j = 0; j < kAtOnce; ++j) {
                     // Behind the row's end the last ones again, which are put nowhere.
-                    all &= inputs[j].poll(words, smaller(base + j * kApart, k - kEach), number);
+                    all &= inputs[j].poll(words, smaller(base + j * kApart, row.inputs - kEach), number);
                 }
                 return all;
             });
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                if (row.inputs != k && base + j * kApart >= row.inputs) inputs[j] = {};
+            }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
                 const u32 at = base + j * kApart;
@@ -208,13 +220,18 @@ AKUNU_DEVICE void stage_inputs(Block b, u32 k, const TileMemory& m, u32 thread) 
         RowInputs<kNormed> inputs[kAtOnce];
         const auto load_weights = [&](u32 base) {
             AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load_weight(from, base + j * kApart, base + j * kApart < k);
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                inputs[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
+            }
         };
         load_weights(thread * kEach);
         if constexpr (kWaits) b.wait();
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) inputs[j].load(from, base + j * kApart, base + j * kApart < k);
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                const u32 at = base + j * kApart, i = kRows ? at / row.padded * row.inputs + at % row.padded : at;
+                inputs[j].load(from, i, kRows ? at < k && at % row.padded < row.inputs : at < row.inputs);
+            }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
                 if (base + j * kApart >= k) break;
@@ -238,7 +255,7 @@ AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * reciprocal(float(job.k)) + job.eps);
+    return inverse_root(sum * reciprocal(float(job.inputs())) + job.eps);
 }
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
@@ -389,7 +406,9 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
     // Of a slot: where a warp's first unit is, and which of its units' steps it takes.
     const u32 unit = warp / kLayout.steps() * kLayout.unit_bytes(), in_unit = warp % kLayout.steps();
     RingReader ring(warp);
-    if (!second) job.normed ? stage_inputs<T, true>(b, k, m, thread) : stage_inputs<T, false>(b, k, m, thread);
+    const RowLength row{job.inputs(), k};
+    if (!second)
+        job.normed ? stage_inputs<T, true>(b, row, k, m, thread) : stage_inputs<T, false>(b, row, k, m, thread);
     out.load_base(job);
     // A warp has staged the very steps that it multiplies. The second job's sums take the place of the first one's.
     second ? sync_block() : sync_warp();

@@ -25,12 +25,12 @@ AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
 
 // The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
 struct alignas(16) TileJob {
-    u32 k, begin, end;  // inputs of a row; the block's tiles
-    u32 pairs;          // 1: each counts for two
-    u32 rows[3];        // of the matrices, of a pair of one
-    u32 normed;         // 1: the inputs are F32 that are to be normalised
-    float factor[3];    // of the matrices' weights
-    float eps;          // of the norm
+    u32 k, begin, end;            // inputs of a row, with the zeros behind them; the block's tiles
+    unsigned short pairs, zeros;  // 1: each counts for two
+    u32 rows[3];                  // of the matrices, of a pair of one
+    u32 normed;                   // 1: the inputs are F32 that are to be normalised
+    float factor[3];              // of the matrices' weights
+    float eps;                    // of the norm
     u64 y[3];       // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
     u64 bias[3];    // 0: there is none
     u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
@@ -42,6 +42,7 @@ struct alignas(16) TileJob {
     u32 sum;  // of all cards, counted from 1; 0: the results are the card's own
 #endif
 
+    AKUNU_DEVICE u32 inputs() const { return k - zeros; }
     AKUNU_DEVICE u32 tiles_of(u32 i) const { return (rows[i] + kTileRows - 1) / kTileRows; }
     AKUNU_DEVICE u32 tiles() const { return pairs ? tiles_of(0) : tiles_of(0) + tiles_of(1) + tiles_of(2); }
 };
@@ -109,6 +110,9 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     for (u32 i = 0; i < 3; ++i) {
         job.factor[i] = first + i < 3 && c.weights[first + i].codes ? tile_factor(c.weights[first + i]) : 1.0f;
     }
+    const u32 padded = padded_inputs(job.k);
+    job.zeros = static_cast<unsigned short>(padded - job.k);
+    job.k = padded;
     const Share share = share_of(job.tiles(), job.pairs, job.k);
     job.begin = share.begin;
     job.end = share.end;

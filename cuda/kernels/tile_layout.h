@@ -49,6 +49,8 @@ constexpr TileLayout tile_layout(u32 reader) {
             return {128, 256, 0};
         case kReadQ4_0:
             return {128, 64, 8};
+        case kReadMxfp4:
+            return {128, 64, 4};
         case kReadQ8_0:
             return {128, 128, 8};
         case kReadQ4_K:
@@ -61,14 +63,22 @@ constexpr TileLayout tile_layout(u32 reader) {
 }
 // Numbers that an input of a row becomes: whole ones for codes, two F16 ones for floats. Either takes two bytes.
 constexpr u32 input_parts(u32 reader) { return reader == kReadF16 || reader == kReadBf16 ? 2 : 1; }
+// Rows of codes whose blocks are of 32 may end within a unit: zeros follow.
 constexpr bool in_tiles(u32 reader, u64 cols) {
     const u32 inputs = tile_layout(reader).inputs;
-    return inputs != 0 && cols % inputs == 0;
+    if (inputs == 0) return false;
+    return cols % inputs == 0 || (inputs == kStepInputs && input_parts(reader) == 1 && cols % 32 == 0 && cols > inputs);
 }
+// Units of a row, and the inputs that they have.
+constexpr u64 units_of(u32 reader, u64 cols) {
+    const u32 inputs = tile_layout(reader).inputs;
+    return (cols + inputs - 1) / inputs;
+}
+constexpr u32 padded_inputs(u64 cols) { return u32((cols + kStepInputs - 1) / kStepInputs) * kStepInputs; }
 // Where the unit of a row begins that has its input `col`.
 constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
     const TileLayout l = tile_layout(reader);
-    return (row / kTileRows * (cols / l.inputs) + col / l.inputs) * l.unit_bytes();
+    return (row / kTileRows * units_of(reader, cols) + col / l.inputs) * l.unit_bytes();
 }
 // From a unit's start to a piece of a row's codes, and to the row's extras.
 constexpr u32 piece_at(u32 row, u32 piece) {
@@ -81,8 +91,6 @@ constexpr u32 float_piece_at(u32 row, u32 piece) {
 constexpr u32 extras_at(const TileLayout& l, u32 row) {
     return kTileRows * l.code_bytes + row % kTileRows * l.extra_bytes;
 }
-constexpr u64 tile_bytes(u32 reader, u64 cols) {
-    return cols / tile_layout(reader).inputs * tile_layout(reader).unit_bytes();
-}
+constexpr u64 tile_bytes(u32 reader, u64 cols) { return units_of(reader, cols) * tile_layout(reader).unit_bytes(); }
 
 }  // namespace akunu::cuda

@@ -39,13 +39,14 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 
 
 #: Inputs of a unit of the types whose codes lie in tiles on CUDA: cuda/kernels/tile_layout.h.
-_CODE_TILES = {"q4_0": 128, "q8_0": 128, "q4_k": 256, "q6_k": 256}
+_CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
 
 
 def row_bound(dev: Traits, dtype: str, k: int) -> float:
     """Of one row."""
-    in_tiles = dev.isa.startswith("sm_") and dtype in _CODE_TILES and k % _CODE_TILES[dtype] == 0
-    return ROW_CODES_NMSE if in_tiles else EXACT_NMSE
+    unit = _CODE_TILES.get(dtype, 0) if dev.isa.startswith("sm_") else 0
+    padded = unit == 128 < k and k % 32 == 0
+    return ROW_CODES_NMSE if unit and (padded or k % unit == 0) else EXACT_NMSE
 
 
 def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int, whole: bool) -> float:
