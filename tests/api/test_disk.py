@@ -127,7 +127,7 @@ def test_what_memory_had_no_room_for_comes_from_files(path: Path, tmp_path: Path
     assert stats.hits_disk == 1 and stats.misses_evicted == 0
 
 
-def test_texts_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) -> None:
+def test_sequences_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) -> None:
     prompts = [STORY[i:] * 3 for i in range(0, 60, 10)]
     with akunu.load(path, context=256, parallel=3) as plain:
         expected = [c.ids for c in plain.generate_batch(prompts, max_tokens=20, seed=1)]
@@ -324,7 +324,7 @@ def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch:
         assert not files.holds(files.keys(Prefix(ids(1)))[0])
 
 
-def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
+def test_the_beginning_of_a_sequence_outlives_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1, 320)
     keys = files.keys(Prefix(text))
     for i, key in enumerate(keys, 1):
@@ -458,7 +458,7 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
     assert not tier._pending
 
 
-def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_rests_beside_sequences_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     for busy in (True, False):
         tier = DiskTier(

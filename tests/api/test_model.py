@@ -202,7 +202,7 @@ def test_a_call_that_waits_goes_before_the_next_step():
     assert all(len(text()) == 30 for text in texts)
 
 
-def test_calls_without_end_do_not_hold_up_texts():
+def test_calls_without_end_do_not_hold_up_sequences():
     model = make_model(parallel=2)
     done = threading.Event()
 
@@ -247,7 +247,7 @@ def test_when_pages_run_out_the_youngest_waits():
     wait_until(lambda: waiting(model) + len(model._scheduler.running()) == 4)
     gate.open()
     assert [result() for result in results] == expected
-    assert not model._engine.texts
+    assert not model._engine.sequences
 
 
 def test_a_stream_may_be_read_by_one_thread_after_another(model):

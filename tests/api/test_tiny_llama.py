@@ -99,7 +99,7 @@ def test_logprobs_are_those_of_the_logits(model, expected):
         assert entry.top[0] == (entry.id, entry.logprob)
 
 
-def test_a_seed_gives_one_text_whatever_the_chains(model, expected, monkeypatch):
+def test_a_seed_gives_one_sequence_whatever_the_chains(model, expected, monkeypatch):
     texts = []
     for longest in (1, 5, 256):
         monkeypatch.setattr(planning, "MAX_CHAIN", longest)

@@ -430,7 +430,7 @@ with akunu.load("ember", device="cuda", progress=False) as model:
 
 
 @pytest.mark.long
-def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
+def test_a_chain_stops_where_its_sequence_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""
     code = """
 import akunu

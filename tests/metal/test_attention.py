@@ -65,7 +65,7 @@ MANY = [
     Case(rows=7, position=90, heads=3, kv_heads=3, head_dim=40, cap=20.0, spread=30.0),
     Case(rows=6, position=60, head_dim=128, spread=100.0),
     Case(rows=10, position=60, head_dim=16, heads=8),
-    # Of several texts: in a tile, in several, and a text in several tiles.
+    # Of several sequences: in a tile, in several, and a sequence in several tiles.
     Case(rows=1, position=40, heads=8, others=((1, 0), (1, 99), (1, 31))),
     Case(rows=1, position=0, heads=4, kv_heads=4, head_dim=40, others=tuple((1, 5 * i) for i in range(20))),
     Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
@@ -84,7 +84,7 @@ MANY = [
         images=((0, 60), (71, 74)),
     ),
 ]
-# Texts whose rows see all of it: in a tile, in several, and several in a tile.
+# Sequences whose rows see all of it: in a tile, in several, and several in a tile.
 BOTH = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
     Case(rows=40, position=0, heads=6, head_dim=40, others=((1, 0), (33, 0), (70, 0))),
@@ -92,7 +92,7 @@ BOTH = [
     Case(rows=100, position=0, window=33, others=((1, 0), (64, 0))),
     Case(rows=5, position=0, heads=4, kv_heads=4, others=((5, 0),) * 6, cap=5.0),
 ]
-# Rows of texts that see so many keys of a sound.
+# Rows of sequences that see so many keys of a sound.
 FIXED = [
     Case(rows=3, position=90, fixed=1, heads=3, kv_heads=3, head_dim=16),
     Case(rows=5, position=2, fixed=33, others=((1, 900), (40, 0))),
@@ -124,7 +124,7 @@ BATCHED = [
     Case(rows=9, position=300, heads=3, kv_heads=1, head_dim=40, window=20, cap=5.0),
     Case(rows=2, position=4110, heads=2, kv_heads=1, head_dim=16),  # runs of 256
     Case(rows=5, position=150, head_dim=8),
-    # Texts that see fewer keys than others have no share in some splits.
+    # Sequences that see fewer keys than others have no share in some splits.
     Case(rows=1, position=500, heads=6, others=((1, 3), (1, 260), (1, 127), (1, 128))),
     Case(rows=1, position=5, heads=4, kv_heads=1, others=((5, 380), (2, 250)), window=130, slack=0),
     Case(rows=2, position=200, heads=3, kv_heads=1, head_dim=136, others=((1, 390), (3, 0)), cap=5.0),
@@ -165,7 +165,7 @@ def test_attention_of_a_few_rows(case: Case, kv: str) -> None:
 
 
 @pytest.mark.parametrize("kv", KV)
-def test_rows_that_see_all_of_their_text(kv: str) -> None:
+def test_rows_that_see_all_of_their_sequence(kv: str) -> None:
     assert all(run_case(replace(case, kv=kv, both=True)) <= 1 for case in BOTH)
 
 
@@ -307,7 +307,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         Mutation("p.window + each - 1) : all", "p.window) : all", 0, True),
     ),
     "few: factors of the last tile": (FEW, Mutation("kBatched ? 1.0f : factor", "factor")),
-    "rope: the first row's text": (
+    "rope: the first row's sequence": (
         replace(TURN, others=((1, 9),)),
         Mutation("key_head<Kv>(pages, p, rows[row].slot, kv)", "key_head<Kv>(pages, p, rows[0].slot, kv)"),
     ),
@@ -316,23 +316,23 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         DECODE,
         Mutation("values = value_head<Kv>", "values = key_head<Kv>", 1),
     ),
-    "many: the first text's keys": (
+    "many: the first sequence's keys": (
         TEXTS,
         Mutation("keys = key_head<Kv>(pages, p, slot", "keys = key_head<Kv>(pages, p, rows[0].slot"),
     ),
-    "many: earlier texts see a later one": (
+    "many: earlier sequences see a later one": (
         TEXTS,
         Mutation("query_row >= from && query_row < to", "query_row < to"),
     ),
-    "many: later texts see an earlier one": (
+    "many: later sequences see an earlier one": (
         TEXTS,
         Mutation("query_row >= from && query_row < to", "query_row >= from"),
     ),
-    "many: a text's last row": (
+    "many: a sequence's last row": (
         TEXTS,
         Mutation("keys_end(p, rows[to - 1].position", "keys_end(p, rows[from].position"),
     ),
-    "few: splits of the first text": (
+    "few: splits of the first sequence": (
         FEW_TEXTS,
         Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
     ),
@@ -344,7 +344,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         ALL_OF_A_TEXT,
         Mutation("position + p.window) : sequence", "position + p.window + 1) : sequence"),
     ),
-    "both: the next text": (
+    "both: the next sequence": (
         ALL_OF_A_TEXT,
         Mutation("rows[middle].slot == slot", "rows[middle].slot <= slot + 9"),
     ),
@@ -357,7 +357,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         SOUNDS,
         Mutation("(p.fixed_keys + each - 1) / each", "p.fixed_keys / each", 0, True),
     ),
-    "sound: splits of the text's own keys": (
+    "sound: splits of the sequence's own keys": (
         SOUND,
         Mutation("last_key(p, rows[0])", "rows[0].position", 0, True),
     ),
@@ -390,8 +390,8 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         "runs",
         "prefill",
         "few",
-        "texts",
-        "few texts",
+        "sequences",
+        "few sequences",
         "both",
         "sound",
         "sounds",

@@ -35,7 +35,7 @@ from sampling.engines import run, start
 from sampling.reference import Settings
 from sampling.test_chains import (
     test_a_chunk_says_that_it_ended,
-    test_another_seed_another_text,
+    test_another_seed_another_output,
     test_the_context_is_filled_to_the_last_token,
     tiny_file,
 )
@@ -49,7 +49,7 @@ __all__ = [
     "metal_engines",
     "model",
     "test_a_chunk_says_that_it_ended",
-    "test_another_seed_another_text",
+    "test_another_seed_another_output",
     "test_greedy_ids_equal_transformers",
     "test_logits_equal_transformers",
     "test_no_more_logprobs_than_tokens",

@@ -1,4 +1,4 @@
-"""Many sequences in a step on the Metal device: each one's text is what it is alone."""
+"""Many sequences in a step on the Metal device: each one is what it is alone."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def started(engine: _core.Engine, lengths: Sequence[int] = LENGTHS, **settings: 
 def test_prompts_run_together_and_go_on_together(path: Path) -> None:
     engine = open_metal(path)
     slots = started(engine)
-    texts = step(engine, [part(s, n) for s, n in zip(slots, LENGTHS, strict=True)])
+    outputs = step(engine, [part(s, n) for s, n in zip(slots, LENGTHS, strict=True)])
     for _ in range(2):
-        for text, ids in zip(texts, step(engine, [part(s, limit=9) for s in slots], 9), strict=True):
-            text += ids
-    assert texts == [STORY[n : n + 19] for n in LENGTHS]
+        for output, ids in zip(outputs, step(engine, [part(s, limit=9) for s in slots], 9), strict=True):
+            output += ids
+    assert outputs == [STORY[n : n + 19] for n in LENGTHS]
 
 
 def test_one_writes_while_another_reads(path: Path) -> None:
-    """A token of one text in the same command as chunks of another's prompt."""
+    """A token of one sequence in the same command as chunks of another's prompt."""
     engine = open_metal(path)
     one, other = started(engine, (33, 70))
     ids = step(engine, [part(one, 33)])[0]
@@ -72,13 +72,13 @@ def test_one_writes_while_another_reads(path: Path) -> None:
     "settings", [{}, {"temperature": 0.8, "top_p": 0.9, "seed": 5, "repeat_penalty": 1.1}]
 )
 def test_a_sequence_does_not_depend_on_the_others(path: Path, settings: dict[str, float]) -> None:
-    def text(lengths: Sequence[int]) -> list[int]:
+    def output(lengths: Sequence[int]) -> list[int]:
         engine = open_metal(path)
         slots = started(engine, lengths, **settings)
         ids = step(engine, [part(s, n) for s, n in zip(slots, lengths, strict=True)])[-1]
         return ids + step(engine, [part(s, limit=12) for s in slots], 12)[-1]
 
-    assert text((33,)) == text((70, 5, 33))
+    assert output((33,)) == output((70, 5, 33))
 
 
 @pytest.mark.parametrize("right", [0, 2, 5])

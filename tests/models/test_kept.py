@@ -1,4 +1,4 @@
-"""What a text keeps in memory: published shapes, by the published numbers."""
+"""What a sequence keeps in memory: published shapes, by the published numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from akunu.cli import main
 from akunu.describe.config import resolve
-from akunu.describe.kept import kept_by, layers_text
+from akunu.describe.kept import kept_by, layers_sequence
 from akunu.loading.synthetic import SyntheticModel
 
 from . import families
@@ -40,7 +40,7 @@ def test_published_shapes(
     assert found == pytest.approx((windows, states, convolutions), abs=0.1)
 
 
-def test_inspect_says_layers_and_what_a_text_keeps(
+def test_inspect_says_layers_and_what_a_sequence_keeps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = families.write_gguf(families.ALL["nemotron_h_moe"], tmp_path / "model.gguf")
@@ -61,5 +61,5 @@ def test_inspect_says_layers_and_what_a_text_keeps(
 
 def test_layers_are_counted_by_what_they_compute() -> None:
     config = resolve(SyntheticModel("lfm2-350m:q4_0"), context=4096).config
-    assert layers_text(config) == "16: 10 short convolution, 16 feed forward, 6 attention"
+    assert layers_sequence(config) == "16: 10 short convolution, 16 feed forward, 6 attention"
     assert kept_by(config).convolutions == 10 * 4 * 1024 * 2

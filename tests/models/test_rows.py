@@ -26,7 +26,7 @@ from .reference import Reference
 from .source import ReaderSource
 from .test_engine import DEVICE, greedy, nmse, open_engine
 from .test_folder import open_folder
-from .test_same_text import Mixes
+from .test_same_output import Mixes
 
 NEAR_TIE = 0.05
 
@@ -121,7 +121,7 @@ def test_a_folder_has_the_configuration_of_the_gguf_file(name: str, folder: Path
 
 
 @pytest.mark.parametrize("name", ["gpt2", "falcon_grouped", "muse_glimmer", "ministral3"])
-def test_a_text_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches, in chunks, with drafts that are verified, after a prefix that was found again."""
     path = rows.write(name, "F32", tmp_path / "x.gguf")
     Mixes(path, tmp_path / "pages").run(3, monkeypatch)
@@ -175,8 +175,8 @@ def test_golden_data_notices_another(
 
 
 @pytest.mark.parametrize(("name", "arch"), [("qwen2", "qwen2vl"), ("qwen3", "qwen3vl")])
-def test_a_model_that_sees_is_loaded_as_one_of_text(name: str, arch: str, tmp_path: Path) -> None:
-    """Its layers are those of another architecture, and all positions of text are one."""
+def test_a_model_that_sees_is_loaded_as_one_of_sequence(name: str, arch: str, tmp_path: Path) -> None:
+    """Its layers are those of another architecture, and all positions of sequence are one."""
     row = tiny.ALL[name]
     writer = gguf.GGUFWriter(str(tmp_path / "x.gguf"), arch)
     for key, value in convert.metadata(row).items():
@@ -197,7 +197,9 @@ def test_a_model_that_sees_is_loaded_as_one_of_text(name: str, arch: str, tmp_pa
     ("name", "model_type", "flat"),
     [("qwen2", "qwen2_vl", True), ("qwen2", "qwen2_5_vl", False), ("qwen3", "qwen3_vl", False)],
 )
-def test_its_folder_is_loaded_as_one_of_text(name: str, model_type: str, flat: bool, tmp_path: Path) -> None:
+def test_its_folder_is_loaded_as_one_of_sequence(
+    name: str, model_type: str, flat: bool, tmp_path: Path
+) -> None:
     def seeing(config: dict[str, Any]) -> dict[str, Any]:
         rope = dict(config.pop("rope_parameters"))
         config["rope_theta"] = rope["rope_theta"]
@@ -219,7 +221,7 @@ def test_its_folder_is_loaded_as_one_of_text(name: str, model_type: str, flat: b
 
 
 @pytest.mark.parametrize("name", ["ministral3", "mistral"])
-def test_the_text_model_of_a_mistral3_is_of_the_type_that_it_names(name: str, tmp_path: Path) -> None:
+def test_the_sequence_model_of_a_mistral3_is_of_the_type_that_it_names(name: str, tmp_path: Path) -> None:
     path = folders.write(
         name,
         tmp_path,

@@ -148,7 +148,7 @@ def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, S
     assert same(model, again, logits)
 
 
-def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
+def test_a_sequence_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
     expected, model = reference("tiny"), engine(tmp_path, "tiny")
     tokens = [i * 31 % 1800 for i in range(61)]
     (window,) = model.encode(mels(model.config))
@@ -210,7 +210,7 @@ def test_folders_of_hugging_face(dtype: str, bound: float, tmp_path: Path) -> No
     )
 
 
-def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
+def test_sequences_of_several_windows_in_one_step_are_those_of_each_alone(
     pair: tuple[NumpyWhisper, SpeechEngine],
 ) -> None:
     model = pair[1]
@@ -289,7 +289,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> SpeechEngine:
     return load_engine(opened, threads=2, kv_dtype="f32")
 
 
-def test_drawn_texts_are_those_of_single_steps(spoken: SpeechEngine) -> None:
+def test_drawn_outputs_are_those_of_single_steps(spoken: SpeechEngine) -> None:
     """Of several windows side by side, some of which end before the others."""
     model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
     windows = model.encode(np.stack([tiny.mel(seed) for seed in range(4)]))

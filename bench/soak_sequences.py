@@ -1,7 +1,7 @@
 """Texts that begin, stop, are given up and go on beside one another, until a million tokens are drawn.
 
-    python -m bench.soak_texts --device cuda
-    python -m bench.soak_texts model.gguf --tokens 10000000
+    python -m bench.soak_sequences --device cuda
+    python -m bench.soak_sequences model.gguf --tokens 10000000
 
 One reader alone and many take turns, so that steps have one row and up to all that the model runs at once.
 Each text has a prompt, a length, a seed and settings of its own; a third are given up after fewer than 30
@@ -67,7 +67,7 @@ def alone(model: akunu.Model) -> list[list[int]]:
     return [model.generate(prompt, **options).ids for prompt, options in texts]
 
 
-@click.command("soak_texts", context_settings=CONTEXT_SETTINGS)
+@click.command("soak_sequences", context_settings=CONTEXT_SETTINGS)
 @click.argument("model", default="ember")
 @click.option("--device", default="auto", show_default=True, help="Where it runs.")
 @click.option("--tokens", default=1_000_000, show_default=True, help="How many to draw at least.")
@@ -102,4 +102,4 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "python -m bench.soak_texts"))
+    sys.exit(run_command(command, "python -m bench.soak_sequences"))
