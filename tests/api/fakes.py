@@ -187,7 +187,7 @@ class FakeEngine:
     ) -> tuple[list[FakeChunk], BaseException | None]:
         assert steps >= 1 and parts and len({slot for slot, *_ in parts}) == len(parts)
         assert sum(rows for _, rows, *_ in parts) <= max(self.chunk, self.parallel)
-        assert sum(1 + len(drafts) for _, _, draws, _, drafts in parts if draws) <= self.max_logits
+        assert sum(1 + len(drafts) for _, _, samples, _, drafts in parts if samples) <= self.max_logits
         assert steps == 1 or not any(drafts for *_, drafts in parts)
         with self._exclusive():
             self.steps.append((len(parts), steps))
@@ -206,14 +206,14 @@ class FakeEngine:
                 self._cancelled.clear()
                 return [FakeChunk(length=len(self.sequences[slot].cache)) for slot, *_ in parts], None
             chunks = [
-                self._run(self.sequences[slot], rows, draws, limit, steps, list(drafts))
-                for slot, rows, draws, limit, drafts in parts
+                self._run(self.sequences[slot], rows, samples, limit, steps, list(drafts))
+                for slot, rows, samples, limit, drafts in parts
             ]
             self._yield.clear()  # what was asked for before the step holds for it
             return chunks, None
 
     def _run(
-        self, sequence: FakeSequence, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]
+        self, sequence: FakeSequence, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]
     ) -> FakeChunk:
         known = (
             sequence.prompt
@@ -222,13 +222,13 @@ class FakeEngine:
         )
         at = len(sequence.cache)
         sequence.cache += known[at : at + rows]
-        assert len(sequence.cache) == at + rows and (not draws or len(sequence.cache) == len(known))
+        assert len(sequence.cache) == at + rows and (not samples or len(sequence.cache) == len(known))
         chunk = FakeChunk(length=len(sequence.cache))
-        if not draws:
+        if not samples:
             sequence.prompt, sequence.pending = known, None
             sequence.forced.clear()
-        while draws:
-            token = sequence.pending = self._draw(sequence, len(chunk.ids))
+        while samples:
+            token = sequence.pending = self._sample(sequence, len(chunk.ids))
             sequence.forced.clear()
             chunk.ids.append(token)
             chunk.length = len(sequence.cache)
@@ -245,7 +245,7 @@ class FakeEngine:
             sequence.cache.append(token)
         return chunk
 
-    def _draw(self, sequence: FakeSequence, n: int) -> int:
+    def _sample(self, sequence: FakeSequence, n: int) -> int:
         """The n-th token of a step; of those that are allowed, the first from there on."""
         token = self.next_token(list(sequence.cache))
         if not sequence.masks:

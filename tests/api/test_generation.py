@@ -87,7 +87,7 @@ def test_an_unfinished_character_at_the_end_is_replaced():
     assert len(result.ids) == 2
 
 
-# -- stop texts ------------------------------------------------------------------------------------------
+# -- stop outputs ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,11 +240,11 @@ def test_no_history_of_generations_changes_an_output(data):
 
 
 def test_the_text_does_not_depend_on_the_chunks(monkeypatch):
-    texts = set()
+    outputs = set()
     for longest in (1, 2, 3, 7, 256):
         monkeypatch.setattr(planning, "MAX_CHAIN", longest)
-        texts.add(make_model(chunk=longest).generate(PROMPT, max_tokens=50, stop="ab").text)
-    assert len(texts) == 1
+        outputs.add(make_model(chunk=longest).generate(PROMPT, max_tokens=50, stop="ab").text)
+    assert len(outputs) == 1
 
 
 # -- chains ----------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def test_whatever_comes_and_goes_sequences_are_those_that_run_alone(
 
 
 class Spelled:
-    """A form that forces tokens after each that is drawn."""
+    """A constraint that forces tokens after each that is sampled."""
 
     finished, end_id, exact = False, 3, True
 
@@ -208,12 +208,12 @@ class Spelled:
         self.told += tokens
 
     def forced(self) -> list[int]:
-        drawn = sum(token not in self._forced for token in self.told)
-        missing = drawn * len(self._forced) - (len(self.told) - drawn)
+        sampled = sum(token not in self._forced for token in self.told)
+        missing = sampled * len(self._forced) - (len(self.told) - sampled)
         return self._forced[-missing:] if missing else []
 
 
-def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_prompts() -> None:
+def test_tokens_that_a_constraint_forces_are_rows_of_the_next_step_and_come_before_prompts() -> None:
     engine = FakeEngine(hashed(40, 4), vocab=VOCAB, context=400, chunk=16)
     scheduler = Scheduler(engine)
     writing, prompt = sequence_of(4, 1), sequence_of(200, 2)
@@ -231,8 +231,8 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     while len(writing.tokens) < 20:
         assert scheduler.next(writing)
     assert writing.constraint.told == writing.tokens
-    drawn = writing.tokens[::4]
-    for i, token in enumerate(drawn):
+    sampled = writing.tokens[::4]
+    for i, token in enumerate(sampled):
         assert token == hashed(40, 4)([*writing.prompt.tolist(), *writing.tokens[: 4 * i]])
 
 

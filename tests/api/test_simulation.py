@@ -138,7 +138,9 @@ class CountingEngine:
         done = 1 if self.stopped else steps
         self.steps += done
         self.clock.now += 0.001 * done * (1 + 0.05 * rows)
-        chunks = [self._run(slot, n, draws, limit, done, drafts) for slot, n, draws, limit, drafts in parts]
+        chunks = [
+            self._run(slot, n, samples, limit, done, drafts) for slot, n, samples, limit, drafts in parts
+        ]
         if self.every and self.stopped and self.rng.random() < 0.5:  # in the middle of a step
             for chunk, (slot, *_) in zip(chunks, parts, strict=True):
                 chunk.length = self._go_back(slot, self.slots[slot].length, lost=True)
@@ -155,7 +157,9 @@ class CountingEngine:
         at.pages = -(-n // PAGE)
         return n
 
-    def _run(self, slot: int, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]) -> FakeChunk:
+    def _run(
+        self, slot: int, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]
+    ) -> FakeChunk:
         at = self.slots[slot]
         assert at.length + rows + len(drafts) + steps - 1 <= at.pages * PAGE, "not reserved"
         ids: list[int] = []
@@ -163,11 +167,11 @@ class CountingEngine:
             room = self.every - at.length % self.every
             if at.length < (end := (at.prompt - 1) // PAGE * PAGE):
                 room = min(room, end - at.length)
-            draws = draws and rows <= room
+            samples = samples and rows <= room
             rows, steps = min(rows, room), min(steps, room)
             drafts = drafts[: room - rows]
         at.length += rows
-        if draws:
+        if samples:
             assert at.length == at.tokens
             while True:
                 ids.append(token(at.key, at.tokens, at.prompt))

@@ -19,7 +19,7 @@ lengths = {lengths}
 prompts = [rng.integers(0, 96, n).astype(np.uint32) for n in lengths]
 STEPS, LOGPROBS = 2, 3
 
-def drawn(sequences):
+def generated(sequences):
     engine = engines.synthetic(
         96, {dim}, layers=2, head_dim={head_dim}, group={group}, weights="{weights}", kv_dtype="{kv}",
         context=max(lengths) + 16, chunk=512, parallel=max(len(sequences), 2),
@@ -27,10 +27,10 @@ def drawn(sequences):
     slots = [engine.open() for _ in sequences]
     for slot, i in zip(slots, sequences, strict=True):
         # One of four is greedy, one samples, one has penalties, one is told how likely its tokens are.
-        draws = {{"temperature": 0.8, "seed": i, "top_p": 0.9}} if i % 4 == 1 else {{"temperature": 0.0}}
+        sampling = {{"temperature": 0.8, "seed": i, "top_p": 0.9}} if i % 4 == 1 else {{"temperature": 0.0}}
         penalties = {{"repeat_penalty": 1.3, "presence_penalty": 0.2}} if i % 4 == 2 else {{}}
         logprobs = {{"logprobs": LOGPROBS}} if i % 4 == 3 else {{}}
-        engine.begin(prompts[i], slot=slot, reuse=False, **draws, **penalties, **logprobs)
+        engine.begin(prompts[i], slot=slot, reuse=False, **sampling, **penalties, **logprobs)
         assert engine.reserve(slot, lengths[i])
     for slot, i in zip(slots, sequences, strict=True):
         engine.step([(slot, lengths[i], True, 1, [])])
@@ -40,9 +40,9 @@ def drawn(sequences):
     engine.close()
     return chunks
 
-together = drawn(range(len(lengths)))
+together = generated(range(len(lengths)))
 for i in {alone}:
-    (lone,) = drawn([i])
+    (lone,) = generated([i])
     assert list(lone.ids) == list(together[i].ids), (i, lone.ids, together[i].ids)
     if i % 4 == 3:
         a, b = (np.array(c.logprobs) for c in (lone, together[i]))

@@ -36,7 +36,7 @@ def test_tables_of_a_published_size_pass_the_check_of_an_h100() -> None:
 def test_the_rules_are_those_of_the_host(passes: Passes) -> None:
     passes(
         ENGINE,
-        "drawn_outputs_are_those_of_single_steps",
+        "sampled_sequences_are_those_of_single_steps",
         "the_best_tokens_are_those_of_the_rules",
         "what_was_said_before_counts",
     )

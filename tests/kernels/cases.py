@@ -586,7 +586,7 @@ def _sampling() -> Iterator[Case]:
         yield case("sample_prepare", **dry, rows=3, masked=True, breakers=True, repeat_penalty=1.1)
         yield case("sample_prepare", **dry, dry_allowed_length=0, dry_penalty_last_n=20)
         yield case("sample_prepare", **dry, dry_allowed_length=5, dry_base=1.2, breakers=True)
-    for vocab, draws in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
+    for vocab, samples in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
         for i, settings in enumerate(
             [
                 dict(temperature=0.0),
@@ -614,11 +614,11 @@ def _sampling() -> Iterator[Case]:
             ]
         ):
             if vocab < 100_000 or i in (1, 4, 6, 8, 13, 15):
-                yield case("sample", vocab=vocab, draws=draws, seed=i << 40 | 12345 + i, **settings)
+                yield case("sample", vocab=vocab, samples=samples, seed=i << 40 | 12345 + i, **settings)
                 if vocab < 30_000:
-                    yield case("sample", vocab=vocab, draws=min(draws, 4), seed=i, rows=3, **settings)
-    yield case("sample", vocab=2000, draws=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
-    yield case("sample", vocab=32000, draws=2, sigma=0.01, temperature=1.0, typical_p=0.6)
+                    yield case("sample", vocab=vocab, samples=min(samples, 4), seed=i, rows=3, **settings)
+    yield case("sample", vocab=2000, samples=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
+    yield case("sample", vocab=32000, samples=2, sigma=0.01, temperature=1.0, typical_p=0.6)
     for vocab, top, step in [(1, 20, 0), (15, 20, 2), (1000, 0, 0), (32000, 20, 1), (151936, 5, 0)]:
         yield case("logprobs", vocab=vocab, top=top, step=step)
         yield case("logprobs", vocab=vocab, top=top, step=step, rows=3)
@@ -748,5 +748,5 @@ def perf_cases() -> Iterator[Case]:
         yield case("argmax", vocab=vocab, kind="peak")
         yield case("sample_prepare", vocab=vocab, repeat_penalty=1.1)
         for settings in [dict(), dict(top_k=40), dict(top_p=0.95), dict(typical_p=0.95), dict(min_p=0.05)]:
-            yield case("sample", vocab=vocab, draws=1, temperature=1.0, **settings)
+            yield case("sample", vocab=vocab, samples=1, temperature=1.0, **settings)
         yield case("logprobs", vocab=vocab, top=20, step=0)

@@ -77,7 +77,7 @@ def test_a_small_vocabulary(vocab: int) -> None:
     ids=["sampled", "greedy"],
 )
 class TestChains:
-    """Of drawn tokens; the best ones are long."""
+    """Compare log-probabilities of sampled tokens; the best ones are long."""
 
     def test_one_ends_at_an_end_token(self, tiny_file: Path, settings: Settings) -> None:
         test_chains.test_a_chain_ends_at_an_end_token(tiny_file, settings)

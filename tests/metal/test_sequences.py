@@ -14,7 +14,7 @@ from metal.on_metal import require_metal
 from metal.tiny_model import open_metal
 from models import llama2c
 
-Part = tuple[int, int, bool, int, list[int]]
+StepRows = tuple[int, int, bool, int, list[int]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,11 +27,13 @@ STORY = llama2c.expected().story_ids
 LENGTHS = (5, 32, 33, 50)
 
 
-def part(slot: int, rows: int = 1, sample: bool = True, limit: int = 1, drafts: Sequence[int] = ()) -> Part:
+def part(
+    slot: int, rows: int = 1, sample: bool = True, limit: int = 1, drafts: Sequence[int] = ()
+) -> StepRows:
     return slot, rows, sample, limit, list(drafts)
 
 
-def step(engine: _core.Engine, parts: Sequence[Part], steps: int = 1) -> list[list[int]]:
+def step(engine: _core.Engine, parts: Sequence[StepRows], steps: int = 1) -> list[list[int]]:
     for slot, rows, _, _, drafts in parts:
         assert engine.reserve(slot, rows, steps, len(drafts))
     return [chunk.ids for chunk in engine.step(list(parts), steps)[0]]

@@ -29,7 +29,7 @@ from api.fakes import decide_drafts
 from api.test_drafts import everything
 
 from . import families, qwen35, tiny
-from .test_hybrid import draw, read
+from .test_hybrid import decode, read
 from .test_same_output import Mixes
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
@@ -319,7 +319,7 @@ def test_what_a_model_says_is_the_same_with_its_head(opened: Open, folder: Path)
     ids = prompt_of(40)
     read(engine, slot, ids)
     read(plain, other, ids)
-    assert draw(engine, slot, 50) == draw(plain, other, 50)
+    assert decode(engine, slot, 50) == decode(plain, other, 50)
 
 
 def check_drafts_of_many(opened: Callable[..., _core.Engine], sequences: list[list[int]]) -> None:

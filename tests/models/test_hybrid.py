@@ -64,7 +64,7 @@ def read(engine: _core.Engine, slot: int, ids: list[int], rows: int = CONTEXT) -
     return cached
 
 
-def draw(engine: _core.Engine, slot: int, n: int) -> list[int]:
+def decode(engine: _core.Engine, slot: int, n: int) -> list[int]:
     """The next tokens of a sequence that `read` has run."""
     ids: list[int] = []
     while len(ids) < n:
@@ -111,24 +111,24 @@ def test_chunks_change_no_bit(path: Path, rows: int, threads: int) -> None:
 def test_a_sequence_goes_back_to_a_checkpoint_and_on_as_if_it_had_not(engine: _core.Engine) -> None:
     slot, ids = engine.open(), prompt_of(700)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 30)
+    expected = decode(engine, slot, 30)
     length = engine.length(slot)
     # One that has not sampled past it has its state, the end of its prompt has a checkpoint, then there are
     # those every so often, then nothing.
     for keep, held in ((length, length), (710, 672), (690, 672), (600, EVERY), (EVERY, EVERY), (511, 0)):
         read(engine, slot, ids)
-        draw(engine, slot, 30)
+        decode(engine, slot, 30)
         assert engine.truncate(keep, slot) == held == engine.length(slot)
     engine.forget()
     assert read(engine, slot, ids) == 0
-    assert draw(engine, slot, 30) == expected
+    assert decode(engine, slot, 30) == expected
 
 
 def test_a_beginning_is_cached_up_to_a_checkpoint(engine: _core.Engine) -> None:
     first, other = engine.open(), engine.open()
     ids = prompt_of(700)
     read(engine, first, ids)
-    said = draw(engine, first, 5)
+    said = decode(engine, first, 5)
     # While it runs: the end of its prompt, in pages. When it has ended: all of it.
     assert engine.begin([*ids, 5, 6, 7], slot=other) == 672
     assert engine.begin([*ids[:600], 5], slot=other) == EVERY
@@ -144,7 +144,7 @@ def test_the_next_turn_runs_what_is_new_though_its_answer_opens_otherwise(length
     engine = open_engine(path)
     slot, ids = engine.open(), prompt_of(length)
     read(engine, slot, ids)
-    draw(engine, slot, 5)
+    decode(engine, slot, 5)
     engine.close_slot(slot)
     cached = engine.begin([*ids[:-8], *prompt_of(40, seed=3)], slot=engine.open())
     assert length - 8 - 2 * PAGE < cached <= length - 8
@@ -159,7 +159,7 @@ def test_sequences_from_checkpoints_are_those_from_nothing(path: Path, engine: _
         sequence = [*ids[:end], 9, 8, 7]
         assert read(engine, slot, sequence) == cached
         assert read(alone, only, sequence) == 0
-        assert draw(engine, slot, 20) == draw(alone, only, 20)
+        assert decode(engine, slot, 20) == decode(alone, only, 20)
         alone.truncate(0, only)
         alone.forget()
 
@@ -168,7 +168,7 @@ def test_sequences_from_checkpoints_are_those_from_nothing(path: Path, engine: _
 def test_drafts_that_are_refused_leave_the_state_as_it_was(engine: _core.Engine, hold: int) -> None:
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 40)
+    expected = decode(engine, slot, 40)
     read(engine, slot, ids)
     found: list[int] = []
     while len(found) < 30:
@@ -185,28 +185,28 @@ def test_a_sequence_can_go_back_among_drafts_that_held(engine: _core.Engine) -> 
     """They are stashed until the next step, so no checkpoint is needed."""
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 20)
+    expected = decode(engine, slot, 20)
     read(engine, slot, ids)
     engine.reserve(slot, 1, 1, 8)
     engine.step([(slot, 1, True, 0, expected[:8])])
     assert engine.length(slot) == 53
     assert engine.truncate(50, slot) == 50
     engine.extend(slot, [expected[5]])
-    assert draw(engine, slot, 10) == expected[6:16]
+    assert decode(engine, slot, 10) == expected[6:16]
 
 
 def test_a_sequence_that_ends_within_a_chain_of_others_keeps_its_state(engine: _core.Engine) -> None:
     first, second = engine.open(), engine.open()
     ids, other = prompt_of(40), prompt_of(50, seed=2)
     read(engine, first, ids)
-    expected = draw(engine, first, 20)
+    expected = decode(engine, first, 20)
     read(engine, first, ids)
     read(engine, second, other)
     for slot in (first, second):
         engine.reserve(slot, 1, 12)
     chunks, _ = engine.step([(first, 1, True, 5, []), (second, 1, True, 0, [])], 12)
     assert [len(chunk.ids) for chunk in chunks] == [5, 12]
-    assert chunks[0].ids + draw(engine, first, 15) == expected
+    assert chunks[0].ids + decode(engine, first, 15) == expected
 
 
 # -- what is kept --------------------------------------------------------------------------------------------
@@ -231,11 +231,11 @@ def test_a_prefix_of_a_step_leaves_the_state(path: Path) -> None:
     engine = open_engine(path, activations_apart=True)
     slot, ids = engine.open(), prompt_of(40)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 8)
+    expected = decode(engine, slot, 8)
     read(engine, slot, ids)
     for commands in (5, 8, 20):
         assert engine.run_prefix(slot, commands)
-    assert draw(engine, slot, 8) == expected
+    assert decode(engine, slot, 8) == expected
     engine.profile("prefill", rows=4, position=100, repeats=1)
 
 
@@ -256,7 +256,7 @@ def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
     source, engine = open_engine(path), open_engine(path, parallel=2)
     slot = source.open()
     read(source, slot, ids)
-    expected = draw(source, slot, 8)
+    expected = decode(source, slot, 8)
     pages = [source.read_page(np.array(ids[:end], np.uint32)) for end in (32, 64, 96)]
     assert [page[1] is not None for page in pages] == [False, True, True]  # about where the prompt ends
     slot = engine.open()
@@ -268,7 +268,7 @@ def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
         while (left := len(ids) - 1 - engine.length(slot)) > 0:
             assert engine.reserve(slot, left)
             engine.step([(slot, left, False, 0, [])])
-        assert draw(engine, slot, 8) == expected
+        assert decode(engine, slot, 8) == expected
         engine.close_slot(slot)
         engine.forget()
         slot = engine.open()

@@ -35,7 +35,7 @@ def opened(path: Path, pages: int) -> _core.Engine:
     return _core.Engine(file, spec, device="cpu", **options, kv_memory=pages * page_bytes)
 
 
-def drawn(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
+def random_prefix(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
     """One of a few that begin alike, with one of a few salts, and maybe with other things at places."""
     n = rng.randint(2, 120)
     ids = np.array([(i * 7) % 50 for i in range(n)], np.uint32)
@@ -77,7 +77,7 @@ def test_a_sequence_finds_what_sequences_of_its_identity_left(seed: int, pages: 
     earlier: list[Prefix] = []
     found = 0
     for _ in range(150):
-        prefix = drawn(rng)
+        prefix = random_prefix(rng)
         slot = engine.open()
         assert slot is not None
         cached = engine.begin(prefix.ids, slot=slot, **prefix.arguments)
@@ -162,7 +162,7 @@ def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path)
         files = PageFiles(tmp_path, 1 << 28, b"a model", engine.part_bytes)
         scheduler = Scheduler(engine, files)
         for _ in range(25):
-            prefixes = [drawn(rng) for _ in range(rng.randint(1, 3))]
+            prefixes = [random_prefix(rng) for _ in range(rng.randint(1, 3))]
             sequences = [Sequence(t.ids, {}, 3, salt=t.salt, contents=t.contents) for t in prefixes]
             for sequence in sequences:
                 scheduler.submit(sequence)
@@ -208,5 +208,5 @@ def test_names_of_files_are_of_one_identity(tmp_path: Path) -> None:
 def test_the_common_beginning() -> None:
     rng = random.Random(1)
     for _ in range(300):
-        a, b = drawn(rng, (None, "one")), drawn(rng, (None, "one"))
+        a, b = random_prefix(rng, (None, "one")), random_prefix(rng, (None, "one"))
         assert a.common(b) == b.common(a) == common(a, b)

@@ -9,7 +9,7 @@ import pytest
 
 from akunu.cli import main
 from akunu.describe.config import resolve
-from akunu.describe.kept import kept_by, layers_sequence
+from akunu.describe.kept import kept_by, layers_text
 from akunu.loading.synthetic import SyntheticModel
 
 from . import families
@@ -61,5 +61,5 @@ def test_inspect_says_layers_and_what_a_sequence_keeps(
 
 def test_layers_are_counted_by_what_they_compute() -> None:
     config = resolve(SyntheticModel("lfm2-350m:q4_0"), context=4096).config
-    assert layers_sequence(config) == "16: 10 short convolution, 16 feed forward, 6 attention"
+    assert layers_text(config) == "16: 10 short convolution, 16 feed forward, 6 attention"
     assert kept_by(config).convolutions == 10 * 4 * 1024 * 2

@@ -24,7 +24,7 @@ from akunu.describe.hf_config import resolve_hf
 from . import qwen35, tiny
 from .phases import agree
 from .test_engine import greedy, nmse
-from .test_hybrid import draw, read
+from .test_hybrid import decode, read
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 
@@ -88,7 +88,7 @@ def test_a_folder_computes_what_transformers_does(style: str, folder: Path) -> N
 
 
 def test_value_heads_in_the_other_order_are_noticed(folder: Path) -> None:
-    """A key head's values are apart in a GGUF file; taken as neighbours they would still make a sequence."""
+    """A key head's values are apart in a GGUF file; taken as neighbours they would still make an output."""
     path, golden = qwen35.write_gguf(ROW, folder / "order.gguf"), tiny.golden(ROW.name)
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=CONTEXT)
@@ -168,7 +168,7 @@ def test_neighbours_change_nothing(opened: Open) -> None:
     for ids in sequences:
         slot = alone.open()
         read(alone, slot, ids)
-        expected.append(draw(alone, slot, 40))
+        expected.append(decode(alone, slot, 40))
         alone.close_slot(slot)
         alone.forget()
     together = opened(parallel=4)
@@ -190,7 +190,7 @@ def test_drafts_that_are_refused_leave_the_state_as_it_was(hold: int, opened: Op
     engine = opened()
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 80)
+    expected = decode(engine, slot, 80)
     read(engine, slot, ids)
     found: list[int] = []
     while len(found) < 70:
@@ -210,6 +210,6 @@ def test_a_sequence_from_a_checkpoint_is_the_one_from_nothing(opened: Open) -> N
         sequence = [*ids[:end], 9, 8, 7]
         assert read(engine, slot, sequence) == cached
         assert read(alone, only, sequence) == 0
-        assert draw(engine, slot, 40) == draw(alone, only, 40)
+        assert decode(engine, slot, 40) == decode(alone, only, 40)
         alone.truncate(0, only)
         alone.forget()

@@ -175,8 +175,8 @@ def test_golden_data_notices_another(
 
 
 @pytest.mark.parametrize(("name", "arch"), [("qwen2", "qwen2vl"), ("qwen3", "qwen3vl")])
-def test_a_model_that_sees_is_loaded_as_one_of_sequence(name: str, arch: str, tmp_path: Path) -> None:
-    """Its layers are those of another architecture, and all positions of sequence are one."""
+def test_a_model_that_sees_is_loaded_as_one_of_text(name: str, arch: str, tmp_path: Path) -> None:
+    """Its layers are those of another architecture, and all positions of text are one."""
     row = tiny.ALL[name]
     writer = gguf.GGUFWriter(str(tmp_path / "x.gguf"), arch)
     for key, value in convert.metadata(row).items():
@@ -197,9 +197,7 @@ def test_a_model_that_sees_is_loaded_as_one_of_sequence(name: str, arch: str, tm
     ("name", "model_type", "flat"),
     [("qwen2", "qwen2_vl", True), ("qwen2", "qwen2_5_vl", False), ("qwen3", "qwen3_vl", False)],
 )
-def test_its_folder_is_loaded_as_one_of_sequence(
-    name: str, model_type: str, flat: bool, tmp_path: Path
-) -> None:
+def test_its_folder_is_loaded_as_one_of_text(name: str, model_type: str, flat: bool, tmp_path: Path) -> None:
     def seeing(config: dict[str, Any]) -> dict[str, Any]:
         rope = dict(config.pop("rope_parameters"))
         config["rope_theta"] = rope["rope_theta"]
@@ -221,7 +219,7 @@ def test_its_folder_is_loaded_as_one_of_sequence(
 
 
 @pytest.mark.parametrize("name", ["ministral3", "mistral"])
-def test_the_sequence_model_of_a_mistral3_is_of_the_type_that_it_names(name: str, tmp_path: Path) -> None:
+def test_the_text_model_of_a_mistral3_is_of_the_type_that_it_names(name: str, tmp_path: Path) -> None:
     path = folders.write(
         name,
         tmp_path,

@@ -131,11 +131,11 @@ class Mixes:
             prompt = ([rng.randrange(self.vocab) for _ in range(5)] * n)[: max(n, 12)]
         else:
             prompt = [rng.randrange(self.vocab) for _ in range(n)]
-        drawn = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
+        sampled = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
         masked = rng.random() < 0.2
         case = Case(
             prompt[: CONTEXT - 8],
-            {**rng.choice(({"temperature": 0.0}, drawn)), "logprobs": -1 if masked else TOP},
+            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": -1 if masked else TOP},
             rng.randint(1, 40),
             masked,
         )

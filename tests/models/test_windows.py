@@ -19,7 +19,7 @@ from akunu.scheduling.page_parts import PageParts
 from . import windowed
 from .reference import Reference
 from .test_engine import nmse
-from .test_hybrid import draw, read
+from .test_hybrid import decode, read
 from .test_same_output import Mixes
 from .windowed import Windowed
 
@@ -62,7 +62,7 @@ def alone(path: Path, ids: list[int], n: int) -> list[int]:
     engine = open_engine(path, parallel=1)
     slot = engine.open()
     read(engine, slot, ids)
-    return draw(engine, slot, n)
+    return decode(engine, slot, n)
 
 
 def least(path: Path, more: float = 0.0, **options: Any) -> int:
@@ -106,7 +106,7 @@ def test_a_sequence_holds_the_pages_that_its_next_rows_see(path: Path) -> None:
         assert engine.pages["held"] == -(-at // PAGE)
         most = max(most, window["held"])
     assert 2 <= most <= (WINDOW + PAGE) // PAGE + 2 <= window["most_held"] < engine.pages["held"]
-    draw(engine, slot, 20)
+    decode(engine, slot, 20)
     assert engine.pages["windows"][0]["held"] <= most
     engine.close_slot(slot)
     assert engine.pages["held"] == engine.pages["windows"][0]["held"] == 0
@@ -119,7 +119,7 @@ def test_memory_that_is_too_little_is_refused_and_what_is_asked_for_is_enough(pa
     ids = prompt_of(CONTEXT - 8)
     slot = engine.open()
     read(engine, slot, ids)
-    assert draw(engine, slot, 8) == alone(path, ids, 8)
+    assert decode(engine, slot, 8) == alone(path, ids, 8)
     assert engine.memory["kv_cache"] <= least(path)
 
 
@@ -179,12 +179,12 @@ def test_sequences_that_take_each_others_pages_are_what_they_are_alone(path: Pat
         i = int(rng.choice([i for i in sequences if len(found[i]) < 60]))
         left = len(sequences[i]) + len(found[i]) - engine.length(slots[i])
         rows = int(min(left, rng.integers(1, CHUNK + 1)))
-        drawn = len(found[i])
-        drafts = expected[i][drawn : drawn + int(rng.integers(0, 5))] if rows == left else []
-        drafts = [d if rng.random() < 0.8 else d ^ 1 for d in drafts][: 59 - drawn]
+        known = len(found[i])
+        drafts = expected[i][known : known + int(rng.integers(0, 5))] if rows == left else []
+        drafts = [d if rng.random() < 0.8 else d ^ 1 for d in drafts][: 59 - known]
         steps = int(rng.integers(1, 9)) if rows == left == 1 and not drafts else 1
         assert engine.reserve(slots[i], rows, steps, len(drafts))
-        (chunk,), _ = engine.step([(slots[i], rows, rows == left, 60 - drawn, drafts)], steps)
+        (chunk,), _ = engine.step([(slots[i], rows, rows == left, 60 - known, drafts)], steps)
         found[i] += chunk.ids
     assert found == expected
 
@@ -205,7 +205,7 @@ def test_a_sequence_goes_back_as_far_as_its_windows_are_there(path: Path) -> Non
     assert 0 < back < 200 and back % PAGE == 0
     engine.extend(slot, ids[200:])
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == expected
+    assert decode(engine, slot, 10) == expected
 
 
 # -- what is found again -------------------------------------------------------------------------------------
@@ -216,13 +216,13 @@ def test_a_sequence_is_gone_on_with_where_it_ended_or_where_a_prompt_did(path: P
     engine = open_engine(path, parallel=2)
     slot = engine.open()
     read(engine, slot, ids)
-    answer = draw(engine, slot, 40)
+    answer = decode(engine, slot, 40)
     engine.close_slot(slot)
     longer = [*ids, *answer, *prompt_of(9, seed=7)]
     slot = engine.open()
     assert engine.begin(longer, slot=slot) == len(ids) + len(answer) - 1
     read(engine, slot, longer)
-    assert draw(engine, slot, 10) == alone(path, longer, 10)
+    assert decode(engine, slot, 10) == alone(path, longer, 10)
     engine.close_slot(slot)
     # Another sequence with the beginning of the prompt, whose windows are still there.
     for n in (40, 64, 200, 299):
@@ -230,7 +230,7 @@ def test_a_sequence_is_gone_on_with_where_it_ended_or_where_a_prompt_did(path: P
         other = [*ids[:n], *prompt_of(5, seed=n)]
         assert engine.begin(other, slot=slot) == n
         read(engine, slot, other)
-        assert draw(engine, slot, 5) == alone(path, other, 5)
+        assert decode(engine, slot, 5) == alone(path, other, 5)
         engine.close_slot(slot)
 
 
@@ -247,7 +247,7 @@ def test_a_beginning_whose_windows_made_room_is_found_as_far_as_they_are_there(p
         slot = engine.open()
         cached = read(engine, slot, other)
         assert cached <= n
-        assert draw(engine, slot, 5) == alone(path, other, 5)
+        assert decode(engine, slot, 5) == alone(path, other, 5)
 
 
 def test_beginnings_stay_longer_than_what_a_long_sequence_ran_past(path: Path) -> None:
@@ -278,7 +278,7 @@ def test_sequences_with_other_roots_share_no_window(path: Path) -> None:
     assert engine.begin(ids, slot=other, root=5) == 0
     read(engine, other, ids)  # of root 0: the first one's pages
     assert engine.pages["windows"][0]["held"] >= 2
-    assert draw(engine, slot, 5) == draw(engine, other, 5)
+    assert decode(engine, slot, 5) == decode(engine, other, 5)
 
 
 def test_what_is_pinned_stays_with_its_windows(path: Path) -> None:
@@ -322,7 +322,7 @@ def test_pages_go_on_in_another_engine(path: Path) -> None:
         assert engine.restore_page(slot, page)
     assert engine.finish_restoring(slot) == 256
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == alone(path, ids, 10)
+    assert decode(engine, slot, 10) == alone(path, ids, 10)
     # Without the last window's pages the sequence is run from where they are.
     engine.close_slot(slot)
     engine.forget()
@@ -335,7 +335,7 @@ def test_pages_go_on_in_another_engine(path: Path) -> None:
         engine.step([(slot, 1, False, 0, [])])
     assert engine.finish_restoring(slot) == 6 * PAGE
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == alone(path, ids, 10)
+    assert decode(engine, slot, 10) == alone(path, ids, 10)
     with pytest.raises(InvalidArgumentError, match="a page has 2 parts, not 1"):
         engine.restore_page(slot, pages[0][:1])
 

@@ -14,7 +14,7 @@ from akunu.base.kept import Kept
 from akunu.chat.images import GivenImage, ShownImages, images_in
 from akunu.vision.inputs import Inputs, Placed, place
 from akunu.vision.pictures import open_picture, picture_bytes
-from akunu.vision.preprocess import Part, Run, processor_of
+from akunu.vision.preprocess import ImagePart, Run, processor_of
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
@@ -63,7 +63,7 @@ class Sight:
         self._processor = processor_of(tower.spec)
         self._token = _placeholder(tokenizer, self._processor.marker, self._processor.token)
         self._context = context
-        self._ready: Kept[_Key, list[Part]] = Kept(KEPT_BYTES, _size)
+        self._ready: Kept[_Key, list[ImagePart]] = Kept(KEPT_BYTES, _size)
         self._lock = threading.Lock()
         self._opening = threading.Semaphore(_AT_ONCE)
 
@@ -124,7 +124,7 @@ class Sight:
         fitting = [n for n in budgets if n <= min(most or LOW_TOKENS, LOW_TOKENS)]
         return max(fitting, default=most)
 
-    def _parts(self, given: GivenImage, tokens: int | None) -> list[Part]:
+    def _parts(self, given: GivenImage, tokens: int | None) -> list[ImagePart]:
         source = given.source
         try:
             if not isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
@@ -144,7 +144,7 @@ class Sight:
         return made
 
 
-def _size(parts: Sequence[Part]) -> int:
+def _size(parts: Sequence[ImagePart]) -> int:
     return sum(patches.picture.nbytes for patches in {p.patches for p in parts if isinstance(p, Run)})
 
 

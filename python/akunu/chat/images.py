@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer import Segment
-from akunu.vision.preprocess import Part, Run
+from akunu.vision.preprocess import ImagePart, Run
 
 __all__ = ["DETAILS", "GivenImage", "RowsSegment", "ShownImages", "image_of", "images_in"]
 
@@ -106,7 +106,7 @@ class ShownImages:
     marker: str
     around: tuple[str, str]
     token: int
-    images: Sequence[Sequence[Part]]
+    images: Sequence[Sequence[ImagePart]]
 
     def segments(self, n: int) -> Iterator[Segment]:
         """What stands for image number `n`."""

@@ -64,7 +64,7 @@ class Entry:
     """What it was when it was last loaded; None: it has not been yet."""
     was_loaded: bool = False
     """Since the server began; if it was unloaded, a request loads it again."""
-    forms_prepared: bool = False
+    constraints_prepared: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
     generations: list[Watched] = field(default_factory=list)
@@ -328,7 +328,7 @@ class Registry:
                 await self._workers.change(loaded.model.close)
                 raise shutting_down()
             entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
-            entry.was_loaded, entry.forms_prepared = True, False
+            entry.was_loaded, entry.constraints_prepared = True, False
             entry.kind = kind_of(loaded.model)
             entry.used_at = time.monotonic()
             seconds, memory = time.monotonic() - began, entry.loaded.memory
@@ -364,8 +364,8 @@ class Registry:
         for entry in self._entries.values():
             if any(e.users for e in self._entries.values()):
                 return
-            if entry.model is not None and not entry.forms_prepared:
-                entry.forms_prepared = True
+            if entry.model is not None and not entry.constraints_prepared:
+                entry.constraints_prepared = True
                 if kind_of(entry.model) is TEXT:
                     with contextlib.suppress(Exception):  # a request with a constraint is told
                         await asyncio.to_thread(entry.loaded.prepare_constraints)

@@ -1,4 +1,4 @@
-"""Which token may come next, on rows of logits: suppression, repetition, the rules of timestamps, forms."""
+"""Which token may come next, on rows of logits: suppression, repetition, timestamps, constraints."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class WhisperTokenizer:
 
     @functools.cached_property
     def compiler(self) -> Compiler:
-        """Makes constraints for texts that have a form."""
+        """Makes constraints for transcriptions."""
         from akunu.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.tokenizer.vocab_size)

@@ -293,7 +293,7 @@ class WhisperModel(BaseModel):
             Least seconds of new sound between two hearings.
         **options
             See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `channels`,
-            `prefix`, `word_timestamps` and forms have no effect here and are refused.
+            `prefix`, `word_timestamps` and constraints have no effect here and are refused.
 
         Returns
         -------

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from akunu.vision.pictures import Picture
 
-__all__ = ["FAMILIES", "ImageProcessor", "Part", "Patches", "Run", "Tower", "processor_of"]
+__all__ = ["FAMILIES", "ImagePart", "ImageProcessor", "Patches", "Run", "Tower", "processor_of"]
 
 _NEAREST, _LANCZOS, _BILINEAR, _BICUBIC = 0, 1, 2, 3
 """Pillow's numbers of filters, by which `preprocessor_config.json` names them too."""
@@ -128,7 +128,7 @@ class Run:
     count: int
 
 
-Part = str | Run
+ImagePart = str | Run
 """A part of what stands for an image in a prompt: text, in which control tokens are read, or rows."""
 
 
@@ -152,9 +152,9 @@ class ImageProcessor:
     around: tuple[str, str]
     token: str
     budgets: tuple[int, ...] | None
-    _make: Callable[[Picture, int | None], list[Part]] = field(repr=False)
+    _make: Callable[[Picture, int | None], list[ImagePart]] = field(repr=False)
 
-    def __call__(self, picture: Picture, tokens: int | None = None) -> list[Part]:
+    def __call__(self, picture: Picture, tokens: int | None = None) -> list[ImagePart]:
         """What stands for an image in a prompt.
 
         Parameters
@@ -278,7 +278,7 @@ def _qwen(
     most = given.number("max_pixels", given.size("size", "longest_edge", most))
     scale, resample = given.scale(mean, deviation), given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         limit = most if tokens is None else min(most, tokens * factor**2)
         sizes.check_aspect(picture.shape[:2])
         size = sizes.smart_resize(picture.shape[:2], factor, min(least, limit), limit)
@@ -305,17 +305,17 @@ def _gemma3(tower: Tower, given: _Settings) -> ImageProcessor:
     most = given.number("pan_and_scan_max_num_crops", 4)
     ratio = given.real("pan_and_scan_min_ratio_to_activate", 1.2)
 
-    def one(picture: Picture) -> list[Part]:
+    def one(picture: Picture) -> list[ImagePart]:
         shown = _resized(picture, (side, side), resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         return ["\n\n<start_of_image>", _all(patches), "<end_of_image>\n\n"]
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         parts = list(sizes.crops(picture.shape[:2], least, most, ratio)) if scans else []
         whole = one(picture)
         if not parts:
             return whole
-        found: list[Part] = [
+        found: list[ImagePart] = [
             "Here is the original image ",
             *whole,
             " and here are some crops to help you see better",
@@ -333,7 +333,7 @@ def _gemma4(tower: Tower, given: _Settings) -> ImageProcessor:
     scale = given.scale(_NONE, _ONE, normalize=False)
     resample = given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         size = sizes.within_budget(picture.shape[:2], factor, tokens or own)
         shown = _resized(picture, size, resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
@@ -352,14 +352,14 @@ def _idefics3(tower: Tower, given: _Settings) -> ImageProcessor:
     def one(picture: Picture) -> Run:
         return _all(Patches(picture, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale))
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         # In two steps, each of which rounds to whole values.
         picture = _resized(picture, sizes.longest_edge(picture.shape[:2], longest), resample)
         whole = (tile, tile)
         if splits:
             picture = _resized(picture, sizes.whole_tiles(picture.shape[:2], tile), resample)
         rows, columns = picture.shape[0] // tile, picture.shape[1] // tile
-        found: list[Part] = []
+        found: list[ImagePart] = []
         if splits and rows * columns > 1:
             for row in range(rows):
                 for column in range(columns):
@@ -386,7 +386,7 @@ def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
     def one(picture: Picture) -> Run:
         return _all(Patches(picture, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale))
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         limit = own if tokens is None else min(own, tokens)
         size = picture.shape[:2]
         fitted = sizes.smart_resize(
@@ -401,7 +401,7 @@ def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
             return ["<|image_start|>", one(_resized(picture, fitted, resample)), "<|image_end|>"]
         rows, columns = sizes.best_grid(size, tile, least, tiles)
         large = _resized(picture, (rows * tile, columns * tile), resample)
-        found: list[Part] = ["<|image_start|>"]
+        found: list[ImagePart] = ["<|image_start|>"]
         for row in range(rows):
             for column in range(columns):
                 cut = large[row * tile : (row + 1) * tile, column * tile : (column + 1) * tile]
@@ -419,14 +419,14 @@ def _pixtral(tower: Tower, given: _Settings) -> ImageProcessor:
     scale = given.scale(_CLIP_MEAN, _CLIP_DEVIATION)
     resample = given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         # The square that has so many tokens, and holds an image of any other shape, too.
         limit = longest if tokens is None else min(longest, int(tokens**0.5) * factor)
         size = sizes.whole_patches(picture.shape[:2], factor, max(limit, factor))
         shown = _resized(picture, size, resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         rows, columns = size[0] // factor, size[1] // factor
-        found: list[Part] = []
+        found: list[ImagePart] = []
         for row in range(rows):
             found += [Run(patches, row * columns, columns), "[IMG_BREAK]" if row + 1 < rows else "[IMG_END]"]
         return found

@@ -17,7 +17,7 @@ CHUNK = 32
 # What heads remember for long sums up what many rows have added to it.
 DELTA_NMSE = 1e-10
 
-Part = tuple[int, int, int]
+StepRows = tuple[int, int, int]
 """A sequence's rows in a step: the position of the first, how many, how many of them may be refused."""
 
 
@@ -29,7 +29,7 @@ class Sequences:
         self.records = normal(rng, sequences + 1, words)
         self.at = [0] * sequences
 
-    def step(self, name: str, parts: Sequence[Part | None], chain: int = 0) -> tuple[str, str]:
+    def step(self, name: str, parts: Sequence[StepRows | None], chain: int = 0) -> tuple[str, str]:
         """The names of a step's rows and spans; `chain`: the index of this step in its chain."""
         where, positions = [], []
         spans = np.zeros(len(self.records), struct("StateSpan"))
@@ -45,7 +45,7 @@ class Sequences:
         return rows_of(self.p, f"{name}_rows", where, positions), self.p.input(f"{name}_spans", spans)
 
 
-def rows_in(parts: Sequence[Part | None]) -> list[tuple[int, int]]:
+def rows_in(parts: Sequence[StepRows | None]) -> list[tuple[int, int]]:
     """Sequence and position of each row."""
     return [(i, part[0] + j) for i, part in enumerate(parts) if part is not None for j in range(part[1])]
 
@@ -62,7 +62,7 @@ def short_conv(
     rng: np.random.Generator,
     channels: int,
     taps: int,
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     bias: bool = False,
     activation: str | None = "silu",
     chain: int = 0,
@@ -136,7 +136,7 @@ def delta_rule(
     rng: np.random.Generator,
     heads: tuple[int, int],
     dims: tuple[int, int],
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     grouped: bool = True,
     formats: tuple[str, ...] = ("f32",),
     chain: int = 0,

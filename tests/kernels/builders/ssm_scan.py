@@ -10,7 +10,7 @@ from .. import reference as ref
 from ..problem import Problem
 from .common import EXACT_NMSE, Traits, normal
 from .common import formats as format_bits
-from .delta_rule import DELTA_NMSE, Part, Sequences, record_words, rows_in, slot_states, untouched_others
+from .delta_rule import DELTA_NMSE, Sequences, StepRows, record_words, rows_in, slot_states, untouched_others
 
 
 def ssm_scan(
@@ -19,7 +19,7 @@ def ssm_scan(
     rng: np.random.Generator,
     heads: tuple[int, int],
     dims: tuple[int, int],
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     block: int = 1,
     chain: int = 0,
     stopped: Sequence[int] = (),

@@ -208,7 +208,7 @@ def sample(
     dev: Traits,
     rng: np.random.Generator,
     vocab: int,
-    draws: int,
+    samples: int,
     sigma: float = 3.0,
     seed: int = 7,
     rows: int = 1,
@@ -217,7 +217,7 @@ def sample(
     """Draws tokens one after the other, as a chain does: prepare, select, accept, next position."""
     start = 10
     each = [dict(settings, seed=seed + i) for i in range(rows)]
-    s = _Slots(p, rng, vocab, each, start, draws)
+    s = _Slots(p, rng, vocab, each, start, samples)
     p.inout("history", s.history)
     p.inout("scaled", np.zeros((rows, 2, vocab), np.float32))
     p.inout("sampled", np.zeros(rows, np.uint32))
@@ -227,7 +227,7 @@ def sample(
     control["active"] = rows
     p.inout("control", control)
     expected = s.history.copy()
-    for position in range(start, start + draws):
+    for position in range(start, start + samples):
         logits = np.stack([_logits(rng, vocab, sigma) for _ in range(rows)])
         for i in range(rows if p.checking else 0):
             own = sampler.Settings(**settings)
@@ -260,7 +260,7 @@ def sample(
     if p.checking:
         p.expect("history", expected)
         slots = slots.copy()
-        slots["produced"][s.slots] = draws
+        slots["produced"][s.slots] = samples
         p.expect("slots", slots)
         p.expect("control", control)
 
@@ -275,7 +275,7 @@ def accept(
     limit: int = 0,
     stopped: bool = False,
 ) -> None:
-    """Sequences with so many drafts each, of which the first `holds` are what is drawn."""
+    """Sequences with so many drafts each, of which the first `holds` are what is sampled."""
     vocab, position, n = 50, 7, len(drafts)
     each = [dict(end_ids=[48, 49])] * n
     s = _Slots(p, rng, vocab - 2, each, position, max(drafts) + 2)
