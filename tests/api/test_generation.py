@@ -87,7 +87,7 @@ def test_an_unfinished_character_at_the_end_is_replaced():
     assert len(result.ids) == 2
 
 
-# -- stop outputs ------------------------------------------------------------------------------------------
+# -- stop texts --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What loaded models of all kinds have in common."""
+"""The base of loaded models of all kinds."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class BaseModel(ABC, metaclass=Loading):
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return self._name
 
     @property
@@ -142,7 +142,7 @@ class BaseModel(ABC, metaclass=Loading):
         return f"<akunu.{type(self).__name__} {self.name}{self._facts()}{state}>"
 
     def _facts(self) -> str:
-        """What `repr` says of it."""
+        """Return the facts that `repr` shows."""
         return ""
 
     if not TYPE_CHECKING:  # a type checker is to know which members there are

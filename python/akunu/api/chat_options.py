@@ -80,7 +80,7 @@ class ChatOptions(GenerationOptions, total=False):
 
 
 class ChatPrompt(NamedTuple):
-    """What a chat asks of a model.
+    """The prompt of a chat, the options of its generation and how its answer is read.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def prepare(
     context: int,
     sight: Sight | None = None,
 ) -> ChatPrompt:
-    """What a chat asks of a model; `sight` is what shows it images, if it can be shown any.
+    """Make the prompt and the options of a chat; `sight` shows the model images, if it can read them.
 
     Raises
     ------

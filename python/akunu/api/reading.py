@@ -1,4 +1,4 @@
-"""How the answer to one prompt is read: pieces with deltas while it is written, a message at its end."""
+"""Read the answer to one prompt: pieces with deltas while it is written, a message at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generation gives: pieces while it runs, and a completion at its end."""
+"""The results of a generation: pieces while it runs, and a completion at its end."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class _Key(NamedTuple):
 
 
 class Sight:
-    """What a model does with images.
+    """The images of a model's prompts: prepared, encoded and kept.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Sight:
         self._opening = threading.Semaphore(_AT_ONCE)
 
     def shown(self, messages: Sequence[Mapping[str, Any]], tokens: object = None) -> ShownImages | None:
-        """What stands for the images of messages; None where they have none.
+        """Return what stands for the images of messages; None where they have none.
 
         Parameters
         ----------

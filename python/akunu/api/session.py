@@ -35,7 +35,7 @@ _spelled_out = partial(spelled_out, options=(ChatOptions, GenerationOptions))
 
 
 class Answering(Protocol):
-    """What a session needs of its model."""
+    """The part of a model that a session needs."""
 
     @property
     def name(self) -> str: ...
@@ -68,7 +68,7 @@ class Session:
 
     @property
     def messages(self) -> list[Message]:
-        """What was said, a copy. A stream that is open is ended, and counts as far as it was read."""
+        """A copy of the messages so far. A stream that is open is ended, and counts as far as it was read."""
         self._settle()
         return deepcopy(self._messages)
 

@@ -113,12 +113,12 @@ class Recording:
 
     @property
     def channels(self) -> int:
-        """How many channels its first part has."""
+        """The number of channels of the first part."""
         return int((self._foreign or self._first).channels)
 
     @property
     def seconds(self) -> float | None:
-        """Its length, as its head tells it; None where it does not, or several parts would tell theirs."""
+        """The length that the head gives; None where it gives none, or where several parts have one each."""
         if self._foreign is not None:
             return self._foreign.seconds
         return None if len(self._parts) > 1 else float(self._first.frames / self._first.samplerate)

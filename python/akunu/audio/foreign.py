@@ -77,7 +77,7 @@ def available() -> bool:
 
 
 def remedy() -> str:
-    """What to do about a recording that nothing here reads, as the end of a message."""
+    """Return what to do about a recording that nothing here reads, as the end of a message."""
     return "FFmpeg does not read it either" if available() else NEEDS
 
 

@@ -1,4 +1,4 @@
-"""Where somebody speaks by Silero's model, from an ONNX file of the user's. Needs `onnxruntime`."""
+"""Find speech with Silero's model, from an ONNX file of the user's. It needs `onnxruntime`."""
 
 from __future__ import annotations
 

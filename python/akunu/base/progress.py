@@ -64,7 +64,7 @@ def check_callback(progress: object) -> None:
 def reporter(
     progress: bool | Progress, title: str, *, unit: Literal["bytes", "count"] = "bytes"
 ) -> Iterator[Report | None]:
-    """What to call as work is done: the caller's function, a bar that somebody sees, or nothing.
+    """Yield the function to call as work is done: the caller's, one that draws a bar, or nothing.
 
     Parameters
     ----------

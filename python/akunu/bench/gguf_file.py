@@ -29,7 +29,7 @@ CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """How a block is laid out, and the spread of its values when the scale is 1 and the rest is random.
+    """The layout of a block, and the spread of its values when the scale is 1 and the rest is random.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ _TYPES: Final = ("string", "integer", "number", "boolean", "null", "array", "obj
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may stand between the marks of a call.
+    """The grammar of what may stand between the marks of a call.
 
     Attributes
     ----------

@@ -91,7 +91,7 @@ class CallFormat:
 
     @property
     def trigger(self) -> str:
-        """What a call that is written by the pattern begins with, whatever its function."""
+        """The beginning of every call that is written by the pattern, whatever its function."""
         begin = self.pattern.partition("{name}")[0]
         return next((mark for mark in self.marks if begin.startswith(mark)), begin)
 

@@ -1,4 +1,4 @@
-"""What is known of a family of models: how they mark what an answer consists of."""
+"""Families of models: how each marks the parts of an answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _openai_id() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """How models of one family write an answer.
+    """The way in which models of one family write an answer.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ SPACE = " \t\r\n"
 
 
 class Malformed(Exception):
-    """What comes next is not of the form that is read."""
+    """The text that comes next is not of the format that is read."""
 
 
 class Incoming:

@@ -1,4 +1,4 @@
-"""What a template does with roles, contents, tools and calls: a word is rendered and looked for."""
+"""Find what a template does with roles, contents, tools and calls: a word is rendered and looked for."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MOST_NESTED: Final = 64
 
 @dataclass(frozen=True)
 class Notation:
-    """How values are written.
+    """The notation in which values are written.
 
     Attributes
     ----------

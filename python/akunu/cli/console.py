@@ -91,7 +91,7 @@ def decoding_text(error: UnicodeDecodeError) -> str:
 
 @contextmanager
 def text_input() -> Iterator[None]:
-    """Where standard input is read: bytes that are no text are an error that says so."""
+    """Read standard input as text: bytes that are no text are an error that says so."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -72,7 +72,7 @@ def naming(images: Sequence[str], number: int) -> Iterator[None]:
 
 
 def text_of(content: object) -> str:
-    """What a content says, for people."""
+    """Return the text of a content, for people."""
     if not isinstance(content, list):
         return str(content)
     texts = (str(part.get("text", "[image]")) for part in content)

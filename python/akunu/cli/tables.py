@@ -25,7 +25,7 @@ _PROMPT: Final = ROWS["prefill"]
 
 
 class _Runner(Protocol):
-    """What runs a model."""
+    """The engine that runs a model."""
 
     @property
     def device(self) -> str: ...

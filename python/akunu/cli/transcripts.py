@@ -1,4 +1,4 @@
-"""Where transcripts go: files of several formats, standard output, and how sure a word is as its colour."""
+"""Write transcripts to files of several formats or to standard output, coloured by probability."""
 
 from __future__ import annotations
 
@@ -205,6 +205,6 @@ class until_interrupted:  # reads as a function
 
 
 def print_failure(prog: str, name: str, error: Exception) -> None:
-    """What went wrong with one file; the others go on."""
+    """Print what went wrong with one file; the others go on."""
     text = str(error)
     print_error(prog, "error", text if name in text else f"{name}: {error}")

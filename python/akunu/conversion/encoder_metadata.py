@@ -1,4 +1,4 @@
-"""What a GGUF file says of a model that makes vectors: names of its tensors, and keys of its pooling.
+"""The names of tensors and the keys of pooling in a GGUF file of an embedding model.
 
 The inverse of `akunu.describe.encoder_config`. Names and conventions are llama.cpp's; what its reader has no
 key for is refused.

@@ -1,4 +1,4 @@
-"""What a folder's `config.json` and `generation_config.json` say of a model that comes as GGUF.
+"""Write a folder's `config.json` and `generation_config.json` for a model that comes as GGUF.
 
 The inverse of `akunu.describe.hf_config.resolve_hf`, by the same tables. What that reads in the new
 configuration is compared with what the file says, number by number: what Hugging Face's files cannot say is

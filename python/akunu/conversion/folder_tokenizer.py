@@ -1,4 +1,4 @@
-"""What a folder's `tokenizer.json` and `tokenizer_config.json` say of a vocabulary that comes as GGUF.
+"""Write a folder's `tokenizer.json` and `tokenizer_config.json` for a vocabulary that comes as GGUF.
 
 The inverse of `akunu.conversion.tokenizer_metadata`, and as strict: a text with everything in it must come
 out the same.

@@ -1,4 +1,4 @@
-"""What a GGUF file says of a model that comes as a folder: its configuration under GGUF's keys.
+"""Write the metadata of a GGUF file for a model that comes as a folder: its configuration under GGUF's keys.
 
 The inverse of `akunu.describe.config.resolve`: what that reads here is what
 `akunu.describe.hf_config.resolve_hf` reads in the folder, and both describe the same model. Names and

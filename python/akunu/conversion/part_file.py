@@ -32,7 +32,7 @@ def digest_of(parts: Iterable[object]) -> str:
 
 
 def stamps(paths: Iterable[str]) -> list[tuple[str, int, int]]:
-    """What tells files from others and from what they were: names, sizes, times of change."""
+    """Return names, sizes and times of change, which tell files from others and from what they were."""
     found = [(Path(path).name, os.stat(path)) for path in paths]
     return [(name, status.st_size, status.st_mtime_ns) for name, status in found]
 

@@ -1,4 +1,4 @@
-"""What a GGUF file will hold: its keys, and where the values of each tensor come from."""
+"""Plan a GGUF file: its keys, and where the values of each tensor come from."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
 
 
 def rotated_heads(rule: TensorRule, spec: ModelSpec, folder_style: RopeStyle) -> int:
-    """How many heads have rows in a tensor whose order is another in a folder; 0: it is the same.
+    """Return how many heads have rows in a tensor whose order is another in a folder; 0: it is the same.
 
     `folder_style`: which elements of a head rotate together there.
     """

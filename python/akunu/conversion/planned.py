@@ -23,7 +23,7 @@ Order = npt.NDArray[np.intp]
 
 
 class Change(Enum):
-    """What becomes of each value."""
+    """A function that changes each value."""
 
     NONE = "none"
     DECAY = "-exp(x)"
@@ -73,12 +73,12 @@ class PlannedTensor:
 
     @property
     def matrix(self) -> bool:
-        """Whether it has rows that may be quantised; vectors, also several of them, stay floats."""
+        """Whether the tensor has rows that may be quantised; vectors, also several of them, stay floats."""
         return bool(self.sources) and self.sources[0].n_cols > 0
 
     @property
     def n_matrices(self) -> int:
-        """How many matrices it has: one for each expert, mostly 1."""
+        """The number of matrices: one for each expert, mostly 1."""
         return math.prod(self.shape[:-2]) if self.matrix else 1
 
 

@@ -71,7 +71,7 @@ class RopeSet:
 
     @property
     def dim(self) -> int:
-        """How many leading elements of a head are rotated."""
+        """The number of leading elements of a head that are rotated."""
         return 2 * len(self.inv_freq)
 
 
@@ -170,7 +170,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class ExpertRouter(Router):
-    """How experts are chosen for a row, of the router's logits.
+    """The choice of a row's experts by the router's logits.
 
     Attributes
     ----------

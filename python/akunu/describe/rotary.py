@@ -26,10 +26,10 @@ Frequencies = npt.NDArray[np.float64]
 UNROTATED: Final = 1e29
 """A pair with this divisor, or a greater one, is not rotated."""
 UNROTATED_DIVISOR: Final = 1e30
-"""What files have for such a pair."""
+"""The divisor that files have for such a pair."""
 
 DIVISORS: Final = "divisors from 0.001 to 1e6, or 1e30 for no rotation"
-"""What `is_divisor` takes, for messages."""
+"""The divisors that `is_divisor` takes, for messages."""
 
 
 def is_divisor(value: float) -> bool:

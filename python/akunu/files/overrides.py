@@ -1,4 +1,4 @@
-"""What a caller says of a model in place of its files: rotary scaling, and keys of a GGUF file."""
+"""Replace what a model's files say: rotary scaling, and keys of a GGUF file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which file beside a model has its tower: llama.cpp's `mmproj` files, by their names.
+"""Find the file beside a model that has its tower: llama.cpp's `mmproj` files, by their names.
 
 A repository has one model in several types, and maybe its tower in several. A user's folder may have many
 models, each with a tower or without one: there a tower has to bear the model's name.

@@ -26,7 +26,7 @@ _WINDOW_ROWS: Final = 1024
 
 
 class Cache(NamedTuple):
-    """What a model's KV cache takes."""
+    """The memory of a model's KV cache."""
 
     token_bytes: int
     """Bytes of a token, in layers that see the whole sequence."""
@@ -35,7 +35,7 @@ class Cache(NamedTuple):
     """Bytes of a token, in layers that see the last `window` tokens."""
 
     def bytes(self, tokens: int) -> int:
-        """For a sequence of so many tokens."""
+        """Return the bytes for a sequence of so many tokens."""
         return self.token_bytes * tokens + self.windowed_bytes * min(tokens, self.window + _WINDOW_ROWS)
 
 

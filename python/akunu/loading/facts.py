@@ -1,4 +1,4 @@
-"""What a table says about a model: architecture, size and file type, as llama-bench describes them."""
+"""Describe a model for a table: architecture, size and file type, as llama-bench does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ModelFacts:
 
 
 class Tensor(Protocol):
-    """What counts of a tensor: see `akunu._core.TensorEntry`."""
+    """The part of a tensor that counts: see `akunu._core.TensorEntry`."""
 
     @property
     def dtype(self) -> str: ...

@@ -69,7 +69,7 @@ class FoundModel(os.PathLike[str]):
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return hub_name.model_name(self.path)
 
     @cached_property

@@ -36,7 +36,7 @@ _TASKS: Final = ("embed", "rerank", "transcribe")
 
 
 class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is loaded.
+    """The options of loading a model.
 
     Attributes
     ----------

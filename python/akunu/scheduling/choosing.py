@@ -1,4 +1,4 @@
-"""Which drafts a step verifies: those that make it faster than one without."""
+"""Choose the drafts that a step verifies: those that make it faster than one without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEIGHBOURS: Final = 4
 
 
 class Drafts(NamedTuple):
-    """What a sequence's step is to verify: these tokens, or so many that a smaller model writes first."""
+    """The drafts that a sequence verifies in a step: these tokens, or so many by a smaller model."""
 
     tokens: list[int]
     written: int = 0

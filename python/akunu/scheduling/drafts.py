@@ -25,7 +25,7 @@ CHAIN_SECONDS: Final = 0.040
 TRUST: Final = ((3, 0.2), (6, 0.4), (12, 0.8))
 """Tokens that agree, and how likely a token holds after so many until it is known."""
 KINDS: Final = [least for least, _ in TRUST[1:]]
-"""Where a proposal of the next kind begins."""
+"""The lengths at which a proposal of the next kind begins."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
 PROPOSER_TRUST: Final = 0.7
@@ -53,7 +53,7 @@ ROW: Final = 0.05
 
 
 class Drafter:
-    """What one sequence proposes, and how far its proposals hold."""
+    """The drafts that one sequence proposes, and how often they hold."""
 
     def __init__(self) -> None:
         self.lookup = Lookup()
@@ -121,7 +121,7 @@ class ProposerTrust:
 
 
 class UsualTrust:
-    """What is assumed of a new sequence: half of it is how the smaller model did in the ones before."""
+    """The trust in drafts for a new sequence: half of it is how the smaller model did in the ones before."""
 
     def __init__(self) -> None:
         self._usual = PROPOSER_TRUST

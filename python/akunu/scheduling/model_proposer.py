@@ -28,7 +28,7 @@ BEHIND_ROWS: Final = 64
 
 
 class Proposer(Protocol):
-    """What drafts for an engine: a smaller model, or a head of the model's own."""
+    """A source of drafts for an engine: a smaller model, or a head of the model's own."""
 
     @property
     def interrupt(self) -> BaseException | None:
@@ -79,7 +79,7 @@ class Followed:
     agreed: int
     """Tokens that it was told."""
     drafted: list[int] = field(default_factory=list)
-    """What it wrote after these."""
+    """The drafts that the smaller model wrote after these tokens."""
     ended: bool = False
     """The last of that ends the sequence."""
 

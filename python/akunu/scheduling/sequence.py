@@ -63,13 +63,13 @@ class Adapter:
 
     @property
     def key(self) -> str:
-        """What the sequence's pages are known by."""
+        """The key by which the sequence's pages are known."""
         return f"{self.digest}*{self.scale!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedChunk:
-    """What a step gave a constrained sequence: as a `Chunk`, with the tokens that were forced."""
+    """The result of a step for a constrained sequence: a `Chunk`, with the tokens that were forced."""
 
     ids: list[int]
     ended: bool
@@ -95,7 +95,7 @@ class Sequence:
     speculative: bool = True
     """Tokens may be drafted."""
     constraint: Constraint | None = None
-    """What its constraint, if it has one, allows; told of all `tokens`."""
+    """The constraint of the output, if there is one; it is told of all `tokens`."""
 
     salt: str | None = None
     """Whose it is: it shares what is cached, and drafts, with sequences of the same one only, and takes turns
@@ -103,17 +103,17 @@ class Sequence:
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
     adapter: Adapter | None = None
-    """What is added to the model's products for it."""
+    """The adapter, which is added to the model's products for the sequence."""
     inputs: Inputs | None = None
-    """What its prompt has besides tokens."""
+    """The inputs that the prompt has besides tokens, such as images."""
     priority: int = 0
-    """Who waits with a higher one goes first."""
+    """The waiting sequence with the highest priority goes first."""
     turn: tuple[int, int] = (0, 0)
-    """Its place among all sequences; the smallest goes first."""
+    """The sequence's place in the order of arrival; the smallest goes first."""
     round: int = 0
-    """Where its owner's sequences stand among those of others, without its priority: see `Turns`."""
+    """The round of its owner's turns, without its priority: see `Turns`."""
     tokens: list[int] = field(default_factory=list)
-    """What has been generated, an end token included."""
+    """The tokens that have been generated, an end token included."""
     forced: int = 0
     """How many of these its constraint forced after the last one that was sampled: rows of the next step."""
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
@@ -121,7 +121,7 @@ class Sequence:
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None
-    """Where the engine keeps it; None while it waits."""
+    """The slot in which the engine keeps the sequence; None while it waits."""
     known: int = field(init=False)
     """Tokens that are known: the prompt, and what was sampled."""
     length: int = 0
@@ -131,11 +131,11 @@ class Sequence:
     sought: int | None = None
     """Pages that were looked for in these files so far; None: all, or there are no files."""
     seek_names: list[str] = field(default_factory=list)
-    """Their names, in the files, of all pages."""
+    """The names of all these pages in the files."""
     seek_time: int = 0
     """`time.time_ns()` when looking for them began."""
     counted: bool = False
-    """Its prompt is among those of `ModelStats`."""
+    """Whether the prompt has been counted in `ModelStats`."""
     squeezed_out: bool = False
     """It had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
@@ -163,7 +163,7 @@ class Sequence:
     expert_misses: int = 0
     expert_bytes: int = 0
     expert_seconds: float = 0.0
-    """What `Engine.paged_experts` counted in this sequence's steps."""
+    """Seconds that `Engine.paged_experts` counted in this sequence's steps."""
 
     def arrive(self, number: int, arrival: int) -> None:
         """It belongs to round `number`, and is the `arrival`-th that came.
@@ -189,7 +189,7 @@ class Sequence:
 
     @property
     def writing(self) -> bool:
-        """What is to be run is the token that was sampled last, and those that are forced after it."""
+        """Whether the rows to run are the token that was sampled last, and those that are forced after it."""
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
@@ -209,7 +209,7 @@ class Sequence:
         return time.perf_counter() - self.ready_at if self.ready else 0.0
 
     def whole_images(self, rows: int, most: int) -> int:
-        """How many rows may be run, where `rows` are wanted and no step may end within an image.
+        """Return how many rows may run, where `rows` are wanted and no step may end within an image.
 
         More than are wanted where it begins with an image, up to `most`; 0 where that is not enough.
         """
@@ -227,7 +227,7 @@ class Sequence:
         return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt
 
     def prefix(self, n: int | None = None) -> Prefix:
-        """Its first `n` known tokens, or all, and what else its pages are known by."""
+        """Return the first `n` known tokens, or all, and what else the sequence's pages are known by."""
         inside = n is not None and n <= len(self.prompt)
         ids = self.prompt if inside else self.ids()
         contents = None if self.contents is None else self.contents[:n]
@@ -253,7 +253,7 @@ class Sequence:
             self.cached_tokens = min(length, len(self.prompt))
 
     def lookup(self) -> Lookup:
-        """Its tokens, as drafts are looked up in them."""
+        """The sequence's tokens, as drafts are looked up in them."""
         lookup = self.drafter.lookup
         if (n := len(lookup)) < self.known:
             lookup.extend(self.tokens[n - len(self.prompt) :] if n else self.ids().tolist())
@@ -270,7 +270,7 @@ class Sequence:
         return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
     def masks(self, drafts: SequenceOf[int], vocab: int) -> npt.NDArray[np.uint32] | None:
-        """What its constraint allows next, and after each of these drafts; None: everything.
+        """Return what the constraint allows next, and after each of these drafts; None: everything.
 
         Where the constraint leaves no choice only its tokens are sampled, as if there were no drafts. What
         follows a draft that is not allowed is never sampled.

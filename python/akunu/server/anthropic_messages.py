@@ -50,7 +50,7 @@ async def messages(request: Request) -> Response:
 
 
 async def count_tokens(request: Request) -> Response:
-    """How many tokens a request would have."""
+    """Count the tokens that a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, CountRequest)
     size = RequestRecord.of(request).bytes

@@ -70,7 +70,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What connections may take.
+    """The limits of connections.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ _KINDS: Final[Mapping[int, tuple[str, str]]] = {
 
 
 class ApiError(Exception):
-    """What a client is told instead of an answer.
+    """An error that a client gets instead of an answer.
 
     Parameters
     ----------

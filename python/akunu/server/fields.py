@@ -289,7 +289,7 @@ def _is_one_of(value: object, values: Iterable[object]) -> bool:
 
 
 def refusal(message: str) -> ApiError:
-    """What `msgspec` found wrong, in words that begin with the name of the field."""
+    """Return what `msgspec` found wrong, in words that begin with the name of the field."""
     unknown = _UNKNOWN.search(message)
     if unknown:
         at = unknown["at"]

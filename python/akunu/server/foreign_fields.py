@@ -20,7 +20,7 @@ LORA: Final = "lora"
 
 
 class StructuredOutputs(Fields):
-    """What an output has to be like, as vLLM has it."""
+    """The constraint of an output, as vLLM has it."""
 
     json: dict[str, Any] | str | None = None
     regex: str | None = None
@@ -30,7 +30,7 @@ class StructuredOutputs(Fields):
 
 
 class AdapterScale(Fields):
-    """How much of an adapter is added, as llama-server has it."""
+    """The scale of an adapter, as llama-server has it."""
 
     id: int
     scale: float = 1.0

@@ -39,7 +39,7 @@ async def responses(request: Request) -> Response:
 
 
 async def input_tokens(request: Request) -> Response:
-    """How many tokens the prompt of a request would have."""
+    """Count the tokens that the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
     record = RequestRecord.of(request)
@@ -57,7 +57,7 @@ async def get_response(request: Request) -> Response:
 
 
 async def input_items(request: Request) -> Response:
-    """What a stored response answers: the items of the conversation before it."""
+    """Return the items of the conversation that a stored response answers."""
     query = query_fields(request, InputItemsQuery)
     items = _stored(request).items
     ordered = items if query.order == "asc" else items[::-1]

@@ -1,4 +1,4 @@
-"""What a server may do and how much of it: one object, made once."""
+"""The settings of a server: what it may do and how much of it, in one object, made once."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Task(Generic[T]):
         self._go(lambda: self._work.send(answer))
 
     def fail(self, error: BaseException) -> None:
-        """What it asked for could not be done."""
+        """End the task with the error of what it asked for."""
         self._go(lambda: self._work.throw(error))
 
     def end(self, error: BaseException) -> None:
@@ -148,7 +148,7 @@ class Task(Generic[T]):
             self._error, self.done = error, True
 
     def result(self) -> T:
-        """What it found, or raise what ended it."""
+        """Return what the task found, or raise what ended it."""
         assert self.done
         if self._error is not None:
             raise self._error

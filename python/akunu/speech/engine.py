@@ -35,7 +35,7 @@ class _Opened(Protocol):
 
 
 class Window:
-    """What the decoder keeps of a sound; its place is free again when this is released, or forgotten."""
+    """The encoded sound that the decoder keeps; its place is free when this is released or forgotten."""
 
     def __init__(self, sound: int, dropped: list[int]) -> None:
         self._sound: int | None = sound
@@ -43,7 +43,7 @@ class Window:
 
     @property
     def sound(self) -> int:
-        """Its number in the core."""
+        """The window's number in the core."""
         if self._sound is None:
             raise ValueError("this window was released")
         return self._sound
@@ -234,7 +234,7 @@ class SpeechEngine:
         return self._core.plan(phase, rows, position)
 
     def profile(self, phase: str, rows: int, position: int, repeats: int) -> list[_core.CommandInfo]:
-        """That table, run on silence, with the time of every command; a window must be free."""
+        """Run that table on silence, and return it with the time of every command; a window must be free."""
         return self._core.profile(phase, rows, position, repeats)
 
     def cancel(self) -> None:
@@ -246,7 +246,7 @@ class SpeechEngine:
         self._core.close()
 
     def _add(self, sequence: DecodedSequence, token: int) -> int:
-        """Where the token is."""
+        """Add a token, and return its position."""
         return self._core.extend(sequence.slot, [token])
 
     def _rule(self, sequences: Sequence[DecodedSequence], rules: TokenRules, begun: int) -> RuleTable:

@@ -141,7 +141,7 @@ class WhisperTokenizer:
         return self.tokenizer.decode([i for i in ids if i < self.special.end])
 
     def seconds(self, token: int) -> float:
-        """What a timestamp says."""
+        """Return the seconds of a timestamp."""
         return (token - self.special.timestamp_begin) / 50
 
     def start_sequence(self, language: str | None, task: str = "transcribe") -> tuple[int, ...]:

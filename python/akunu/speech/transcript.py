@@ -19,7 +19,7 @@ UNSURE: Final = 0.5
 
 @dataclass(frozen=True)
 class Transcription:
-    """What is said in a recording.
+    """The transcription of a recording.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ TranscriptionProgress = Callable[[float, float | None], None]
 
 
 class Engine(SpeechModel, Protocol):
-    """What runs the model."""
+    """The engine that runs the model."""
 
     @property
     def device(self) -> str:
@@ -131,7 +131,7 @@ class WhisperModel(BaseModel):
 
     @property
     def notice(self) -> str | None:
-        """What every user of the model should know, by its own files; None where they have no such text."""
+        """The notice in the model's own files that every user should know; None where they have none."""
         return self._tokenizer.settings.notice
 
     # -- transcribing ----------------------------------------------------------------------------------------

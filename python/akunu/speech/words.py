@@ -86,7 +86,7 @@ def _fit(draft: Draft, typical: float, last_speech: float) -> None:
 
 
 def last_word_end(drafts: Sequence[Draft]) -> float | None:
-    """Where the last word of a window ends."""
+    """Return the time at which the last word of a window ends."""
     return next((draft.words[-1].end for draft in reversed(drafts) if draft.words), None)
 
 

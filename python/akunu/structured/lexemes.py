@@ -1,4 +1,4 @@
-"""Where a lexer that takes the longest would read a grammar otherwise than one that reads characters."""
+"""Find places where a lexer that takes the longest match reads a grammar otherwise than by characters."""
 
 from __future__ import annotations
 

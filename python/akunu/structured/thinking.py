@@ -15,7 +15,7 @@ __all__ = ["Thinking", "ThinkingBudget"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingBudget:
-    """How much an answer may think.
+    """The limit of an answer's thinking.
 
     Attributes
     ----------

@@ -312,7 +312,7 @@ class Tokenizer:
         return self._vocabulary.tokens[token]
 
     def token_type(self, token: int) -> TokenType:
-        """What kind of token it is."""
+        """Return the kind of a token."""
         _check_id(token, self.vocab_size)
         kind = self._vocabulary.types[token]
         return TokenType(kind) if 0 <= kind <= max(TokenType) else TokenType.UNDEFINED

@@ -94,7 +94,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
 
 
 def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:
-    """What to say where these files have another form of tokenizer only."""
+    """Return what to say where these files have another kind of tokenizer only."""
     other = next((name for name in _OTHER_FILES if name in names), None)
     if other is None or {"tokenizer.json", *OLDER_FILES} & set(names):
         return None

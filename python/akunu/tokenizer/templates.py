@@ -70,7 +70,7 @@ class Template:
 
 
 def template_of(post_processor: object) -> Template:
-    """What the `post_processor` of a `tokenizer.json` puts around texts.
+    """Return what the `post_processor` of a `tokenizer.json` puts around texts.
 
     Raises
     ------

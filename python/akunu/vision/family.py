@@ -35,7 +35,7 @@ _ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Turning:
-    """How the rows of an image turn in the text: by their time, row and column.
+    """The rotation of an image's rows in the text: by their time, row and column.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Turning:
     interleaved: bool
 
     def axes(self, n: int) -> tuple[int, ...]:
-        """By which of the three each of n frequencies turns."""
+        """Return by which of the three each of n frequencies turns."""
         if sum(self.sections) != n:
             raise ModelFileError(
                 f"mrope_section: found {list(self.sections)}, expected {n} frequencies in all"
@@ -71,7 +71,7 @@ class Numbers:
         return Numbers(given, self._defaults, self._where)
 
     def raw(self, name: str) -> Any:
-        """What the file says, or the family's default."""
+        """Return what the file says, or the family's default."""
         found = self._given.get(name)
         return self._defaults.get(name) if found is None else found
 
@@ -197,7 +197,7 @@ class Sizes:
         return 2 * self.sides or self.grid**2
 
     def symbols(self) -> dict[str, int]:
-        """What the symbols of rules stand for."""
+        """Return the values of the rules' symbols."""
         merged = self.dim * self.merge_size**2
         return {
             "one": 1,
@@ -318,7 +318,7 @@ class Family:
     turns: Literal["interleaved", "runs"] | None = None
 
     def turning(self, sections: object) -> Turning | None:
-        """How rows turn in the text, given what its file says of the three sections."""
+        """Return how rows turn in the text, given what its file says of the three sections."""
         if self.turns is None:
             return None
         if (

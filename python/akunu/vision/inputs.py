@@ -1,4 +1,4 @@
-"""What a prompt has in the place of tokens: rows of images, what they are known by, and how they turn."""
+"""Inputs in the place of tokens: rows of images, what they are known by, and how they turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Encoded", "Inputs", "Placed", "place"]
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What a tower made of an image.
+    """The rows that a tower made of an image.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a prompt of n tokens has besides.
+    """The inputs that a prompt of n tokens has besides them.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ _KNOWN: Final = (
     (0, b"\x1f\x8b", "a compressed file, maybe an SVG drawing; unpack it and make a PNG of it"),
     (0, b"PK\3\4", "an archive or an office document; give an image out of it"),
 )
-"""What else people have, by the bytes at a place: no image that is read here."""
+"""Other files that people have, by the bytes at a place: no image that is read here."""
 
 Picture = np.ndarray[Any, np.dtype[np.uint8]]
 """An image, uint8 [height, width, 3]: red, green, blue."""

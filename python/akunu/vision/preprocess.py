@@ -30,7 +30,7 @@ _NEAREST, _LANCZOS, _BILINEAR, _BICUBIC = 0, 1, 2, 3
 
 
 class Tower(Protocol):
-    """What is known of a tower: see `akunu.vision.towers.TowerSpec`."""
+    """The description of a tower: see `akunu.vision.towers.TowerSpec`."""
 
     @property
     def family(self) -> str: ...
@@ -48,7 +48,7 @@ class Tower(Protocol):
 
 @dataclass(frozen=True)
 class Scale:
-    """What becomes of a pixel's value: (value × factor − mean) ÷ deviation, by channel."""
+    """The scaling of a pixel's value: (value × factor − mean) ÷ deviation, by channel."""
 
     factor: float
     mean: tuple[float, float, float]
@@ -56,7 +56,7 @@ class Scale:
 
     @cached_property
     def table(self) -> npt.NDArray[np.float32]:
-        """What each of the 256 values becomes, float32 [3, 256]."""
+        """The result for each of the 256 values, float32 [3, 256]."""
         values = (np.arange(256, dtype=np.float64) * self.factor).astype(np.float32)
         mean, deviation = (np.array(each, np.float32)[:, None] for each in (self.mean, self.deviation))
         return (values - mean) / deviation
@@ -134,7 +134,7 @@ ImagePart = str | Run
 
 @dataclass(frozen=True)
 class ImageProcessor:
-    """How images are shown to one model.
+    """The preparation of images for one model.
 
     Attributes
     ----------
@@ -445,4 +445,4 @@ FAMILIES: Final[Mapping[str, Callable[[Tower, _Settings], ImageProcessor]]] = {
     "lfm2_vl": _lfm2,
     "pixtral": _pixtral,
 }
-"""By `TowerSpec.family`."""
+"""The processors, by `TowerSpec.family`."""

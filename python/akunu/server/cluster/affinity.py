@@ -1,4 +1,4 @@
-"""Which replica has read a text that begins like this one."""
+"""Find the replica that has read a prompt that begins like this one."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ NAME = "akunu"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many replicas there are.
+    """The number of replicas.
 
     Attributes
     ----------
