@@ -217,9 +217,9 @@ DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0
 RUNS = Case(split=True, position=600, heads=6, kv_heads=1, most_splits=2)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
-TEXTS = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
-FEW_TEXTS = replace(TEXTS, batched=True, position=290)
-ALL_OF_A_TEXT = replace(BOTH[3], both=True)
+SEQUENCES = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
+FEW_SEQUENCES = replace(SEQUENCES, batched=True, position=290)
+ALL_OF_A_SEQUENCE = replace(BOTH[3], both=True)
 SOUND = replace(FIXED_SPLIT[2], split=True, formats=lab.F32_FORMAT)
 SOUNDS = replace(FIXED_BATCHED[0], batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
@@ -317,35 +317,35 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         Mutation("values = value_head<Kv>", "values = key_head<Kv>", 1),
     ),
     "many: the first sequence's keys": (
-        TEXTS,
+        SEQUENCES,
         Mutation("keys = key_head<Kv>(pages, p, slot", "keys = key_head<Kv>(pages, p, rows[0].slot"),
     ),
     "many: earlier sequences see a later one": (
-        TEXTS,
+        SEQUENCES,
         Mutation("query_row >= from && query_row < to", "query_row < to"),
     ),
     "many: later sequences see an earlier one": (
-        TEXTS,
+        SEQUENCES,
         Mutation("query_row >= from && query_row < to", "query_row >= from"),
     ),
     "many: a sequence's last row": (
-        TEXTS,
+        SEQUENCES,
         Mutation("keys_end(p, rows[to - 1].position", "keys_end(p, rows[from].position"),
     ),
     "few: splits of the first sequence": (
-        FEW_TEXTS,
+        FEW_SEQUENCES,
         Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
     ),
     "both: the rows of a tile": (
-        ALL_OF_A_TEXT,
+        ALL_OF_A_SEQUENCE,
         Mutation("sequence_end(rows, from, to, p.rows) - 1", "to - 1"),
     ),
     "both: one key more": (
-        ALL_OF_A_TEXT,
+        ALL_OF_A_SEQUENCE,
         Mutation("position + p.window) : sequence", "position + p.window + 1) : sequence"),
     ),
     "both: the next sequence": (
-        ALL_OF_A_TEXT,
+        ALL_OF_A_SEQUENCE,
         Mutation("rows[middle].slot == slot", "rows[middle].slot <= slot + 9"),
     ),
     "sound: a key too few": (
@@ -383,7 +383,19 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
 @pytest.mark.long
 @pytest.mark.parametrize(
     "case",
-    [TURN, DECODE, RUNS, PREFILL, FEW, TEXTS, FEW_TEXTS, ALL_OF_A_TEXT, SOUND, SOUNDS, WEIGHTS[1]],
+    [
+        TURN,
+        DECODE,
+        RUNS,
+        PREFILL,
+        FEW,
+        SEQUENCES,
+        FEW_SEQUENCES,
+        ALL_OF_A_SEQUENCE,
+        SOUND,
+        SOUNDS,
+        WEIGHTS[1],
+    ],
     ids=[
         "rope",
         "decode",

@@ -350,7 +350,7 @@ class ChatTemplate:
         ]
 
     def family_for(self, tools: Sequence[Mapping[str, Any]] | None, *, generic: bool = True) -> Family:
-        """Return the family that reads an answer: calls are in the generic format where tools are left out."""
+        """Return the family that reads an answer: calls are generic where tools are left out."""
         if tools and generic and self._probes[self._choose(None, True)].leaves_tools_out:
             return replace(self.family, call_format=GENERIC)
         return self.family
