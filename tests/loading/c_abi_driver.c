@@ -42,7 +42,7 @@ static akunu_result generated(akunu_model* model, const char* options, struct se
     return result;
 }
 
-static void texts(akunu_model* model) {
+static void outputs(akunu_model* model) {
     uint32_t ids[64];
     size_t count = 1, all = 64;
     CHECK(akunu_tokenize(model, "Once upon a time", ids, &count) == AKUNU_OK && count > 1);
@@ -98,12 +98,21 @@ static void errors(akunu_model* model) {
     CHECK(akunu_load("no-such.gguf", NULL, &none) == AKUNU_BAD_MODEL && none == NULL);
     CHECK(strstr(akunu_error(), "no-such.gguf"));
     CHECK(akunu_load("ember", &options, &none) == AKUNU_BAD_ARGUMENT && strstr(akunu_error(), "nonsense"));
+    akunu_load_options unsized_options = {.device = "cpu"};
+    CHECK(akunu_load("ember", &unsized_options, &none) == AKUNU_BAD_ARGUMENT && none == NULL);
     options.options = NULL;
     options.device = "toaster";
     CHECK(akunu_load("ember", &options, &none) == AKUNU_BAD_ARGUMENT);
     CHECK(akunu_load(NULL, NULL, &none) == AKUNU_BAD_ARGUMENT);
     akunu_output_options asked = {.size = sizeof asked, .options = "{\"temperature\": -1}"};
     CHECK(akunu_generate(model, "x", &asked, NULL) == AKUNU_BAD_ARGUMENT && strstr(akunu_error(), "temperature"));
+    akunu_result unsized = {.text_size = 7};
+    CHECK(akunu_generate(model, "x", NULL, &unsized) == AKUNU_BAD_ARGUMENT &&
+          strstr(akunu_error(), "result.size: found 0"));
+    CHECK(unsized.text == NULL && unsized.text_size == 7);
+    akunu_output_options forgotten = {.options = "{\"max_tokens\": 1}"};
+    CHECK(akunu_generate(model, "x", &forgotten, NULL) == AKUNU_BAD_ARGUMENT);
+    CHECK(strstr(akunu_error(), "options.size: found 0"));
     asked.options = "[]";
     CHECK(akunu_generate(model, "x", &asked, NULL) == AKUNU_BAD_ARGUMENT);
     CHECK(akunu_generate(model, "\xff", NULL, NULL) == AKUNU_BAD_ARGUMENT);
@@ -187,7 +196,7 @@ int main(int argc, char** argv) {
     options.options = "{\"kv_dtype\": \"f32\"}";
     akunu_model* model;
     CHECK(akunu_load(argv[1], &options, &model) == AKUNU_OK);
-    texts(model);
+    outputs(model);
     chats(model);
     errors(model);
     threads(model);
