@@ -161,7 +161,7 @@ class Measuring(Tokenizing):
         Parameters
         ----------
         text
-            Of the kind that the model is for; some ten thousand tokens are plenty.
+            A text of the kind that the model is for; some ten thousand tokens are plenty.
         name
             What a file says of where it is from.
         parse_special

@@ -173,7 +173,7 @@ class Session:
         path
             A file that `save` wrote.
         **options
-            Of the session, as in `Model.session`.
+            The session's options, as in `Model.session`.
 
         Raises
         ------

@@ -122,7 +122,7 @@ class ShownImages:
         Parameters
         ----------
         segments
-            Of a rendering.
+            The segments of a rendering.
         mark
             What stands for an image there: the marker, or any character.
         bare

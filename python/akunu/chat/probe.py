@@ -269,7 +269,7 @@ class Probe:
                 as_text = self._with_call(json.dumps(_ARGUMENTS), content, end)
                 if content is None and "None" in as_object + as_text:
                     continue
-                # As Python writes it: a text is wanted.
+                # A mapping that comes out as Python writes it shows that a text is wanted.
                 if _WORD in as_object and f"'{_WORD}': 7" not in as_object:
                     return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
                 if _WORD in as_text:

@@ -37,7 +37,7 @@ class Conversation:
     model
         Answers.
     arguments
-        Of `Model.stream_chat`.
+        The arguments of `Model.stream_chat`.
     system
         System message, if any.
     stats

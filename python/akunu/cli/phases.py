@@ -32,7 +32,7 @@ class TableOptions:
     rows
         Tokens at once; of encode, of each text; of batch, texts.
     texts
-        Of encode.
+        The number of texts of the phase encode.
     position
         Tokens of each text in the KV cache before.
     """

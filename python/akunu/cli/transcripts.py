@@ -83,7 +83,7 @@ class Outputs:
     names
         The recordings.
     layout
-        Of subtitles.
+        The layout of subtitles.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def encoder_layers(hf: Mapping[str, object], config: ModelConfig) -> Metadata:
     """The keys of an encoder's layers, besides its sizes."""
     row = ENCODERS[config.arch]
     found: Metadata = {}
-    # Of ModernBERT, in which two are usual, llama.cpp's converter says it always.
+    # llama.cpp's converter always says it for ModernBERT, in which two are usual.
     if config.activation != row.activation or row.window_period:
         found["hidden_activation"] = next(k for k, v in ACTIVATIONS.items() if v == config.activation)
     if row.rope:

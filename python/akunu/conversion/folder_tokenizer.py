@@ -41,7 +41,7 @@ def folder_tokenizer(
     tokenizer
         Made from them.
     context_length
-        Of the model.
+        The context length of the model.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class PartFile:
     path
         What it is to become; a file of that name is replaced at the end.
     digest
-        Of all that decides the bytes.
+        The digest of all that decides the bytes.
     ends
         Sizes of the file at which something is finished, ascending; the last one is the whole.
 

@@ -58,7 +58,7 @@ def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], 
     values
         float32 [rows, cols], cols a multiple of `GROUP`.
     bits
-        Of a code: 2, 3, 4, 5, 6 or 8.
+        The bits of a code: 2, 3, 4, 5, 6 or 8.
 
     Returns
     -------

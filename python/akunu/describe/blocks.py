@@ -286,7 +286,7 @@ class DeltaNet:
     Attributes
     ----------
     taps
-        Of the convolution before it.
+        The taps of the convolution before it.
     grouped
         Neighbouring value heads share a key head; else those do that are `key_heads` apart.
     l2_eps
@@ -373,11 +373,11 @@ class Mamba2:
     Attributes
     ----------
     groups
-        Of neighbouring heads that share their B and C.
+        The number of groups of neighbouring heads that share their B and C.
     state_dim
         Elements of the state for each of a head's elements.
     taps
-        Of the convolution before it.
+        The taps of the convolution before it.
     """
 
     groups: int
@@ -473,7 +473,7 @@ class DraftHead:
     normed_state
         It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
     dim, norm_eps
-        Of an assistant, which has a size of its own; 0: the model's. Its tensors are `joined`, `output_norm`,
+        The numbers of an assistant, which has its own; 0: the model's. Its tensors are `joined`, `output_norm`,
         `token_embedding`, `next_state`, and those of its blocks.
     """
 

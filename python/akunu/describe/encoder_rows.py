@@ -48,7 +48,7 @@ class Row:
     defaults
         By field of `CONFIG_KEYS`, of every file.
     rank_pooling
-        Of rerankers whose file does not say.
+        The pooling of rerankers whose file does not say.
     window_period
         Every n-th layer, from the first on, sees the whole text; the others a window. 0: all see all.
     distances

@@ -29,7 +29,7 @@ class Kept:
     Attributes
     ----------
     token : int
-        Of each token: keys and values of layers without a window, in F16.
+        Bytes of each token: keys and values of layers without a window, in F16.
     windows : int
         Those of layers with a window, in F16, when it is full.
     states : int

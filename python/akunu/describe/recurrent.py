@@ -26,7 +26,7 @@ class RecurrentSizes:
         Of a delta net; of Mamba-2, the groups, the heads, the elements of a state for each of a head's, and a
         head's elements.
     taps
-        Of the convolution.
+        The taps of the convolution.
     """
 
     kind: MixerKind | None = None

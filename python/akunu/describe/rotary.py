@@ -80,7 +80,7 @@ def yarn(
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, rope_dim - 1)
-    # Of a short context, or a small theta, the range may be reversed, and its ramp falls.
+    # With a short context or a small theta the range may be reversed, and its ramp falls.
     ramp = np.clip((np.arange(rope_dim // 2) - low) / (high - low or 1e-3), 0.0, 1.0)
     return np.asarray(inv_freq * (1.0 - ramp) + inv_freq / factor * ramp)
 

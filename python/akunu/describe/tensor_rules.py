@@ -250,7 +250,7 @@ class Architecture:
     layers
         The kinds of layers, by name.
     router, gate
-        Of models with experts.
+        The choice of experts and their gate, in models with experts.
     biased_router
         The router of a GGUF file that has a bias that chooses, where it is another.
     layer_kinds

@@ -113,7 +113,7 @@ def pickle_error(where: object, names: Iterable[str], model_type: object = None)
     names
         Its files.
     model_type
-        Of its `config.json`, where that is known.
+        The type in its `config.json`, where that is known.
     """
     found = sorted(names)
     pickles = [name for name in found if name.endswith(_PICKLES)]

@@ -100,7 +100,7 @@ def search(words: str, limit: int) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Of each `name`, `downloads` of the last month, `likes` and the day of the last change, `updated`.
+        Each has a `name`, `downloads` of the last month, `likes` and the day of the last change, `updated`.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class FoundModel(os.PathLike[str]):
     speech
         A speech model is wanted, whose size alone is a short name.
     tower
-        Of a repository, the file by which the model reads images is wanted too.
+        Whether the file by which the model reads images is wanted too, from a repository.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def write_random(name: str, path: Path, *, seed: int = 0) -> None:
     path
         The file.
     seed
-        Of the weights.
+        The seed of the weights.
 
     Raises
     ------

@@ -43,13 +43,13 @@ def choose_drafts(
     writing
         The sequences, by turn.
     rows
-        Of their step without drafts.
+        The rows of their step without drafts.
     most
         Rows of a step whose tokens may be sampled.
     context
         Most tokens of a sequence.
     costs
-        Of the engine's steps.
+        The costs of the engine's steps.
     proposer
         Writes where nothing is found that is likelier.
     """

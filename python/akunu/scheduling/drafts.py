@@ -222,7 +222,7 @@ class StepCosts:
         Parameters
         ----------
         rows
-            Of the step without drafts.
+            The rows of the step without drafts.
         proposals
             One for each sequence, maybe of no tokens.
         most

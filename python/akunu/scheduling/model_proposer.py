@@ -103,7 +103,7 @@ class ModelProposer:
     vocab_size
         Its ids are smaller.
     share
-        Of the larger model's time for a step, that it is expected to take until it was measured.
+        The share of the larger model's time for a step that it is expected to take, until that is measured.
     """
 
     def __init__(self, engine: Engine, vocab_size: int, share: float) -> None:
@@ -151,7 +151,7 @@ class ModelProposer:
         self._run(going, steps)
         if going:
             self._costs.measured(len(going), (time.perf_counter() - began) / steps)
-        # Of what it wrote, the ids that the larger model has.
+        # The ids that the larger model has, of what it wrote.
         return [
             list(takewhile(self._vocab_size.__gt__, followed.drafted)) if followed else []
             for followed in all_followed

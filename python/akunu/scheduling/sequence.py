@@ -50,7 +50,7 @@ class Adapter:
     Attributes
     ----------
     number
-        Of the engine's adapters.
+        The adapter's number in the engine.
     scale
         Multiplies what it adds.
     digest

@@ -131,7 +131,7 @@ def _content(block: Block) -> dict[str, Any]:
         return {"type": "thinking", "thinking": block.text, "signature": ""}
     if block.kind == "content":
         return {"type": "text", "text": block.text}
-    # As the model wrote it: read into values, a number that is too large for them would be lost.
+    # The text stays as the model wrote it: read into values, a number that is too large would be lost.
     arguments = msgspec.Raw((block.text or "{}").encode())
     return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
 

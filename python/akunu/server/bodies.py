@@ -93,7 +93,7 @@ class Body:
     client
         Who sends it.
     receive
-        Of the application.
+        The application's function.
     most, seconds
         Bytes that it may have, and time until its end.
     """

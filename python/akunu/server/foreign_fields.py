@@ -94,7 +94,7 @@ class ForeignFields(Fields, kw_only=True):
     random_seed: int | None = None
     cache_salt: str | None = None
     request_id: str | None = None  # a label
-    # Of settings that are off, which another field says.
+    # These belong to settings that are off, as another field says.
     dynatemp_exponent: Any = None
     mirostat_tau: Any = None
     mirostat_eta: Any = None

@@ -49,7 +49,7 @@ class Gate:
     app
         What is behind the gate.
     settings, meters
-        Of the server.
+        The server's own.
     routes
         What the server has; the log and the metrics put all other paths together.
     """

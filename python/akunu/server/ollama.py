@@ -248,7 +248,7 @@ def _parts(deltas: Sequence[Delta]) -> tuple[str, str, list[dict[str, Any]]]:
             case ToolArguments(index, fragment):
                 calls[index]["function"]["arguments"] += fragment
     for call in calls.values():
-        # As the model wrote it: read into values, a number that is too large for them would be lost.
+        # The text stays as the model wrote it: read into values, a number that is too large would be lost.
         call["function"]["arguments"] = msgspec.Raw((call["function"]["arguments"] or "{}").encode())
     return content, thinking, list(calls.values())
 

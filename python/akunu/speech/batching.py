@@ -254,7 +254,7 @@ class Batcher:
             if min(room, windows) < 0 and found:
                 break
             found.append(task)
-        # Those behind them that were cancelled have nothing to wait for.
+        # Cancelled tasks behind them have nothing to wait for.
         return found + [task for task in self._tasks[len(found) :] if task.cancelled]
 
     def _round(self, tasks: Sequence[Task[Any]]) -> None:

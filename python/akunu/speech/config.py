@@ -27,13 +27,13 @@ class WhisperConfig:
     audio_context : int
         Positions of the encoder; a second has 50.
     width : int
-        Of both stacks.
+        The width of both stacks.
     audio_heads, audio_layers : int
-        Of the encoder.
+        The sizes of the encoder.
     text_context : int
         Positions of the decoder.
     text_heads, text_layers : int
-        Of the decoder.
+        The sizes of the decoder.
     alignment_heads : tuple of (int, int)
         The heads whose attention follows the sound, by which words get their times.
     """

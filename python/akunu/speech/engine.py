@@ -190,7 +190,7 @@ class SpeechEngine:
         temperature
             0: the most probable tokens.
         seeds : sequence of int
-            Of each sequence's random numbers, 32 bits.
+            The seed of each sequence's random numbers, 32 bits.
         begun
             How many of the tokens that the sequences began with count as what was said.
 

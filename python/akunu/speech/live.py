@@ -50,7 +50,7 @@ class LiveText:
     tentative : str
         What may follow it, as of now; the next one replaces it.
     seconds : float
-        Of sound that has been heard.
+        The seconds of sound that have been heard.
     """
 
     committed: str

@@ -151,7 +151,7 @@ class TranscriptionOptions:
     choice : sequence of str, optional
         The text of each window is one of these, as of `grammar`.
     seed : int
-        Of the samples.
+        The seed of the samples.
     """
 
     language: str | None = None

@@ -49,7 +49,7 @@ class WhisperTokenizer:
     Parameters
     ----------
     tokenizer : Tokenizer
-        Of the text.
+        The tokenizer of the text.
     special : SpecialTokens
         The control tokens.
     vocab_size : int

@@ -26,7 +26,7 @@ class Transcription:
     language : str or None
         The language's code; None when nothing was heard.
     language_probability : float
-        Of the detection; 1 when the language was given.
+        The probability by the detection; 1 when the language was given.
     duration : float
         Seconds of the recording that were read.
     segments : tuple of Segment

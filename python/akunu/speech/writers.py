@@ -122,7 +122,7 @@ def written(
     language : callable
         Gives the language when all segments have come.
     layout : Layout, optional
-        Of the subtitles, in the formats that have them.
+        The layout of subtitles, in the formats that have them.
     """
     if form not in _WRITERS:
         raise InvalidArgumentError(f"format: found {form!r}, expected one of {', '.join(FORMATS)}")

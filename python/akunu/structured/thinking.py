@@ -20,7 +20,7 @@ class ThinkingBudget:
     Attributes
     ----------
     tokens : int
-        Of all its reasoning together, the marks not counted.
+        The most tokens of all its reasoning together, the marks not counted.
     begin, end : str
         What reasoning stands between; control tokens of the vocabulary are tokens in them.
     closing : str

@@ -30,7 +30,7 @@ class VocabularyView:
     Parameters
     ----------
     tokenizer
-        Of the model.
+        The tokenizer of the model.
     vocab_size
         Logits of the model, which may be more than there are tokens: the rest is never sampled.
     """

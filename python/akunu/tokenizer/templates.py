@@ -48,7 +48,7 @@ class Template:
     before, after : tuple of int
         Ids before and after a text.
     pair : PairTemplate
-        Of two texts.
+        The template of two texts.
     """
 
     before: tuple[int, ...] = ()

@@ -146,7 +146,7 @@ class Sizes:
         Rows on the side of a window of the image, which all layers but the `full_layers` see alone; 0: all
         layers see everything.
     most_rows
-        Of an image whose rows see each other in the text.
+        The most rows of an image whose rows see each other in the text.
     merge_eps
         Epsilon of a norm without a weight before the last product; None: there is none.
     merged_norm_eps, patch_eps
@@ -157,7 +157,7 @@ class Sizes:
     unused_layers
         In the files behind the last one.
     rotary_base
-        Of the frequencies by which heads turn.
+        The base of the frequencies by which heads turn.
     """
 
     layers: int
@@ -243,7 +243,7 @@ class Family:
     processor
         The name of its images' processor in `akunu.vision.preprocess`.
     model_types
-        Of `config.json`.
+        The types in `config.json`.
     projectors, archs
         Of GGUF files: `clip.projector_type` of the tower, `general.architecture` of the model of text.
     probe
@@ -254,7 +254,7 @@ class Family:
     sizes
         Makes the numbers, of `vision_config` and of the whole of `config.json`.
     defaults
-        Of `vision_config`.
+        The defaults of `vision_config`.
     gguf_keys, gguf_shapes
         Names of `vision_config` by keys of a GGUF file, behind "clip.vision." unless they begin with the
         model's own "{arch}", or as the rows of a tensor, or as another of its axes.

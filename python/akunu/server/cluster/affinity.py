@@ -73,7 +73,7 @@ class Affinity:
         Parameters
         ----------
         keys
-            Of the request's prompt.
+            The keys of the request's prompt.
         waiting
             How many requests each replica has.
         """
