@@ -58,9 +58,9 @@ class BaseModel(ABC, metaclass=Loading):
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
-    """What is said of a member that only other models have, by its name or by their kind."""
+    """The words about a member that only other models have, by its name or by their kind."""
     _task: ClassVar[str | None] = None
-    """What a model that this class loads is for."""
+    """The task of a model that this class loads."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name = name

@@ -187,7 +187,7 @@ def prepare(
 
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
-    """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
+    """Take `schema` or `json` out of the options as a tag for the content; None for anything else."""
     structure = structure_of(options)
     if structure is None or structure.kind not in ("schema", "json"):
         return None

@@ -269,7 +269,7 @@ class Generation:
         return "length" if self._sequence.ended and not self._sequence.ready else None
 
     def _seen(self) -> int:
-        """How many tokens the caller has seen: all of them, or those wholly in the text that was released."""
+        """Return how many tokens the caller has seen: all, or those wholly in the text that was released."""
         if self._finish_reason and not self._matcher.matched:
             return len(self._ids)
         return bisect_right(self._ends, self._released)

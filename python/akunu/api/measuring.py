@@ -36,7 +36,7 @@ class Measuring(Tokenizing):
     def _text_ids(
         self, text: str, *, parse_special: bool = False
     ) -> tuple[list[int], npt.NDArray[np.uint32]]:
-        """What each window of a text begins with, and the text's tokens."""
+        """Return what each window of a text begins with, and the text's tokens."""
         tokenizer = self.tokenizer
         prefix = list(tokenizer.template.before)
         ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)

@@ -211,7 +211,7 @@ class Session:
 
 
 def _as_text(value: object) -> str:
-    """What JSON has for an image: its path, or a `data:` URL.
+    """Return an image as JSON: its path, or a `data:` URL.
 
     Raises
     ------

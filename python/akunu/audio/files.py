@@ -144,7 +144,7 @@ class Recording:
     def _rest(
         self, part: FileRecording | None, seconds: float, error: AudioError
     ) -> tuple[int, Iterator[Samples]]:
-        """What FFmpeg hears of a part behind its first seconds, or the error where it does not read it."""
+        """Return what FFmpeg hears of a part behind its first seconds, or the error where it reads none."""
         file: IO[bytes] = self._source
         if part is not None:
             file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
@@ -292,7 +292,7 @@ def _forward() -> Any:
 
 
 def _announced(file: soundfile.SoundFile) -> int:
-    """How many frames its head promises, where libsndfile counts those there are."""
+    """Return how many frames the head promises, where libsndfile counts those there are."""
     frames: int = file.frames
     found = _BYTES.search(file.extra_info)
     size, there = map(int, found.groups()) if found else (0, 0)

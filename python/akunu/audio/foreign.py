@@ -42,7 +42,7 @@ _FORMATS: Final = (
 )
 _BLOCK: Final = 1 << 15
 _SHORTFALL: Final = 0.02
-"""What may be missing of the announced length, besides a second."""
+"""The share of the announced length that may be missing, besides a second."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _av_blocks(
 
 
 def _setup(frame: Any) -> tuple[object, ...]:
-    """What a resampler takes from its first frame."""
+    """Return what a resampler takes from its first frame."""
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
@@ -189,7 +189,7 @@ def _joined(pieces: Iterator[Samples]) -> Iterator[Samples]:
 
 
 def _by_program(program: str, file: IO[bytes], name: str, stack: ExitStack) -> Foreign | None:
-    """What `ffmpeg` writes as a WAV file, whose head tells rate and channels."""
+    """Open what `ffmpeg` writes as a WAV file, whose head tells rate and channels."""
     copy = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115
     shutil.copyfileobj(file, copy)
     copy.flush()

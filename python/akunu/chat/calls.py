@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _NAME: Final = "_-.:/"
-"""What names have besides letters and digits."""
+"""The characters of names besides letters and digits."""
 _ARGUMENTS: Final = ("arguments", "parameters")
 
 

@@ -21,7 +21,7 @@ _KINDS: Final = ("image", "image_url", "input_image")
 DETAILS: Final = ("auto", "high", "low", "original")
 """The values of `detail` in OpenAI's API, which say how closely an image is looked at."""
 _NAMES: Final = ("image", "image_url", "url", "path", "base64", "data", "source")
-"""Where a part has its image, under one or another name."""
+"""The names under which a part has its image."""
 
 
 class GivenImage(NamedTuple):
@@ -109,7 +109,7 @@ class ShownImages:
     images: Sequence[Sequence[ImagePart]]
 
     def segments(self, n: int) -> Iterator[Segment]:
-        """Return what stands for image number `n`."""
+        """Yield what stands for image number `n`."""
         for part in self.images[n]:
             if isinstance(part, Run):
                 yield RowsSegment("", ids=(self.token,) * part.count, run=part)

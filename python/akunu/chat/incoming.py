@@ -29,7 +29,7 @@ class Incoming:
 
     def __init__(self) -> None:
         self.text = ""
-        """What has arrived and is not forgotten."""
+        """The text that has arrived and is not forgotten."""
         self.at = 0
         """The next character to read."""
         self.over = False

@@ -60,7 +60,7 @@ def loose_calls(calls: Calls, most: int, *, fences: bool = True) -> Steps[None]:
 
 
 def _dress(source: Incoming, fences: bool) -> Steps[bool]:
-    """What may stand around objects; whether one follows."""
+    """Read what may stand around objects; return whether one follows."""
     while True:
         yield from source.space()
         if fences and (yield from source.one_of((_FENCE,))):
@@ -148,7 +148,7 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
 
 
 def _part(tools: Tools, found: re.Match[str]) -> LatePart | None:
-    """What follows the beginning of a call; None where that takes too long to compile."""
+    """Return the grammar of what follows a call's beginning; None where that takes too long to compile."""
     from akunu.structured.late import LatePart
 
     name = found["name"]

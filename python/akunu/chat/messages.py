@@ -33,7 +33,7 @@ def message_list(messages: object) -> Sequence[Mapping[str, Any]]:
 
 
 def texts_of(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Return the texts of the messages; `Reader` refuses what is of another format."""
+    """Yield the texts of the messages; `Reader` refuses what is of another format."""
     for message in messages:
         content = message.get("content")
         for part in content if isinstance(content, list | tuple) else (content,):

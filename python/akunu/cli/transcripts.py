@@ -29,7 +29,7 @@ AUDIO_SUFFIXES: Final = frozenset(
 )
 """Files of a folder that are recordings, for libsndfile."""
 _TRANSCRIPTS: Final = frozenset({".txt", ".srt", ".vtt", ".tsv", ".lrc", ".json"})
-"""What may lie beside them without a word."""
+"""Files that may lie beside recordings without a word."""
 
 _COLOURS: Final = ((0.5, "red"), (0.8, "yellow"))
 """Colour of what is less probable."""

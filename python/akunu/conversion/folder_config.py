@@ -102,7 +102,7 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
 
 
 def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
-    """What the configuration says of biases; raises where its class has others."""
+    """Return what the configuration says of biases; raise where its class has others."""
     rules = ARCHITECTURES[row.arch].rules
     known = {part for rule in rules for part, _ in rule.parts}
     needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}

@@ -144,7 +144,7 @@ def _byte_level(vocabulary: Vocabulary, metadata: Mapping[str, object]) -> token
 
 
 def _lines() -> tokenizers.pre_tokenizers.PreTokenizer:
-    """What cuts runs of newlines from the rest."""
+    """Return what cuts runs of newlines from the rest."""
     import tokenizers
 
     return tokenizers.pre_tokenizers.Split(tokenizers.Regex("\n+|[^\n]+"), "isolated")

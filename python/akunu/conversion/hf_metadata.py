@@ -200,7 +200,7 @@ def _attention(config: ModelConfig) -> dict[str, object]:
 
 
 def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]:
-    """How many experts there are, of which sizes, how they are chosen, and which layers have them."""
+    """Return the keys of experts: their number, sizes, choice, and the layers that have them."""
     layers = [n for n, block in _mixed_blocks(config) if isinstance(block, Experts)]
     if not layers:
         return {}

@@ -123,7 +123,7 @@ def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
 
 
 def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
-    """How many tokens stand between the texts of a pair, and how many kinds of rows it has."""
+    """Return how many tokens stand between the texts of a pair, and how many kinds of rows it has."""
     pair = tokenizer.template.pair
     return len(pair.between), min(max(config.kinds, 1), 2 if pair.first_kind is not None else 1)
 

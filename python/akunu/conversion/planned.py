@@ -179,7 +179,7 @@ def _joined(orders: Sequence[Order], count: int, *, interleaved: bool) -> Order:
 
 
 def _refs(spec: ModelSpec, prefix: str, name: str, sizes: _Sizes) -> tuple[tuple[TensorRef, ...], Change]:
-    """Where a canonical tensor's rows are, whether or not the files have it by this name."""
+    """Return where a canonical tensor's rows are, whether or not the files have it by this name."""
     found = spec.tensors.get(prefix + name)
     if found is not None:
         return (found,), Change.NONE
@@ -197,7 +197,7 @@ def _refs(spec: ModelSpec, prefix: str, name: str, sizes: _Sizes) -> tuple[tuple
 
 
 class _Sizes:
-    """What a layer's mixers say of counts, and of the rows of heads."""
+    """The counts of a layer's mixers, and the rows of heads."""
 
     def __init__(self, spec: ModelSpec, layer: int | None) -> None:
         self._counts: dict[str, int] = {}

@@ -105,7 +105,7 @@ class SourceRows:
         return found
 
     def _places(self, which: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Which tensor has each row, and which of its rows that is."""
+        """Return which tensor has each row, and which of its rows that is."""
         each = self.n_rows // len(self.data)
         tensor, at = np.divmod(which, each)
         if self.ref.group is None:

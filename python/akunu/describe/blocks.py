@@ -473,8 +473,8 @@ class DraftHead:
     normed_state
         It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
     dim, norm_eps
-        The numbers of an assistant, which has its own; 0: the model's. Its tensors are `joined`, `output_norm`,
-        `token_embedding`, `next_state`, and those of its blocks.
+        The numbers of an assistant, which has its own; 0: the model's. Its tensors are `joined`,
+        `output_norm`, `token_embedding`, `next_state`, and those of its blocks.
     """
 
     prefix: str

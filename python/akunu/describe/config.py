@@ -222,7 +222,7 @@ class ModelConfig:
         return values.pop()
 
     def _unused(self, kind: type[object]) -> list[Attention]:
-        """What a file says of heads where no layer attends: there is one, and all of it would rotate."""
+        """Return the numbers of heads where no layer attends: there is one, and all of it would rotate."""
         head_dim = self.rope_dim or 64
         return [Attention(1, 1, head_dim, head_dim**-0.5)] if kind is Attention else []
 

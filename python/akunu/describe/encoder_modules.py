@@ -59,7 +59,7 @@ _LENGTHS_COUNT: Final = ("dot", "euclidean", "manhattan")
 
 _ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
 _SCORES: Final = {"Sigmoid": "sigmoid", "Identity": "", "Tanh": "tanh"}
-"""What a cross-encoder's score goes through, by the names of classes of torch."""
+"""The functions that a cross-encoder's score goes through, by the names of classes of torch."""
 
 _FOLDER = re.compile(r"[\w-][\w.-]*")
 
@@ -285,7 +285,7 @@ def _labels(found: object) -> tuple[str, ...]:
 
 
 def _score(folder: Path, common: Mapping[str, object], model: Mapping[str, object]) -> str:
-    """What a score goes through, as `CrossEncoder` of Sentence Transformers chooses it."""
+    """Return what a score goes through, as `CrossEncoder` of Sentence Transformers chooses it."""
     inner, old = model.get("sentence_transformers"), "sbert_ce_default_activation_function"
     if isinstance(inner, dict) and "activation_fn" in inner:
         own = ("config.json: sentence_transformers.activation_fn", inner["activation_fn"])
@@ -320,7 +320,7 @@ def _length(found: object) -> int | None:
 
 
 def _transformer(path: Path) -> dict[str, Any]:
-    """What is said of the model itself: its rows are those of the last layer."""
+    """Return what is said of the model itself, whose rows have to be those of the last layer."""
     found = read_optional(path)
     modality = found.get("modality_config")
     text = modality.get("text") if isinstance(modality, dict) else None

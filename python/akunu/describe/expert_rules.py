@@ -317,7 +317,7 @@ _STORED_APART: Final[Sequence[frozenset[str]]] = (
     frozenset(name for rule in _DELTA_GATES for name, _ in rule.parts),
     frozenset({"latent_k", "latent_v", "latent_kv_b"}),
 )
-"""What the forms are forms of, by the canonical names of the usual one."""
+"""The canonical names of the tensors that the forms store in another way."""
 
 
 _OLLAMA_NAMES: Final = (

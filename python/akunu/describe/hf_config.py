@@ -224,7 +224,7 @@ def _attn_scale(numbers: HfNumbers, row: HfModel, head_dim: int) -> float:
 def _rotated(
     config: Mapping[str, object], numbers: HfNumbers, arch: Architecture, layer_window: Sequence[int]
 ) -> list[bool]:
-    """Whose heads are rotated: as the configuration says of each layer, or by its period, or as usual."""
+    """Return whose heads rotate: as the configuration says of each layer, or by its period, or as usual."""
     n_layers = len(layer_window)
     if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
         return [False] * n_layers

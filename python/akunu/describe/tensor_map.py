@@ -159,7 +159,7 @@ def _place(
     owner: str,
     n_places: int,
 ) -> dict[str, TensorRef]:
-    """Where the parts of a rule's tensors lie, by their canonical names."""
+    """Return where the parts of a rule's tensors lie, by their canonical names."""
     rows = [sizes[symbol] for _, symbol in rule.parts]
     n_cols = sizes[rule.cols] if rule.cols is not None else 0
     count = sizes[rule.count] if rule.count is not None else 1

@@ -213,7 +213,7 @@ def additions_of(adapter: AdapterFile, spec: ModelSpec) -> dict[str, list[Additi
 
 
 def _rows_of(ref: TensorRef) -> npt.NDArray[np.intp]:
-    """Which rows of a file's tensor are a canonical tensor's."""
+    """Return which rows of a file's tensor are a canonical tensor's."""
     at = np.arange(ref.n_rows)
     if ref.group is not None:
         group, place = np.divmod(at, ref.group[0])
@@ -427,7 +427,7 @@ _Place = tuple[str, npt.NDArray[np.intp], int]
 
 
 def _places(spec: ModelSpec, kind: str) -> dict[str, list[_Place]]:
-    """What each tensor in files of a kind holds, by its name there."""
+    """Return what each tensor in files of a kind holds, by its name there."""
     own = "GGUF" if spec.tensors["token_embedding"].source == "token_embd.weight" else "PEFT"
     return _own_places(spec, kind) if own == kind else _other_places(spec, kind)
 

@@ -44,7 +44,7 @@ INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
 _PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _VOCABULARIES: Final = ("vocabulary.", "shared_vocabulary.", "source_vocabulary.")
-"""How files of vocabularies begin that lie beside CTranslate2's `model.bin`."""
+"""The beginnings of vocabulary files that lie beside CTranslate2's `model.bin`."""
 _OPENAI_WHISPER: Final = re.compile(r"((?:tiny|base|small|medium|large)(?:-v\d(?:-turbo)?)?(?:\.en)?)\.pt")
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 _SERIES = re.compile(r"(?P<stem>.+)-(?P<part>\d{2,6})-of-(?P<of>\d{2,6})\.safetensors")

@@ -18,7 +18,7 @@ Kind = Literal["chat", "coder", "embedding", "reranking", "speech"]
 _MB: Final = 10**6
 _GB: Final = 10**9
 _BASE: Final = 300 * _MB
-"""What a process takes besides: activations, the tokenizer, Python."""
+"""Bytes that a process takes besides: activations, the tokenizer, Python."""
 
 
 _WINDOW_ROWS: Final = 1024
@@ -253,7 +253,7 @@ _USUAL: Final = {
     "bge-reranker": "bge-reranker:v2-m3", "ms-marco": "ms-marco:minilm", "whisper": "whisper:small",
     "whisper:large": "whisper:large-v3", "whisper:turbo": "whisper:large-v3-turbo",
 }  # fmt: skip
-"""What a family is without a size, and other names; a smaller one of the family where memory is short."""
+"""The model of a family without a size, and other names; a smaller one where memory is short."""
 
 _QUANTIZED: Final = re.compile(r"-(q\d\w*|iq\d\w*|f16|bf16|f32|mxfp4)$", re.IGNORECASE)
 

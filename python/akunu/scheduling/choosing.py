@@ -84,7 +84,7 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Looku
 
 
 def _or_proposed(sequence: Sequence, found: Proposal, context: int, proposer: Proposer) -> Proposal:
-    """What was looked up, or what the smaller model would write if that is likelier."""
+    """Return what was looked up, or what the smaller model would write if that is likelier."""
     trust = sequence.proposer_trust.value
     room = min(sequence.room_for_drafts(context), proposer.room(sequence), sequence.proposer_trust.most)
     return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)

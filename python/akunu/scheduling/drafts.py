@@ -95,7 +95,7 @@ class ProposerTrust:
     def __init__(self, value: float = PROPOSER_TRUST) -> None:
         self.value = value
         self.most = PROPOSER_MOST
-        """How many it drafts at most: half as many after each time that none of them held."""
+        """The most that it drafts: half as many after each time that none of them held."""
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
 
@@ -274,4 +274,4 @@ _PLACES: Final = [(0, 0.0)] + [
     for i, (low, high) in enumerate(pairwise(KNOTS))
     for rows in range(low, high + (high == KNOTS[-1]))
 ]
-"""For a number of rows, the knot at or below it, and how far it is on the way to the next."""
+"""The knot at or below each number of rows, and how far it is on the way to the next."""

@@ -57,7 +57,7 @@ class HeadProposer:
         self._costs = {False: StepCosts(), True: StepCosts()}
         self._common = self._tokens > 0
         self.interrupt: BaseException | None = None
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def seconds(self, sequences: int, step: float) -> float:
         """Return the expected time of a draft for each of so many sequences; `step` is the engine's time."""

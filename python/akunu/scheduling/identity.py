@@ -71,7 +71,7 @@ def identity(
 
 
 def _plain(value: object) -> object:
-    """What has the same `repr` exactly where it is equal: NumPy's leaves digits and elements out."""
+    """Return what has the same `repr` exactly where it is equal: NumPy's leaves digits and elements out."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tobytes()
     if isinstance(value, Mapping):

@@ -32,7 +32,7 @@ class Proposer(Protocol):
 
     @property
     def interrupt(self) -> BaseException | None:
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""
@@ -114,7 +114,7 @@ class ModelProposer:
         self._followed: dict[Sequence, Followed] = {}
         self._refused: set[Sequence] = set()
         self.interrupt: BaseException | None = None
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """There is one way to write."""
@@ -168,7 +168,7 @@ class ModelProposer:
         self._engine.close()
 
     def _follow(self, sequence: Sequence) -> Followed | None:
-        """What the engine holds of a sequence, told all of it; None where this model cannot."""
+        """Return what the engine holds of a sequence, told all of it; None where this model cannot."""
         try:
             if (followed := self._followed.get(sequence)) is None:
                 return self._begin(sequence)

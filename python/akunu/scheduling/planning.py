@@ -89,7 +89,7 @@ def fitting(done: int, seconds: float, most: int) -> int:
 
 
 def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
-    """How many rows of a step each owner's prompts may have: a share, and what others leave of theirs."""
+    """Return how many rows of a step each owner's prompts may have: a share, and what others leave."""
     wanted = Counter[str | None]()
     for sequence in prompts:
         wanted[sequence.salt] += sequence.left

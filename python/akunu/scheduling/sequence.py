@@ -362,7 +362,7 @@ class Sequence:
         return [] if self.ended or self.error else forced
 
     def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[ConstrainedChunk, list[int]]:
-        """What a step gave, and what its constraint forces after that, the end of the sequence included."""
+        """Return what a step gave, and what the constraint forces after that, the sequence's end included."""
         forced, ended = list[int](), chunk.ended
         before = len(self.tokens) - len(chunk.ids)
         told = 0 if before == self.forced else before  # what is forced first is untold

@@ -229,7 +229,7 @@ def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
 
 
 def _priority(server: Server, record: RequestRecord, wanted: int | None) -> int | None:
-    """What a request gets of what it wants: not more than its key has."""
+    """Return the priority that a request gets: what it wants, but not more than its key has."""
     if not server.settings.keys:
         return wanted
     most = record.holder.priority

@@ -323,7 +323,7 @@ def _piece(index: int, model: Model, piece: Piece, content: str, fields: NativeR
 
 
 def _settings(model: Model, options: Mapping[str, Any], fields: NativeRequest) -> dict[str, Any]:
-    """How an output is sampled, by llama-server's names where it has others."""
+    """Return how an output is sampled, by llama-server's names where it has others."""
     found = sampling_of(model) | {
         name: value for name, value in options.items() if name in model.sampling.__dataclass_fields__
     }

@@ -443,7 +443,7 @@ def _why(spec: ModelSpec, error: Exception) -> str:
 
 
 def _not_loaded(spec: ModelSpec, error: Exception) -> ApiError:
-    """What requests for a model are told that cannot be loaded; the log says it too.
+    """Return what requests for a model are told that cannot be loaded; the log says it too.
 
     That lasts where the fault is in its files or settings. Memory may become free, and the network come back.
     """

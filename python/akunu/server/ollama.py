@@ -34,7 +34,7 @@ LINES = "application/x-ndjson"
 """The type of streams: a JSON object a line."""
 
 _Part = tuple[Sequence[Delta], list[dict[str, Any]], Completion | None, str | None]
-"""What a piece says, the log-probabilities of its tokens; at the end, the whole, and why it ended."""
+"""A piece and the log-probabilities of its tokens; at the end, the whole, and why it ended."""
 
 
 def now() -> str:

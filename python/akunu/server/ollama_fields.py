@@ -188,7 +188,7 @@ class Message(Fields):
 
 
 def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> MessageContent:
-    """What is said, with the images, in Base64, before it."""
+    """Return what is said, with the images, in Base64, before it."""
     found = []
     for n, image in enumerate(images or ()):
         if not isinstance(image, str) or not image:

@@ -172,7 +172,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._tasks: list[Task[Any]] = []
         self.rounds = 0
-        """How often the model was asked."""
+        """The number of times that the model was asked."""
         self._worker: threading.Thread | None = None
         self._closed = False
         self._process = os.getpid()
@@ -347,7 +347,7 @@ def _all(_: Any) -> object:
 
 
 def _same_rules(request: Rank | Sample) -> object:
-    """What has to be the same for requests to be one call."""
+    """Return what has to be the same for requests to be one call."""
     if isinstance(request, Rank):
         return id(request.rules), request.count, request.begun
     return id(request.rules), request.temperature, request.most, request.begun
@@ -361,7 +361,7 @@ _ANSWERS: Final[dict[type, tuple[_Answer, int | None, Callable[[Any], object]]]]
     Sample: (_sample, None, _same_rules),
     Attend: (_attend, None, _all),
 }
-"""How each kind of request is answered, how many at once, and which of them together."""
+"""The answer to each kind of request, how many at once, and which of them together."""
 
 
 def applies(model: SpeechModel, rules: TokenRules, count: int = 1) -> bool:

@@ -20,7 +20,7 @@ from akunu.speech.languages import language_code
 __all__ = ["DecodingSettings", "check_preprocessor"]
 
 _HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
-"""What `preprocessor_config.json` has: how sound becomes the input of every Whisper model."""
+"""The numbers in `preprocessor_config.json` by which sound becomes every Whisper model's input."""
 
 
 _OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {

@@ -22,7 +22,7 @@ __all__ = ["DecodedSequence", "SpeechEngine", "Window", "load_engine", "syntheti
 
 
 class _Opened(Protocol):
-    """What loading needs of a model's opened files."""
+    """The part of a model's opened files that loading needs."""
 
     @property
     def files(self) -> _core.TensorFiles: ...

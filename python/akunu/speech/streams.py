@@ -17,7 +17,7 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class _Source(Protocol[Item_co]):
-    """What makes the items: `akunu.speech.transcription.Transcriber` or `akunu.speech.live.Listener`."""
+    """The source of items: `akunu.speech.transcription.Transcriber` or `akunu.speech.live.Listener`."""
 
     def __iter__(self) -> Generator[Item_co, None, None]: ...
     def cancel(self) -> None: ...

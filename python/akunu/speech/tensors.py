@@ -128,7 +128,7 @@ def _blocks(layers: Iterable[Sequence[Mixer]]) -> tuple[Block, ...]:
 
 
 def _sizes(config: WhisperConfig, stack: Literal["encoder", "decoder"]) -> dict[str, int]:
-    """What the rules' symbols stand for."""
+    """Return the values of the rules' symbols."""
     return {
         "dim": config.width,
         "ffn": 4 * config.width,

@@ -63,7 +63,7 @@ class Transcription:
         return min(math.exp(total / sum(counts)), 1.0)
 
     def __iter__(self) -> Iterator[Any]:
-        """For ``segments, info = model.transcribe(…)``, as with faster-whisper: the segments, and itself."""
+        """Iterate for ``segments, info = model.transcribe(…)``, as with faster-whisper."""
         return iter((self.segments, self))
 
     def to(

@@ -345,7 +345,7 @@ class WhisperModel(BaseModel):
         return self._opened(SpeechStream(listener))
 
     def _options(self, given: TranscriptionArguments) -> TranscriptionOptions:
-        """What the caller chose, and for the rest what the model was trained for."""
+        """Return what the caller chose, and for the rest what the model was trained for."""
         return transcription_options(given, self._tokenizer.settings.options)
 
     def _bridged(self, audio: AudioSource | AsyncIterable[Any], start: Callable[[AudioSource], S]) -> S:

@@ -32,7 +32,7 @@ def _cue(text: str) -> str:
 
 
 def _whose(segment: Segment) -> str:
-    """What says which channel a segment is of, where they are apart."""
+    """Return the mark of a segment's channel, where channels are apart."""
     return "" if segment.channel is None else f"[channel {segment.channel}] "
 
 

@@ -88,7 +88,7 @@ def _ahead(pattern: str) -> tuple[list[str], list[str], str]:
 
 
 def _closing(pattern: str) -> int | None:
-    """Where the group that the pattern begins with ends."""
+    """Return where the group that the pattern begins with ends."""
     depth = 0
     for at, char in _structure(pattern):
         depth += (char == "(") - (char == ")")

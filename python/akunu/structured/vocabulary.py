@@ -122,7 +122,7 @@ class VocabularyView:
 
 
 class _Encoder(TokenizerWrapper):
-    """What `LLTokenizer` asks of a tokenizer."""
+    """The methods that `LLTokenizer` asks of a tokenizer."""
 
     is_tokenizer_wrapper = True
 

@@ -11,7 +11,7 @@ __all__ = ["StreamingDetokenizer"]
 
 
 class _Vocabulary(Protocol):
-    """What of a `Tokenizer` is needed."""
+    """The part of a `Tokenizer` that is needed."""
 
     @property
     def pieces(self) -> Mapping[int, bytes]: ...

@@ -95,7 +95,7 @@ def place(n: int, parts: Iterable[Placed], spec: TowerSpec) -> Inputs:
 
 
 def _hashes(part: Placed) -> npt.NDArray[np.uint64]:
-    """What rows are known by: no two of one image, or of two, are alike."""
+    """Return the hashes that rows are known by: no two of one image, or of two, are alike."""
     seed = int.from_bytes(blake2b(part.image.key, digest_size=8).digest(), "little")
     with np.errstate(over="ignore"):  # SplitMix64 (Steele et al., 2014)
         x = np.uint64(seed) + np.arange(part.first, part.first + part.count, dtype=np.uint64) * np.uint64(

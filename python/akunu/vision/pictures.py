@@ -56,7 +56,7 @@ _HEADS: Final = (
     (0, b"\xff\x4f\xff\x51", "JPEG 2000"),
     *((0, b"P%d" % n + end, "PPM") for n in range(1, 7) for end in (b" ", b"\n", b"\r", b"\t")),
 )  # fmt: skip
-"""How files of the formats that are read begin: the bytes at a place."""
+"""The beginnings of files in the formats that are read: the bytes at a place."""
 _KNOWN: Final = (
     (0, b"%PDF", "a PDF document; make an image of the page that is meant"),
     (0, b"<svg", "an SVG drawing; make a PNG of it"),

@@ -67,7 +67,7 @@ def _parts(side: int, n: int) -> npt.NDArray[np.int64]:
 
 
 def _places(side: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Where n patches lie on `side` places: the place before each, and how far it is behind that."""
+    """Return where n patches lie on `side` places: the place before each, and how far it is behind that."""
     at = np.linspace(0, side - 1, n, dtype=np.float32)
     before = at.astype(np.int64)
     return before, at - before

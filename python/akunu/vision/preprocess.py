@@ -155,7 +155,7 @@ class ImageProcessor:
     _make: Callable[[Picture, int | None], list[ImagePart]] = field(repr=False)
 
     def __call__(self, picture: Picture, tokens: int | None = None) -> list[ImagePart]:
-        """What stands for an image in a prompt.
+        """Return what stands for an image in a prompt.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ _LIVE = (
     *("files", "model", "live", "rate", "device", "threads", "quiet"),
     *("language", "task", "beam_size", "temperature", "initial_prompt", "hotwords", "max_new_tokens"),
 )
-"""What --live goes with."""
+"""The options that --live goes with."""
 
 
 @click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)

@@ -21,7 +21,7 @@ SLACK: Final = 4
 """Requests that a replica may have more than the one with the fewest, to get one whose beginning it knows."""
 
 _FIELDS: Final = ("model", "tools", "system", "instructions", "messages", "prompt", "input")
-"""What a prompt is made of, in its order there."""
+"""The fields that a prompt is made of, in its order there."""
 _STORED: Final = re.compile(r"resp_(?P<replica>[^_]+)_")
 
 
