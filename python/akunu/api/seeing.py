@@ -107,7 +107,7 @@ class Sight:
         return ShownImages(processor.marker, processor.around, self._token, images)
 
     def inputs(self, n: int, rows: PlacedRows) -> Inputs:
-        """What a prompt of `n` tokens has besides: the images, encoded, which takes as long as it takes."""
+        """Return what a prompt of `n` tokens has besides them: the images, which are encoded first."""
         encoded = {patches: self.tower.encode(patches) for patches in {run.patches: None for _, run in rows}}
         parts = [Placed(start, encoded[run.patches], run.first, run.count) for start, run in rows]
         return place(n, parts, self.tower.spec)

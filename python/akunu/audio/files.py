@@ -28,7 +28,7 @@ __all__ = ["Recording"]
 
 BLOCK_FRAMES: Final = 1 << 15
 SHORTFALL: Final = 0.01
-"""What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
+"""The announced length that may be missing: that of an MP3 file without a table is an estimate."""
 _BYTES: Final = re.compile(
     r"^ *(?:data|SSND|BODY|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
@@ -206,7 +206,7 @@ class Recording:
             )
 
     def _raise_failed(self) -> None:
-        """What the caller's file raised while libsndfile read it."""
+        """Raise what the caller's file raised while libsndfile read it."""
         if self._failed:
             raise self._failed.pop()
 

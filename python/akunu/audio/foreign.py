@@ -34,7 +34,7 @@ FOREIGN_SUFFIXES: Final = frozenset(
     | {".wma", ".wmv", ".asf", ".avi", ".flv", ".mpg", ".mpeg", ".mts", ".m2ts", ".amr", ".ac3", ".ape"}
     | {".wv", ".mp2", ".ra", ".rm", ".dts", ".tta", ".mxf", ".ogv"}
 )
-"""How files are named that FFmpeg reads, and libsndfile does not."""
+"""The suffixes of files that FFmpeg reads, and libsndfile does not."""
 
 _FORMATS: Final = (
     "mov,mp4,m4a,3gp,matroska,webm,aac,adts,loas,mp3,ogg,flac,wav,w64,aiff,au,caf,asf,avi,flv,mpeg,mpegts,"

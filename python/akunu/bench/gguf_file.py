@@ -79,8 +79,8 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "q2_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.12),
     }
 )
-"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m` has a
-quarter of it in front of each four small scales."""
+"""The layouts by type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m`
+has a quarter of it in front of each four small scales."""
 
 
 def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:

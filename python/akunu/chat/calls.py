@@ -53,7 +53,7 @@ class Calls(Protocol):
         """More of its arguments, as JSON."""
 
     def done(self) -> None:
-        """It is complete."""
+        """End the call, which is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +225,7 @@ class _Call:
             mark = yield from self._mark()
 
     def _mark(self) -> Steps[str]:
-        """What follows a member. Nothing need close an object that has all of a call: models forget it."""
+        """Read what follows a member. Nothing need close an object that has all of a call: models forget."""
         source = self._calls.source
         start = source.at
         yield from source.space()

@@ -78,7 +78,7 @@ class Family:
     def tool_tag(
         self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", parallel: bool = True
     ) -> StructuralTag | None:
-        """What an answer has to be like for its calls to be as asked; None where nothing has to.
+        """Return the constraint by which an answer's calls are as asked; None where nothing is asked.
 
         Parameters
         ----------

@@ -32,7 +32,7 @@ MOST_LOOSE: Final = 64
 """Calls in one answer."""
 
 AFTER_TEXT: Final = "\n<tools>"
-"""What begins such calls after a text."""
+"""The beginnings of such calls after a text."""
 
 _TAGS: Final = ("<tools>", "</tools>", "<tool_call>", "</tool_call>", ",", ";", "[", "]")
 _FENCE: Final = "```"
@@ -104,7 +104,7 @@ class _KeptCall:
 
 _STARTS: Final = ("{", "[", "`", "<")
 _STYLE: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ \t\r\n]{0,24}"}
-"""Such calls are written on several lines; how they are is the model's own."""
+"""The style of such calls, on several lines, which is the model's own."""
 _ARGUMENTS: Final = """start: SPACE? {schema} END
 SPACE: /[ \\t\\r\\n]{{1,24}}/
 END: /[ \\t\\r\\n]{{0,24}}\\}}/

@@ -262,7 +262,7 @@ class Probe:
 
     @cached_property
     def _call_form(self) -> _CallForm | None:
-        """None where the template writes no calls."""
+        """The form of a message with calls; None where the template writes none."""
         for end in _AFTER_CALLS:
             for content in (None, ""):
                 as_object = self._with_call(_ARGUMENTS, content, end)

@@ -240,7 +240,7 @@ class LayerInputs:
 
 @dataclass(frozen=True)
 class LayerInput:
-    """What a layer makes of part `index` of the layer inputs, times an activated projection of its stream."""
+    """The use of part `index` of the layer inputs, times an activated projection of a layer's stream."""
 
     index: int
     activation: Activation
@@ -398,7 +398,7 @@ class ShortConvolution:
 
 @dataclass(frozen=True)
 class Merge:
-    """What makes rows for a text of the patches of an image, so many neighbours of each row.
+    """The block that makes a text's rows of an image's patches, so many neighbours of each row.
 
     Attributes
     ----------

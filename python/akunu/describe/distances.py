@@ -22,7 +22,7 @@ _MPNET_BUCKETS, _MPNET_FARTHEST = 32, 128
 
 @dataclass(frozen=True)
 class Distances:
-    """How attention looks at distances: see `akunu.describe.blocks.RelativeAttention`.
+    """The way in which attention looks at distances: see `akunu.describe.blocks.RelativeAttention`.
 
     Attributes
     ----------

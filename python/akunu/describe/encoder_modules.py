@@ -1,4 +1,4 @@
-"""What a folder of Sentence Transformers says besides the model: modules, pooling, prompts, lengths."""
+"""Read what a folder of Sentence Transformers says besides the model: modules, pooling, prompts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 STATIC: Final = "static_embedding"
-"""What stands for the `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
+"""The `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
 SETTINGS: Final = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 """Names of the file that says how the model reads texts; the first that is there counts."""
 DENSE: Final = "dense."
-"""What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
+"""The prefix, with a number, of tensors of dense layers, which have files of their own."""
 
 _POOLINGS: Final[Mapping[str, Pooling]] = {
     "pooling_mode_cls_token": "cls",
@@ -76,7 +76,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Modules:
-    """What those files say; what they don't is as here.
+    """The settings in those files; what they leave out is as here.
 
     Attributes
     ----------

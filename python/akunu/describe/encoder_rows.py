@@ -1,4 +1,4 @@
-"""What Akunu knows of each encoder, as data; the counterpart of `architectures` and `hf_models`.
+"""The table of encoders; the counterpart of `architectures` and `hf_models`.
 
 A row of `ENCODERS` is an architecture by its name in GGUF files; a row of `HF_ENCODERS` is a `model_type` of
 Hugging Face's and says which of them it is. Facts about names: gguf-py's `constants.py`, and Transformers'

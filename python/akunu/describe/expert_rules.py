@@ -415,7 +415,7 @@ def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
 
 
 def expert_layers(numbers: LayerNumbers, n_layers: int) -> list[bool]:
-    """Which layers have experts: all, but the first ones and between some that the file names."""
+    """Return which layers have experts: all, but the first ones and between some that the file names."""
     if numbers.integer("n_experts") == 0:
         return [False] * n_layers
     types = numbers.get("mlp_layer_types")

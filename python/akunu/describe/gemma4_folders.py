@@ -1,4 +1,4 @@
-"""What is known of folders of Gemma 4. Facts: Transformers' `gemma4` and `gemma4_unified`."""
+"""Folders of Gemma 4. Facts: Transformers' `gemma4` and `gemma4_unified`."""
 
 from __future__ import annotations
 

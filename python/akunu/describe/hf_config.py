@@ -473,7 +473,7 @@ def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
 
 
 def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
-    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part
+    """Return what stands before the decoder's names, such as `suffix`: "model.", or more where it is a part
     of the model.
     """
     # Layers that predict a token more may have a copy.

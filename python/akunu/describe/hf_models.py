@@ -1,4 +1,4 @@
-"""What Akunu knows about Hugging Face's model types, as data: which architecture each is, and what differs.
+"""The table of Hugging Face's model types: which architecture each is, and what differs.
 
 A model type is one row of `HF_MODELS`, by `model_type` of `config.json`. Names of tensors and numbers are in
 the rows of `akunu.describe.architectures`.

@@ -1,4 +1,4 @@
-"""What a sequence keeps in memory, by its model's numbers: for each token, and whatever its length."""
+"""Count what a sequence keeps in memory, by its model's numbers: for each token, and at any length."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kept_by(config: ModelConfig) -> Kept:
 
 
 def layers_text(config: ModelConfig) -> str:
-    """How many layers there are, and what they compute."""
+    """Return how many layers there are, and what they compute."""
     counts = Counter(block.mixer.kind.replace("_", " ") for block in config.blocks)
     mixers = ", ".join(f"{n} {kind}" for kind, n in counts.items())
     experts = config.mixers(Experts)

@@ -30,10 +30,10 @@ __all__ = [
 
 
 RopeStyle = Literal["interleaved", "half"]
-"""Which elements of a head rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
+"""The elements of a head that rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
 
 Pooling = Literal["mean", "cls", "last"]
-"""What becomes of a text's rows: their mean, the first, or the last one."""
+"""The pooling of a text's rows: their mean, the first, or the last one."""
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
@@ -53,7 +53,7 @@ MixerKind = Literal[
     "mamba2",
     "short_convolution",
 ]
-"""What a block computes; `akunu.describe.blocks` has a class for each."""
+"""The computation of a block; `akunu.describe.blocks` has a class for each."""
 
 
 Parallel = Literal["never", "always", "unnormed"]
@@ -63,7 +63,7 @@ Rotated = Literal["all", "none", "period", "windowed", "windowed_or_all"]
 """The layers whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
-"""What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
+"""The function of a router's logits: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
 the root of each one's softplus."""
 
 

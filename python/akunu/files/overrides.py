@@ -30,7 +30,7 @@ _GGUF: Final = {
     "beta_slow": "yarn_beta_slow",
     "attention_factor": "yarn_attn_factor",
 }
-"""Their names in GGUF, below `rope.scaling`."""
+"""The names of these settings in GGUF, below `rope.scaling`."""
 _OVERRIDE: Final = re.compile(r"(?P<key>[^=\s]+)=(?P<kind>int|float|bool|str):(?P<value>.*)", re.DOTALL)
 _BOOLS: Final = {"true": True, "false": False}
 

@@ -18,7 +18,7 @@ __all__ = ["ModelFacts", "Tensor", "model_facts"]
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the table says about a model: `type` as "qwen3 0.6B Q4_0", bytes and number of its weights.
+    """The columns of a model in a table: `type` as "qwen3 0.6B Q4_0", bytes and number of its weights.
 
     `load_mode` is "mmap" for a file and "none" for weights that were made up.
     """

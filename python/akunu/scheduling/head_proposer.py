@@ -22,7 +22,7 @@ __all__ = ["HeadProposer", "share_of_head"]
 LATEST: Final = 64
 """Latest tokens of a sequence that tell whether it has common ones."""
 HELD: Final = 0.7
-"""How likely a draft holds, where that decides between drafts of all tokens and of common ones."""
+"""The probability that a draft holds, for choosing between drafts of all tokens and of common ones."""
 
 
 def share_of_head(config: ModelConfig, rows: int | None = None) -> float:

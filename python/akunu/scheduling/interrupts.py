@@ -24,7 +24,7 @@ NUMBERS: Final[list[int]] = [
 ]
 """Signals whose handlers may raise."""
 WAIT_SECONDS: Final = 0.1
-"""How long a signal goes unnoticed in `wait`."""
+"""Seconds for which a signal goes unnoticed in `wait`."""
 
 
 class _HeldSignals:

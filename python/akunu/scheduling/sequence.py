@@ -98,8 +98,8 @@ class Sequence:
     """The constraint of the output, if there is one; it is told of all `tokens`."""
 
     salt: str | None = None
-    """Whose it is: it shares what is cached, and drafts, with sequences of the same one only, and takes turns
-    with those of others. None is one too."""
+    """The owner's salt: the sequence shares what is cached, and drafts, with those of the same salt, and
+    takes turns with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
     adapter: Adapter | None = None
@@ -115,7 +115,7 @@ class Sequence:
     tokens: list[int] = field(default_factory=list)
     """The tokens that have been generated, an end token included."""
     forced: int = 0
-    """How many of these its constraint forced after the last one that was sampled: rows of the next step."""
+    """The number of these that the constraint forced after the last sampled one: rows of the next step."""
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     ready_at: float = 0.0
@@ -137,7 +137,7 @@ class Sequence:
     counted: bool = False
     """Whether the prompt has been counted in `ModelStats`."""
     squeezed_out: bool = False
-    """It had to give its slot back for want of pages, and waits until there is room for all of it."""
+    """Whether it had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
     """An end token was sampled, or nothing is left to run: it needs no more steps."""
     cancelled: bool = False
@@ -166,7 +166,7 @@ class Sequence:
     """Seconds that `Engine.paged_experts` counted in this sequence's steps."""
 
     def arrive(self, number: int, arrival: int) -> None:
-        """It belongs to round `number`, and is the `arrival`-th that came.
+        """Put the sequence into round `number`, as the `arrival`-th that came.
 
         Each step of priority goes ahead of `HEAD_START` rounds that came before, so whoever waits is
         overtaken by so many later ones at most, and its turn comes.
@@ -234,7 +234,7 @@ class Sequence:
         return Prefix(ids[:n], self.salt, contents, self.adapter.key if self.adapter else None)
 
     def place(self, slot: int, cached: int) -> None:
-        """It has a slot, whose cache holds the first `cached` tokens."""
+        """Give the sequence a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
             # What its constraint forced at its beginning may be in the cache too, and in files, and is no
@@ -242,7 +242,7 @@ class Sequence:
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
-        """It has no slot any more."""
+        """Take the sequence's slot away."""
         self.slot, self.length, self.sought = None, 0, None
         self.kept.clear()
 
@@ -304,9 +304,10 @@ class Sequence:
         return None if free else masks
 
     def _forced_by(self, constraint: Constraint) -> list[int]:
-        """Where log-probabilities are wanted every token is sampled, if only from one.
+        """Return the tokens that the constraint forces.
 
-        A token that is a row of the next step has no logits of its own.
+        Where log-probabilities are wanted every token is sampled, if only from one: a token that is a row of
+        the next step has no logits of its own.
         """
         return constraint.forced() if self.settings.get("logprobs", -1) < 0 else []
 

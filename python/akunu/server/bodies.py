@@ -69,7 +69,7 @@ class Bodies:
             await asyncio.sleep(0)
 
     def give(self, client: str, size: int) -> None:
-        """They are no longer there."""
+        """Give back so many bytes of a client's."""
         self._held[client] -= size
         if self._held[client] <= 0:
             del self._held[client]

@@ -1,4 +1,4 @@
-"""Where a Whisper model's tensors lie in its files, by the names of whisper.cpp, MLX and Hugging Face, and
+"""Find a Whisper model's tensors in its files, by the names of whisper.cpp, MLX and Hugging Face, and
 the numbers of its two stacks as the engine takes them.
 """
 

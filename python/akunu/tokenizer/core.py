@@ -323,7 +323,7 @@ class Tokenizer:
 
 
 _DROPPED = 16
-"""Where a normaliser leaves out white space and the like, a text has no more bytes for each that is left."""
+"""The most bytes of a text for each that is left when a normaliser has dropped white space and such."""
 
 _OUTSIDE = "\U0010ffff"
 _BYTE_OF_CHAR = {

@@ -214,18 +214,18 @@ class Sizes:
 
 
 Spread = Literal["corners", "parts", "sides", "smooth"]
-"""How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
-lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the image is cut
-into as many parts as the square has, and a patch has the vector of the part in which it begins. "smooth": the
-square is resized to the image as a picture is, bilinear, without aliases. "sides": a patch has the sum of its
-column's vector, which are the first ones, and its row's."""
+"""The way in which vectors of positions spread over an image's grid. "corners": the square that they were
+learned for lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the
+image is cut into as many parts as the square has, and a patch has the vector of the part in which it begins.
+"smooth": the square is resized to the image as a picture is, bilinear, without aliases. "sides": a patch has
+the sum of its column's vector, which are the first ones, and its row's."""
 
 Rotary = Literal["alike", "alternating", "columns"]
-"""By what frequencies heads turn, half of them by a patch's row and half by its column: both by the same, or
+"""The frequencies by which heads turn, half of them by a patch's row and half by its column: the same, or
 in turns by one of a longer row. "columns": both by the same, the first half by the column."""
 
 Whole = Literal["all", "windowed"]
-"""Which layers of the model of text let rows see all of their image: all, or those that have a window."""
+"""The language model's layers that let rows see all of their image: all, or those that have a window."""
 
 
 def _sees_whole(_text: Mapping[str, Any]) -> bool:
