@@ -66,8 +66,8 @@ def test_every_function_from_c(driver, tmp_path) -> None:
 def errors_of_ours(report: Path) -> list[str]:
     """The errors and definite leaks in a report of valgrind's that begin in the program or in Akunu's libraries.
 
-    An error belongs to the library that called the C or C++ library. The interpreter, which is never ended, and what
-    it imports have some of their own.
+    An error belongs to the library that called the C or C++ library. The interpreter, which is never ended, and
+    what it imports have some of their own.
     """
     found = []
     for error in ElementTree.parse(report).getroot().iter("error"):
@@ -88,9 +88,9 @@ def test_a_program_leaks_nothing_and_reads_nothing_that_it_should_not(driver, tm
     report = tmp_path / "report.xml"
     python = Path("/usr/lib/valgrind/python3.supp")
     suppressions = [f"--suppressions={python}"] * python.exists()
-    command = [valgrind, "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", *suppressions]
+    options = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", *suppressions]
     done = subprocess.run(
-        [*command, "--xml=yes", f"--xml-file={report}", driver, "ember"],
+        [valgrind, *options, "--xml=yes", f"--xml-file={report}", driver, "ember"],
         capture_output=True,
         text=True,
         timeout=600,
