@@ -64,10 +64,10 @@ def test_every_function_from_c(driver, tmp_path) -> None:
 
 
 def errors_of_ours(report: Path) -> list[str]:
-    """The errors and definite leaks in a report of valgrind's that begin in the program or in Akunu's libraries.
+    """Errors and definite leaks in a report of valgrind's that begin in the program or in Akunu's libraries.
 
-    An error belongs to the library that called the C or C++ library. The interpreter, which is never ended, and
-    what it imports have some of their own.
+    An error belongs to the library that called the C or C++ library. The interpreter, which is never ended,
+    and what it imports have some of their own.
     """
     found = []
     for error in ElementTree.parse(report).getroot().iter("error"):
