@@ -151,7 +151,7 @@ def compare(
               help="Tokens of each sequence.")  # fmt: skip
 @click.option("--streams", default="1,4,8,16", show_default=True, metavar="LIST", help="Sequences at a time.")
 @click.option("--vector-tokens", type=click.IntRange(min=1), default=8192, show_default=True, metavar="N",
-              help="Of all texts of a length.")  # fmt: skip
+              help="Of all sequences of a length.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=9, show_default=True, metavar="N",
               help="Rounds, at most.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0), default=3600.0, show_default=True, metavar="S",

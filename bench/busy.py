@@ -9,12 +9,12 @@ default should come within 0.9 of the best of them, and never below 0.8 of one t
 llama-bench, runs with its own default and with one thread.
 
 All counts are loaded at once, each in a process of its own, and take short turns; the others wait meanwhile,
-a peer's because it is stopped. A peer's tokens are the first of a text, ours up to its 264th: that is in its
-favour. A round is a turn of each in random order, so that what the machine does in the long run is the same
-for all of them. Ratios are of one round; the table gives their medians and, in brackets, their quartiles.
-"Best" is the count that is fastest in the other rounds: the fastest of the round itself would be one that was
-lucky. Where the default is one of the counts, their ratio shows how far noise goes. What else runs on the
-machine is part of no condition: measure on a quiet one.
+a peer's because it is stopped. A peer's tokens are the first of an output, ours up to its 264th: that is in
+its favour. A round is a turn of each in random order, so that what the machine does in the long run is the
+same for all of them. Ratios are of one round; the table gives their medians and, in brackets, their
+quartiles. "Best" is the count that is fastest in the other rounds: the fastest of the round itself would be
+one that was lucky. Where the default is one of the counts, their ratio shows how far noise goes. What else
+runs on the machine is part of no condition: measure on a quiet one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PEER_READ_BYTES: Final = 250_000_000
 PEER_REPETITIONS: Final = 1_000_000_000
 
 # Takes a turn for each line that it reads: decodes for so many seconds, each model on a thread of its own,
-# and prints the tokens a second of all together. Chains are as long as those of a text that is streamed.
+# and prints the tokens a second of all together. Chains are as long as those of an output that is streamed.
 WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor

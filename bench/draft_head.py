@@ -1,9 +1,9 @@
 """A synthetic head that drafts: its cost is a real one's, and how many of its drafts hold is set.
 
 A head is trained with its model, and one of random weights is always wrong. So the drafts are computed as a
-head's are, and then replaced by tokens that hold as often as is wanted: what the text is known to say. Random
-weights write all tokens alike, but 95 % of the tokens of real texts are common ones, so the head takes this
-text's for such.
+head's are, and then replaced by tokens that hold as often as is wanted: what the output is known to be.
+Random weights write all tokens alike, but 95 % of the tokens of real outputs are common ones, so the head
+takes this output's for such.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from akunu.scheduling.head_proposer import HeadProposer
 __all__ = ["KnowingHead", "open_with_head"]
 
 COMMON: Final = 0.95
-"""Share of common tokens in texts."""
+"""Share of common tokens in outputs."""
 
 
 def _with_head(spec: ModelSpec, types: dict[str, str]) -> tuple[ModelSpec, dict[str, str]]:
@@ -69,13 +69,13 @@ class KnowingHead(HeadProposer):
     def __init__(self, engine: _core.Engine, config: ModelConfig, accepted: float) -> None:
         super().__init__(engine, config)
         self._vocab, self._accepted, self._rng = config.vocab_size, accepted, random.Random(1)
-        self.text: list[int] = []
+        self.output: list[int] = []
 
     def write(self, wanted: SequenceOf[tuple[Sequence, int]]) -> list[list[int]]:
-        """Drafts for texts, all of which say `text`."""
+        """Drafts for sequences, all of which generate `output`."""
         drafts = super().write(wanted)
         return [
-            self._right(self.text[len(sequence.tokens) :], len(ids))
+            self._right(self.output[len(sequence.tokens) :], len(ids))
             for (sequence, _), ids in zip(wanted, drafts, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""Adapters (LoRA): tokens a second with them and without, of one text and of four in a batch.
+"""Adapters (LoRA): tokens a second with them and without, of one sequence and of four in a batch.
 
     python -m bench.lora qwen3-0.6b:q4_0 -t 2
     python -m bench.lora model.gguf --device cuda --rank 64
@@ -40,11 +40,11 @@ CASES: Final[dict[str, tuple[int | None, ...]]] = {
     "four adapters": (0, 1, 2, 3),
     "one of four": (0, None, None, None),
 }
-"""The adapter of each text, by its number."""
+"""The adapter of each sequence, by its number."""
 
 
 def add_adapters(scheduler: Scheduler, engine: Engine, rank: int) -> list[Adapter]:
-    """Give the engine as many as there are texts."""
+    """Give the engine as many as there are sequences."""
     rng = np.random.default_rng(1)
     found = []
     for i in range(TEXTS):
@@ -62,7 +62,7 @@ def add_adapters(scheduler: Scheduler, engine: Engine, rank: int) -> list[Adapte
 
 
 def written(scheduler: Scheduler, sequences: SequenceOf[Sequence]) -> float:
-    """Run texts to their ends; returns seconds from the first token of the last one."""
+    """Run sequences to their ends; returns seconds from the first token of the last one."""
     for sequence in sequences:
         scheduler.submit(sequence)
     for sequence in sequences:
@@ -116,7 +116,12 @@ def compare(
 @click.option("--device", default="cpu", show_default=True, metavar="NAME", help="The device.")
 @click.option("--rank", type=click.IntRange(1, 512), default=16, show_default=True, help="Of all matrices.")
 @click.option(
-    "--tokens", type=click.IntRange(min=2), default=64, show_default=True, metavar="N", help="Of each text."
+    "--tokens",
+    type=click.IntRange(min=2),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help="Of each sequence.",
 )
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=7, show_default=True, metavar="N", help="Rounds."

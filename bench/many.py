@@ -1,4 +1,4 @@
-"""Many texts on one model: tokens a second by streams, gaps while a long prompt runs, cached prefixes.
+"""Many sequences on one model: tokens a second by streams, gaps while a long prompt runs, cached prefixes.
 
     python -m bench.many qwen3-0.6b:q4_0 llama3.2-1b:q4_k_m -t 2
     python -m bench.many model.gguf --streams 1,4,8,16 --tokens 64 --peer path/to/llama-batched-bench
@@ -7,10 +7,10 @@ A model is a file or SHAPE:TYPE with random weights. The numbers of streams are 
 round, in random order; figures are medians of the rounds, and ratios are to the first number in the same run.
 With --peer, llama.cpp's batched-bench times the same numbers of the same file in between.
 
-gaps        between the tokens of four running texts while a prompt of `--prompt` tokens is being run
+gaps        between the tokens of four running sequences while a prompt of `--prompt` tokens is being run
 first token of such a prompt: cold, and as shares of that with its beginning in memory, or in files that the
             system has to read from the disk
-scheduling  of one thread that reads all texts, with the most streams: its processor time outside the engine,
+scheduling  of one thread that reads all sequences, with the most streams: its time outside the engine,
             as a share of all of it
 """
 
@@ -57,7 +57,7 @@ def ids(engine_vocab: int, n: int, seed: int) -> np.ndarray[Any, np.dtype[np.uin
 
 
 def decode_rate(engine: Engine, vocab: int, streams: int, tokens: int) -> float:
-    """Tokens a second of `streams` texts together, their prompts not counted."""
+    """Tokens a second of `streams` sequences together, their prompts not counted."""
     slots = [engine.open() for _ in range(streams)]
     taken = [slot for slot in slots if slot is not None]
     for slot in taken:
@@ -77,7 +77,7 @@ def decode_rate(engine: Engine, vocab: int, streams: int, tokens: int) -> float:
 
 
 def read(scheduler: Scheduler, sequence: Sequence, times: list[float]) -> None:
-    """Take a text to its end, noting when each of its tokens came."""
+    """Take a sequence to its end, noting when each of its tokens came."""
     scheduler.submit(sequence)
     while (chunk := scheduler.next(sequence)) is not None:
         times += [time.perf_counter()] * len(chunk.ids)
@@ -85,7 +85,7 @@ def read(scheduler: Scheduler, sequence: Sequence, times: list[float]) -> None:
 
 
 def gaps(engine: Engine, vocab: int, prompt: int, streams: int = 4, tokens: int = 200) -> list[float]:
-    """Seconds between tokens of running texts while a long prompt is run beside them."""
+    """Seconds between tokens of running sequences while a long prompt is run beside them."""
     scheduler = Scheduler(engine)
     times: list[list[float]] = [[] for _ in range(streams)]
     # Random weights soon repeat themselves, which drafts would make much of.
@@ -108,8 +108,8 @@ def gaps(engine: Engine, vocab: int, prompt: int, streams: int = 4, tokens: int 
         thread.join()
     engine.forget()
     found = []
-    for text in times:
-        at = [t for t in text if began <= t <= first[0]]
+    for own in times:
+        at = [t for t in own if began <= t <= first[0]]
         found += [b - a for a, b in pairwise(at) if b > a]
     return found
 
@@ -124,12 +124,12 @@ def first_token(scheduler: Scheduler, prompt: np.ndarray[Any, np.dtype[np.uint32
 
 def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[str, float]:
     """Seconds to the first token of a prompt that is new, in memory, and in files."""
-    text = ids(vocab, prompt, 5)
+    prefix = ids(vocab, prompt, 5)
     with TemporaryDirectory() as folder:
         scheduler = Scheduler(engine, PageFiles(Path(folder), 1 << 40, b"", engine.part_bytes))
-        cold = first_token(scheduler, text)
+        cold = first_token(scheduler, prefix)
         scheduler.flush()
-        memory = median(first_token(scheduler, text) for _ in range(rounds))
+        memory = median(first_token(scheduler, prefix) for _ in range(rounds))
         disk = []
         for _ in range(rounds):
             engine.forget()
@@ -137,29 +137,29 @@ def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[s
                 with file.open("rb") as opened:  # out of the system's memory
                     os.fsync(opened.fileno())
                     os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            disk.append(first_token(scheduler, text))
+            disk.append(first_token(scheduler, prefix))
             scheduler.flush()
     engine.forget()
     return {"cold": cold, "memory": memory, "disk": median(disk)}
 
 
 def scheduling_share(engine: Engine, vocab: int, streams: int, tokens: int) -> float:
-    """Of one thread that reads all texts: its processor time outside the engine, over all of it."""
+    """Of one thread that reads all sequences: its processor time outside the engine, over all of it."""
     timed = TimedEngine(engine)
     scheduler = Scheduler(cast(Engine, timed))
-    texts = [Sequence(ids(vocab, START, 50 + i), GREEDY, limit=tokens) for i in range(streams)]
-    for text in texts:
-        scheduler.submit(text)
-    for text in texts:
-        scheduler.next(text)
+    sequences = [Sequence(ids(vocab, START, 50 + i), GREEDY, limit=tokens) for i in range(streams)]
+    for sequence in sequences:
+        scheduler.submit(sequence)
+    for sequence in sequences:
+        scheduler.next(sequence)
     timed.seconds = 0.0
     began = time.thread_time()
-    going = list(texts)
+    going = list(sequences)
     while going:
-        going = [text for text in going if scheduler.next(text) is not None]
+        going = [each for each in going if scheduler.next(each) is not None]
     seconds = time.thread_time() - began
-    for text in texts:
-        scheduler.end(text, 0)
+    for sequence in sequences:
+        scheduler.end(sequence, 0)
     engine.forget()
     return 1 - timed.seconds / seconds
 
@@ -194,9 +194,14 @@ def table_rate(output: str, streams: int) -> float:
 @click.option(
     "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
 )
-@click.option("--streams", default="1,4,8,16", show_default=True, metavar="LIST", help="Texts at a time.")
+@click.option("--streams", default="1,4,8,16", show_default=True, metavar="LIST", help="Sequences at a time.")
 @click.option(
-    "--tokens", type=click.IntRange(min=1), default=48, show_default=True, metavar="N", help="Of each text."
+    "--tokens",
+    type=click.IntRange(min=1),
+    default=48,
+    show_default=True,
+    metavar="N",
+    help="Of each sequence.",
 )
 @click.option("--prompt", type=click.IntRange(min=2), default=4000, show_default=True, metavar="N",
               help="Tokens of the long prompt.")  # fmt: skip
@@ -221,7 +226,7 @@ def command(
     peer: Path | None,
     json_path: Path | None,
 ) -> None:
-    """Time many texts on each of MODELS."""
+    """Time many sequences on each of MODELS."""
     counts = parse_ints(streams)
     rows, figures, order = [], [], random.Random(0)
     for name in models:

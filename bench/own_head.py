@@ -75,7 +75,7 @@ def shares_held(engine: _core.Engine, ids: list[int], tokens: int, **settings: A
 @click.argument("model")
 @click.option("--prompt", "prompts", multiple=True, metavar="TEXT", help="Instead of openings of stories.")
 @click.option("--temperature", type=float, multiple=True, default=(0.0, 0.6), show_default=True)
-@click.option("--tokens", type=int, default=200, show_default=True, help="Most tokens of each text.")
+@click.option("--tokens", type=int, default=200, show_default=True, help="Most tokens of each sequence.")
 @click.option("--rounds", type=int, default=5, show_default=True)
 @click.option("-t", "--threads", type=int, default=2, show_default=True)
 def command(

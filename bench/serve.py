@@ -294,7 +294,7 @@ def _round(
 @click.option("--rate", "rates", default="", help="Requests a second, one after another. [default: none]")
 @click.option("--system", default=300, show_default=True, help="Words that a conversation begins with.")
 @click.option("--turns", default=6, show_default=True, help="Of a conversation; 0: there are none.")
-@click.option("-c", "--context", default=4096, show_default=True, help="Of each text.")
+@click.option("-c", "--context", default=4096, show_default=True, help="Of each sequence.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write the results to a file.")
 def command(
     model: str,

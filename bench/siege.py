@@ -184,7 +184,7 @@ async def small_forms(siege: Siege) -> None:
 
 
 async def queue(siege: Siege) -> None:
-    """80 long texts at a time."""
+    """80 long prompts at a time."""
     body = chat("Tell me a story", max_tokens=1900, logit_bias={"0": -100, "2": -100})
 
     async def one() -> None:

@@ -4,10 +4,10 @@
     python -m bench.soak model.gguf --seconds 3600 --clients 24
 
 Clients go away in the middle of a request or an answer, read slowly or not at all, send what is no request,
-and ask for texts, chats, forms and several texts at once. Each minute all of them pause; when the server is
-quiet, its memory, threads, files and pages of the cache are counted. The first count is after a minute of
-warming up. It ends with an error where a count has grown: threads, files and held pages at all, memory by
-more than 24 MiB.
+and ask for completions, chats, constraints and several outputs at once. Each minute all of them pause; when
+the server is quiet, its memory, threads, files and pages of the cache are counted. The first count is after a
+minute of warming up. It ends with an error where a count has grown: threads, files and held pages at all,
+memory by more than 24 MiB.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench.serve import SENTENCE, free_port, running
 
 PHASE_SECONDS: Final = 60.0
 GROWTH: Final = 24 << 20
-"""Bytes of memory. What is remembered of earlier texts grows to its bound, 12 MB a model."""
+"""Bytes of memory. What is remembered of earlier sequences grows to its bound, 12 MB a model."""
 
 SCHEMA: Final = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -59,9 +59,9 @@ def request_of(rng: random.Random, name: str) -> tuple[str, dict[str, Any]]:
     if kind < 0.7:
         return "/v1/chat/completions", chat
     if kind < 0.9:
-        form = rng.choice([{"regex": "[a-z]{1,40}"}, {"choice": ["yes", "no"]}])
+        constraint = rng.choice([{"regex": "[a-z]{1,40}"}, {"choice": ["yes", "no"]}])
         schema = {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}}
-        return "/v1/chat/completions", {**chat, **rng.choice([form, schema])}
+        return "/v1/chat/completions", {**chat, **rng.choice([constraint, schema])}
     return "/v1/chat/completions", {"model": rng.choice([name, "none"]), "messages": rng.choice([[], text])}
 
 
@@ -101,7 +101,7 @@ def count(port: int, process: int) -> Count:
     deadline = time.monotonic() + 120
     while any(model["sequences"] or model["queue"] for model in ask(port, "/admin/engine")["models"]):
         if time.monotonic() > deadline:
-            raise click.ClickException("texts are left that nobody waits for")
+            raise click.ClickException("sequences are left that nobody waits for")
         time.sleep(0.2)
     time.sleep(1)
     status = dict(

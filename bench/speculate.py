@@ -1,22 +1,22 @@
-"""Drafts: tokens a second with them and without, for texts that repeat and texts that do not.
+"""Drafts: tokens a second with them and without, for outputs that repeat and outputs that do not.
 
     python -m bench.speculate qwen3-0.6b:q4_0 ember -t 2
     python -m bench.speculate large.gguf --draft small.gguf
     python -m bench.speculate qwen3-0.6b:q4_0 --head 0,0.5,0.7,0.9
 
-A model is a file, a built-in model, or SHAPE:TYPE with random weights. Three texts of each are written:
+A model is a file, a built-in model, or SHAPE:TYPE with random weights. Three outputs of each are written:
 
 repeats   greedy; its words stand in the prompt already, as in a text that is copied
 edits     the same, but one of twelve of the tokens that stand there is another one
 new       drawn at temperature 1
 
-What a model writes cannot be chosen, so the text is written once, and then put where the drafts are looked
-for. Each is timed with and without drafts in turn, in random order, round after round; figures are medians,
-and the ratio is that of neighbours in time. Every text must be the same in all rounds.
+What a model writes cannot be chosen, so the output is generated once, and then put where the drafts are
+looked for. Each is timed with and without drafts in turn, in random order, round after round; figures are
+medians, and the ratio is that of neighbours in time. Every output must be the same in all rounds.
 
 With --head a model SHAPE:TYPE gets a head of its own that drafts (multi-token prediction), whose weights are
-random too, and of whose drafts as many hold as is said (`bench.draft_head`). The text is drawn at temperature
-1, and the time is compared with that of the model without a head.
+random too, and of whose drafts as many hold as is said (`bench.draft_head`). The output is sampled at
+temperature 1, and the time is compared with that of the model without a head.
 
 With --draft a smaller model writes what is not looked up. A model drafts well only for one that it resembles,
 so random weights show what it costs where it is always wrong.
@@ -56,7 +56,7 @@ TEXTS: Final[dict[str, dict[str, Any]]] = {
 
 
 def written(scheduler: Scheduler, sequence: Sequence) -> float:
-    """Run a text to its end; returns seconds from its first token."""
+    """Run a sequence to its end; returns seconds from its first token."""
     scheduler.submit(sequence)
     scheduler.next(sequence)
     start = time.perf_counter()
@@ -67,7 +67,7 @@ def written(scheduler: Scheduler, sequence: Sequence) -> float:
     return seconds
 
 
-def known_text(kind: str, tokens: list[int], vocab: int) -> list[int]:
+def known_output(kind: str, tokens: list[int], vocab: int) -> list[int]:
     """What stands before the prompt."""
     if kind == "new":
         return []
@@ -77,25 +77,25 @@ def known_text(kind: str, tokens: list[int], vocab: int) -> list[int]:
 
 
 def compare(scheduler: Scheduler, kind: str, vocab: int, tokens: int, rounds: int) -> dict[str, Any]:
-    """Time one kind of text."""
+    """Time one kind of output."""
     prompt = np.random.default_rng(3).integers(0, vocab, PROMPT).astype(np.uint32)
-    order, text = random.Random(0), list[int]()
+    order, output = random.Random(0), list[int]()
     seconds: dict[bool, list[float]] = {False: [], True: []}
     drafted = accepted = 0
     for turn in range(rounds + 1):
         for speculative in order.sample([False, True], 2) if turn else [False]:
             sequence = Sequence(prompt, TEXTS[kind], tokens, speculative=speculative)
             if speculative:
-                sequence.drafter.learn([*known_text(kind, text, vocab), *prompt.tolist()])
+                sequence.drafter.learn([*known_output(kind, output, vocab), *prompt.tolist()])
             taken = written(scheduler, sequence)
-            text = text or sequence.tokens
-            assert sequence.tokens == text, "drafts changed a text"
+            output = output or sequence.tokens
+            assert sequence.tokens == output, "drafts changed an output"
             if turn:
                 seconds[speculative].append(taken)
             drafted, accepted = drafted + sequence.drafted, accepted + sequence.accepted
     ratios = [plain / fast for plain, fast in zip(seconds[False], seconds[True], strict=True)]
     return {
-        "text": kind,
+        "output": kind,
         "plain": (tokens - 1) / median(seconds[False]),
         "speculative": (tokens - 1) / median(seconds[True]),
         "ratio": median(ratios),
@@ -119,14 +119,14 @@ def compare_head(name: str, accepted: float, tokens: int, rounds: int, threads: 
             for drafts in order.sample([False, True], 2) if turn else [False, True]:
                 sequence = Sequence(prompt, TEXTS["new"], tokens)
                 taken = written(schedulers[drafts], sequence)
-                head.text = head.text or sequence.tokens
-                assert sequence.tokens == head.text, "drafts changed a text"
+                head.output = head.output or sequence.tokens
+                assert sequence.tokens == head.output, "drafts changed an output"
                 if turn:
                     seconds[drafts].append(taken)
                     drafted, held = drafted + sequence.drafted, held + sequence.accepted
     ratios = [slow / fast for slow, fast in zip(seconds[False], seconds[True], strict=True)]
     return {
-        "text": f"head, {accepted:g}",
+        "output": f"head, {accepted:g}",
         "plain": (tokens - 1) / median(seconds[False]),
         "speculative": (tokens - 1) / median(seconds[True]),
         "ratio": median(ratios),
@@ -140,7 +140,7 @@ def _weights(engine: Engine) -> int:
 
 
 def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int) -> Iterator[dict[str, Any]]:
-    """Time each kind of text of a model."""
+    """Time each kind of output of a model."""
     context = PROMPT + tokens + 2
     with ExitStack() as stack:
         opened = stack.enter_context(open_engine(name, context=context, threads=threads))
@@ -162,7 +162,12 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
 @click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that drafts.")
 @click.option("--head", metavar="A,B,…", help="Shares of its drafts that hold, of a head of the model's own.")
 @click.option(
-    "--tokens", type=click.IntRange(min=2), default=256, show_default=True, metavar="N", help="Of each text."
+    "--tokens",
+    type=click.IntRange(min=2),
+    default=256,
+    show_default=True,
+    metavar="N",
+    help="Of each sequence.",
 )
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
@@ -190,7 +195,7 @@ def command(
     rows = [
         [
             found["model"],
-            found["text"],
+            found["output"],
             f"{found['plain']:.1f}",
             f"{found['speculative']:.1f}",
             f"{found['ratio']:.2f}",
@@ -198,7 +203,7 @@ def command(
         ]
         for found in figures
     ]
-    print_table(["model", "text", "plain tokens/s", "with drafts", "ratio", "accepted / drafted"], rows)
+    print_table(["model", "output", "plain tokens/s", "with drafts", "ratio", "accepted / drafted"], rows)
     if json_path:
         write_json(json_path, figures)
 

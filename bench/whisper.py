@@ -58,7 +58,7 @@ class Job:
     threads
         Of the program.
     tokens
-        Of a text.
+        Of a sequence.
     tests
         Those of `TESTS` that are timed.
     cpu_time
@@ -312,7 +312,7 @@ def compare(name: str, programs: Programs, job: Job, rounds: int, whisper_bench:
 @click.option("--types", default="q8_0,f16", show_default=True, help="Of Akunu's and whisper.cpp's weights.")
 @click.option("--compute", default="int8,float32", show_default=True, help="Types of faster-whisper's.")
 @click.option("--threads", default=2, show_default=True, help="Of each program.")
-@click.option("--tokens", default=64, show_default=True, help="Of a text.")
+@click.option("--tokens", default=64, show_default=True, help="Of a sequence.")
 @click.option("--tests", default=",".join(TESTS), show_default=True, help="What is timed.")
 @click.option("--cpu-time", is_flag=True, help="Processor time, for one thread beside other processes.")
 @click.option("--rounds", default=3, show_default=True, help="Runs of each program.")

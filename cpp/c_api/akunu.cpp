@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -185,17 +186,27 @@ char* copied(const char* bytes, Py_ssize_t size) {
     return copy;
 }
 
+// What is wrong with a caller's struct, of which the first `least` bytes have been there in every version.
+template <class T>
+akunu_status sized(const T* given, const char* name, std::size_t least) {
+    if (!given || given->size >= least) return AKUNU_OK;
+    return failed(AKUNU_BAD_ARGUMENT, std::string(name) + ".size: found " + std::to_string(given->size) +
+                                          ", expected sizeof, which the program sets");
+}
+
 // Calls a function whose answer is (0, text, json, prompt, cached, generated, finish, first, speed). Its arguments are
 // the model, `input`, which it takes, the options and the callback.
 akunu_status output(const char* name, akunu_model* model, Ref input, const akunu_output_options* options,
                     akunu_result* result) {
     if (!input) return failed(AKUNU_BAD_ARGUMENT, raised());
+    akunu_status status = sized(options, "options", offsetof(akunu_output_options, user) + sizeof(void*));
+    if (status == AKUNU_OK) status = sized(result, "result", offsetof(akunu_result, prompt_tokens));
+    if (status != AKUNU_OK) return status;
     const akunu_output_options asked = known(options);
     Callback callback{asked.on_text, asked.user};
     const Ref capsule(PyCapsule_New(&callback, nullptr, nullptr));
     Ref function(asked.on_text ? PyCFunction_NewEx(&emit_method, capsule.get(), nullptr) : nullptr);
     PyObject* emitted = function ? function.get() : Py_None;
-    akunu_status status = AKUNU_OK;
     const Ref arguments(Py_BuildValue("OOzO", model->object, input.get(), asked.options ? asked.options : "", emitted));
     const Ref answer = call(status, name, arguments);
     if (!answer || !result) return status;
@@ -254,6 +265,8 @@ akunu_status akunu_load(const char* name, const akunu_load_options* options, aku
     akunu_status status = usable(name && out);
     if (status != AKUNU_OK) return status;
     *out = nullptr;
+    status = sized(options, "options", offsetof(akunu_load_options, options) + sizeof(char*));
+    if (status != AKUNU_OK) return status;
     const akunu_load_options asked = known(options);
     const Gil gil;
     const Ref arguments(Py_BuildValue("ssIIs", name, asked.device ? asked.device : "auto", asked.context, asked.threads,
@@ -326,6 +339,8 @@ akunu_status akunu_embed(akunu_model* model, const char* const* texts, size_t co
     akunu_status status = usable(model && texts && count && vectors && dimensions);
     if (status != AKUNU_OK) return status;
     *vectors = nullptr;
+    status = sized(options, "options", offsetof(akunu_output_options, user) + sizeof(void*));
+    if (status != AKUNU_OK) return status;
     const akunu_output_options asked = known(options);
     const Gil gil;
     const Ref list(PyList_New(0));

@@ -74,7 +74,7 @@ Cache::Cache(const EngineContext& context, const EngineOptions& options, std::ui
     if (options.kv_memory) {
         bytes = options.kv_memory;
         if (bytes < least) {
-            const std::string with = state_bytes_ ? " and the states of " + std::to_string(slots) + " texts" : "";
+            const std::string with = state_bytes_ ? " and the states of " + std::to_string(slots) + " sequences" : "";
             throw InvalidArgumentError("kv_memory is " + std::to_string(bytes) + " bytes; a context of " +
                                        std::to_string(engine_.context) + " tokens" + with + " needs " +
                                        std::to_string(least) + "; give as much, or a smaller context");

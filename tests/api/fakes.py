@@ -56,7 +56,7 @@ class FakeChunk:
 
 
 @dataclass
-class FakeText:
+class FakeSequence:
     """What a slot holds."""
 
     cache: list[int] = field(default_factory=list)
@@ -73,7 +73,7 @@ class FakeEngine:
 
     `before_decode` and `before_prefill` are called inside each step, with the engine: the place for a
     cancel, a KeyboardInterrupt (which is given back as the real one does), or a pause. `calls` records what
-    was asked for. `cache` is what the text of the latest call holds; the next text finds it.
+    was asked for. `cache` is what the sequence of the latest call holds; the next sequence finds it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class FakeEngine:
         self.before_decode: Callable[[FakeEngine], None] = lambda engine: None
         self.before_prefill: Callable[[FakeEngine], None] = lambda engine: None
         self.settings: dict[str, Any] = {}
-        self.texts: dict[int, FakeText] = {}
+        self.sequences: dict[int, FakeSequence] = {}
         self.tokens_left = pages * 32
         self._cancelled = threading.Event()
         self._yield = threading.Event()
@@ -118,22 +118,22 @@ class FakeEngine:
     @property
     def pages(self) -> dict[str, Any]:
         with self._exclusive():
-            held = sum(-(-len(text.cache) // 32) for text in self.texts.values())
+            held = sum(-(-len(sequence.cache) // 32) for sequence in self.sequences.values())
             counts = {"pages": self.tokens_left // 32, "held": held, "pinned": 0, "cached": 0}
             return counts | {"page_bytes": 64, "windows": []}
 
     def open(self) -> int | None:
         with self._exclusive():
-            free = [slot for slot in range(self.parallel) if slot not in self.texts]
+            free = [slot for slot in range(self.parallel) if slot not in self.sequences]
             if not free:
                 return None
-            self.texts[free[0]] = FakeText()
+            self.sequences[free[0]] = FakeSequence()
             return free[0]
 
     def close_slot(self, slot: int) -> None:
         with self._exclusive():
-            text = self.texts.pop(slot)
-            self.cache, self.cache_root = list(text.cache), text.root
+            sequence = self.sequences.pop(slot)
+            self.cache, self.cache_root = list(sequence.cache), sequence.root
 
     def begin(
         self, ids: Sequence[int], *, slot: int, reuse: bool = True, root: int = 0, **settings: Any
@@ -151,16 +151,16 @@ class FakeEngine:
                 while shared < limit and ids[shared] == self.cache[shared]:
                     shared += 1
             self.settings = settings
-            text = self.texts[slot] = FakeText(ids[:shared], ids, settings=settings, root=root)
-            self.cache, self.cache_root = text.cache, root
+            sequence = self.sequences[slot] = FakeSequence(ids[:shared], ids, settings=settings, root=root)
+            self.cache, self.cache_root = sequence.cache, root
             return shared
 
     def extend(self, slot: int, ids: Sequence[int]) -> None:
         with self._exclusive():
-            text = self.texts[slot]
-            known = text.prompt if text.pending is None else text.forced
+            sequence = self.sequences[slot]
+            known = sequence.prompt if sequence.pending is None else sequence.forced
             known += ids
-            assert len(text.cache) + 1 + len(text.forced) <= self.context
+            assert len(sequence.cache) + 1 + len(sequence.forced) <= self.context
             self.calls.append(("extend", list(ids)))
 
     def set_mask(self, slot: int, masks: np.ndarray) -> None:
@@ -169,14 +169,14 @@ class FakeEngine:
         allowed = np.unpackbits(rows, axis=1, bitorder="little")[:, : self.vocab].astype(bool)
         if not allowed.any(axis=1).all():
             raise InvalidArgumentError(f"the mask of slot {slot} allows no token")
-        self.texts[slot].masks = list(allowed)
+        self.sequences[slot].masks = list(allowed)
 
     def length(self, slot: int) -> int:
-        return len(self.texts[slot].cache)
+        return len(self.sequences[slot].cache)
 
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
-        held = sum(len(text.cache) for text in self.texts.values())
-        assert len(self.texts[slot].cache) + rows + drafts + steps - 1 <= self.context
+        held = sum(len(sequence.cache) for sequence in self.sequences.values())
+        assert len(self.sequences[slot].cache) + rows + drafts + steps - 1 <= self.context
         return held + rows + steps <= self.tokens_left
 
     def step(
@@ -187,49 +187,53 @@ class FakeEngine:
     ) -> tuple[list[FakeChunk], BaseException | None]:
         assert steps >= 1 and parts and len({slot for slot, *_ in parts}) == len(parts)
         assert sum(rows for _, rows, *_ in parts) <= max(self.chunk, self.parallel)
-        assert sum(1 + len(drafts) for _, _, draws, _, drafts in parts if draws) <= self.max_logits
+        assert sum(1 + len(drafts) for _, _, samples, _, drafts in parts if samples) <= self.max_logits
         assert steps == 1 or not any(drafts for *_, drafts in parts)
         with self._exclusive():
             self.steps.append((len(parts), steps))
-            decoding = all(self.texts[slot].pending is not None for slot, *_ in parts)
-            self.cache, self.cache_root = self.texts[parts[0][0]].cache, self.texts[parts[0][0]].root
+            decoding = all(self.sequences[slot].pending is not None for slot, *_ in parts)
+            self.cache, self.cache_root = self.sequences[parts[0][0]].cache, self.sequences[parts[0][0]].root
             self.calls.append(("decode", steps) if decoding else ("prefill", parts[0][2]))
             for slot, *_ in parts:
-                self.texts[slot].masks = []
+                self.sequences[slot].masks = []
             try:
                 (self.before_decode if decoding else self.before_prefill)(self)
                 if masks is not None:
                     masks()
             except KeyboardInterrupt as error:
-                return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], error
+                return [FakeChunk(length=len(self.sequences[slot].cache)) for slot, *_ in parts], error
             if self._cancelled.is_set():
                 self._cancelled.clear()
-                return [FakeChunk(length=len(self.texts[slot].cache)) for slot, *_ in parts], None
+                return [FakeChunk(length=len(self.sequences[slot].cache)) for slot, *_ in parts], None
             chunks = [
-                self._run(self.texts[slot], rows, draws, limit, steps, list(drafts))
-                for slot, rows, draws, limit, drafts in parts
+                self._run(self.sequences[slot], rows, samples, limit, steps, list(drafts))
+                for slot, rows, samples, limit, drafts in parts
             ]
             self._yield.clear()  # what was asked for before the step holds for it
             return chunks, None
 
     def _run(
-        self, text: FakeText, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]
+        self, sequence: FakeSequence, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]
     ) -> FakeChunk:
-        known = text.prompt if text.pending is None else [*text.cache, text.pending, *text.forced]
-        at = len(text.cache)
-        text.cache += known[at : at + rows]
-        assert len(text.cache) == at + rows and (not draws or len(text.cache) == len(known))
-        chunk = FakeChunk(length=len(text.cache))
-        if not draws:
-            text.prompt, text.pending = known, None
-            text.forced.clear()
-        while draws:
-            token = text.pending = self._draw(text, len(chunk.ids))
-            text.forced.clear()
+        known = (
+            sequence.prompt
+            if sequence.pending is None
+            else [*sequence.cache, sequence.pending, *sequence.forced]
+        )
+        at = len(sequence.cache)
+        sequence.cache += known[at : at + rows]
+        assert len(sequence.cache) == at + rows and (not samples or len(sequence.cache) == len(known))
+        chunk = FakeChunk(length=len(sequence.cache))
+        if not samples:
+            sequence.prompt, sequence.pending = known, None
+            sequence.forced.clear()
+        while samples:
+            token = sequence.pending = self._sample(sequence, len(chunk.ids))
+            sequence.forced.clear()
             chunk.ids.append(token)
-            chunk.length = len(text.cache)
-            chunk.ended = token in text.settings.get("end_ids", ())
-            logprobs = text.settings.get("logprobs", -1)
+            chunk.length = len(sequence.cache)
+            chunk.ended = token in sequence.settings.get("end_ids", ())
+            logprobs = sequence.settings.get("logprobs", -1)
             if logprobs >= 0:
                 chunk.logprobs.append(-token / 1000)
             if logprobs > 0:
@@ -238,15 +242,15 @@ class FakeEngine:
             goes_on = held if drafts else len(chunk.ids) < steps and not self._yield.is_set()
             if chunk.ended or len(chunk.ids) == limit or not goes_on:
                 break
-            text.cache.append(token)
+            sequence.cache.append(token)
         return chunk
 
-    def _draw(self, text: FakeText, n: int) -> int:
+    def _sample(self, sequence: FakeSequence, n: int) -> int:
         """The n-th token of a step; of those that are allowed, the first from there on."""
-        token = self.next_token(list(text.cache))
-        if not text.masks:
+        token = self.next_token(list(sequence.cache))
+        if not sequence.masks:
             return token
-        allowed = text.masks[min(n, len(text.masks) - 1)]
+        allowed = sequence.masks[min(n, len(sequence.masks) - 1)]
         return int((token + np.argmax(np.roll(allowed, -token))) % self.vocab)
 
     def cancel(self) -> None:
@@ -257,12 +261,12 @@ class FakeEngine:
 
     def truncate(self, n: int, slot: int) -> int:
         with self._exclusive():
-            text = self.texts[slot]
+            sequence = self.sequences[slot]
             self.calls.append(("truncate", n))
-            assert 0 <= n <= len(text.cache)
-            del text.cache[n:]
-            text.prompt, text.pending = list(text.cache), None
-            text.forced.clear()
+            assert 0 <= n <= len(sequence.cache)
+            del sequence.cache[n:]
+            sequence.prompt, sequence.pending = list(sequence.cache), None
+            sequence.forced.clear()
             return n
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:

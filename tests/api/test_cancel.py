@@ -17,7 +17,7 @@ def test_cancel_ends_streams_that_nobody_reads(model):
     unread = model.stream(PROMPT)
     first = next(unread)
     in_thread(model.cancel)()
-    assert not model._engine.texts
+    assert not model._engine.sequences
     assert list(unread) == []
     assert (unread.completion.finish_reason, unread.completion.text) == ("cancelled", first)
 
@@ -51,7 +51,7 @@ def test_a_stream_cancelled_while_its_piece_is_made_frees_the_model_after_it(mod
     assert model.generate(PROMPT, max_tokens=3).ids
 
 
-def test_many_texts_cancelled_before_their_first_token_are_no_standstill(model):
+def test_many_sequences_cancelled_before_their_first_token_are_no_standstill(model):
     for _ in range(MAX_STALLED + 1):
         stream = model.stream(PROMPT)
         model._engine.before_prefill = lambda engine, stream=stream: stream.cancel()
@@ -140,7 +140,7 @@ def test_a_cancel_while_the_prompt_is_read_ends_it_there(step):
     engine.before_prefill = cancel
     stream = model.stream(PROMPT * 3)
     assert list(stream) == [] and stream.completion.finish_reason == "cancelled"
-    assert len(calls) == step and len(engine.cache) == 2 * (step - 1) and not engine.texts
+    assert len(calls) == step and len(engine.cache) == 2 * (step - 1) and not engine.sequences
     engine.before_prefill = lambda engine: None
     found = model.generate(PROMPT * 3, max_tokens=4)
     assert found.ids == make_model().generate(PROMPT * 3, max_tokens=4).ids

@@ -158,7 +158,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize(
-    ("form", "schema", "begin"),
+    ("constraint", "schema", "begin"),
     [
         ({"schema": SCHEMA}, SCHEMA, ""),
         ({"schema": json.dumps(SCHEMA)}, SCHEMA, ""),
@@ -171,14 +171,14 @@ SCHEMA = {
     ],
 )
 def test_what_constrains_an_answer_lets_the_model_think_first(
-    form: dict[str, object], schema: object, begin: str
+    constraint: dict[str, object], schema: object, begin: str
 ) -> None:
     template = answering("").chat_template
-    _, options, _, _ = prepare(template, USER, {"thinking": True, **form}, 4096)
+    _, options, _, _ = prepare(template, USER, {"thinking": True, **constraint}, 4096)
     tag = options.pop("structural_tag")
     assert (tag.after, tag.required, options) == ("</think>", True, {})
     assert [(each.begin, each.schema) for each in tag.tags] == [(begin, schema)]
-    assert prepare(template, USER, {"thinking": False, **form}, 4096)[1].get("structural_tag") in (
+    assert prepare(template, USER, {"thinking": False, **constraint}, 4096)[1].get("structural_tag") in (
         None,
         replace(tag, after=None),
     )
@@ -191,7 +191,7 @@ def test_a_schema_holds_on_the_channel_for_answers() -> None:
     assert (tag.begin, tag.schema, tag.end) == ("<|channel|>final<|message|>", SCHEMA, "")
 
 
-def test_with_a_schema_and_tools_the_answer_has_the_form_or_is_a_call() -> None:
+def test_with_a_schema_and_tools_the_answer_follows_the_schema_or_is_a_call() -> None:
     tools = [{"type": "function", "function": {"name": "now", "strict": True, "parameters": SCHEMA}}]
     with akunu.load("ember", progress=False) as model:
         for first, is_call in (("<", True), ("{", False)):

@@ -63,7 +63,7 @@ def test_a_prompt_of_an_earlier_process_is_not_run_again(path: Path, tmp_path: P
     assert (stats.hits_disk, stats.hits, stats.cached_tokens, stats.disk_written) == (1, 1, 0, 0)
 
 
-def test_what_a_form_begins_with_is_no_prompt_that_was_found_in_files(tmp_path: Path) -> None:
+def test_what_a_constraint_begins_with_is_no_prompt_that_was_found_in_files(tmp_path: Path) -> None:
     options = {"choice": [PROMPT + "The end", PROMPT + "Or not"], "temperature": 0}
     with akunu.load("ember", context=256, cache_dir=tmp_path) as first:
         expected = first.generate("A story: ", **options)
@@ -127,7 +127,7 @@ def test_what_memory_had_no_room_for_comes_from_files(path: Path, tmp_path: Path
     assert stats.hits_disk == 1 and stats.misses_evicted == 0
 
 
-def test_texts_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) -> None:
+def test_sequences_that_run_together_are_kept_and_found(path: Path, tmp_path: Path) -> None:
     prompts = [STORY[i:] * 3 for i in range(0, 60, 10)]
     with akunu.load(path, context=256, parallel=3) as plain:
         expected = [c.ids for c in plain.generate_batch(prompts, max_tokens=20, seed=1)]
@@ -235,10 +235,10 @@ def test_damage_is_noticed_and_removed(tmp_path: Path, damage: str) -> None:
 
 def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     files = store(tmp_path, limit=10 * FILE)
-    texts = [ids(i, 32) for i in range(10)]
-    keys = [files.keys(Prefix(text))[0] for text in texts]
+    runs = [ids(i, 32) for i in range(10)]
+    keys = [files.keys(Prefix(run))[0] for run in runs]
     for i in range(9):
-        files.write(keys[i], texts[i], page(i))
+        files.write(keys[i], runs[i], page(i))
         os.utime(files._path(keys[i]), ns=(i, i))
     files.touch(keys[0], time.time_ns())
     mine = tmp_path / "notes.txt"
@@ -324,7 +324,7 @@ def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path, monkeypatch:
         assert not files.holds(files.keys(Prefix(ids(1)))[0])
 
 
-def test_the_beginning_of_a_text_outlives_its_end(tmp_path: Path) -> None:
+def test_the_beginning_of_a_sequence_outlives_its_end(tmp_path: Path) -> None:
     files, text = store(tmp_path), ids(1, 320)
     keys = files.keys(Prefix(text))
     for i, key in enumerate(keys, 1):
@@ -439,7 +439,7 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
     more.set()
 
     def read(prefix: Prefix, parts: list[int]) -> list[np.ndarray]:
-        if more.is_set():  # texts end faster than pages are written
+        if more.is_set():  # sequences end faster than pages are written
             tier.keep(Prefix(ids(2 + tier.counts["written"])), 1)
         return [page(1)]
 
@@ -458,7 +458,7 @@ def test_a_flush_does_not_wait_for_what_ends_after_it(tmp_path: Path) -> None:
     assert not tier._pending
 
 
-def test_writing_rests_beside_texts_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_rests_beside_sequences_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rests: list[float] = []
     for busy in (True, False):
         tier = DiskTier(

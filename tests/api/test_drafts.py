@@ -1,4 +1,4 @@
-"""Drafts by lookup: what is proposed, when it is run, and that no text depends on it."""
+"""Drafts by lookup: what is proposed, when it is run, and that no output depends on it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def drafter(*tokens: int) -> Drafter:
     return made
 
 
-def proposed(text: Drafter, *others: Drafter) -> list[int]:
-    text.propose([other.lookup for other in others])
-    return text.proposal
+def proposed(own: Drafter, *others: Drafter) -> list[int]:
+    own.propose([other.lookup for other in others])
+    return own.proposal
 
 
 def costs(first: float = 1.0, row: float = 0.1) -> StepCosts:
@@ -46,7 +46,7 @@ def test_too_short_a_match_proposes_nothing() -> None:
     assert proposed(drafter(1)) == proposed(Drafter()) == []
 
 
-def test_a_text_fed_in_pieces_proposes_the_same() -> None:
+def test_a_sequence_fed_in_pieces_proposes_the_same() -> None:
     rng = random.Random(0)
     tokens = [rng.randrange(3) for _ in range(60)]
     pieces = Drafter()
@@ -61,7 +61,7 @@ def test_a_period_goes_on() -> None:
     assert proposed(drafter(*[1, 2, 3] * 3))[:7] == [1, 2, 3, 1, 2, 3, 1]
 
 
-def test_neighbours_are_asked_where_the_text_itself_has_no_long_match() -> None:
+def test_neighbours_are_asked_where_the_sequence_itself_has_no_long_match() -> None:
     neighbour = drafter(5, 6, 7, 8, 30, 31)
     assert proposed(drafter(1, 5, 6, 7, 8), neighbour) == [30, 31]
     assert proposed(drafter(6, 7, 8, 40, 5, 6, 7, 8), neighbour) == [30, 31]
@@ -91,13 +91,13 @@ def agreement(a: list[int], b: list[int]) -> int:
 
 
 def test_trust_follows_what_held_though_nothing_was_drafted() -> None:
-    text = drafter(1, 2, 3, 4)
+    own = drafter(1, 2, 3, 4)
     trust = []
     for i, following in enumerate((50, 51, 52, 53, 53, 53, 53)):
-        text.learn([1, 2, 3])
-        text.propose([])
-        trust.append(text.trust)
-        text.learn([following, 100 + i])
+        own.learn([1, 2, 3])
+        own.propose([])
+        trust.append(own.trust)
+        own.learn([following, 100 + i])
     assert trust[:5] == sorted(trust[:5], reverse=True) and trust[4] < 0.5 * trust[0]
     assert trust[4] < trust[5] < trust[6]
 
@@ -107,7 +107,7 @@ def test_more_drafts_pay_the_likelier_they_are() -> None:
     assert lengths[0] == 0 and lengths == sorted(lengths) and 0 < lengths[1] < lengths[3] <= 16
 
 
-def test_rows_go_to_the_text_that_is_likelier_and_no_step_is_too_large() -> None:
+def test_rows_go_to_the_sequence_that_is_likelier_and_no_step_is_too_large() -> None:
     likely, unlikely = costs(row=0.01).worth(2, [Proposal(0.9, 16), Proposal(0.3, 16)], 32)[1]
     assert likely > 2 * unlikely
     assert sum(costs(row=0.0).worth(10, [Proposal(1.0, 16)] * 10, 16)[1]) == 6
@@ -180,7 +180,7 @@ def read(scheduler: Scheduler, sequence: Sequence) -> list[int]:
     return ids
 
 
-def test_a_text_that_repeats_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_that_repeats_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     decide_drafts(monkeypatch, everything)
     runs = {}
     for speculative in (False, True):
@@ -227,7 +227,7 @@ TOLD = " She saw a big red ball. She saw a big"
     ],
     ids=["greedy", "sampled", "penalties", "logprobs", "DRY", "XTC"],
 )
-def test_texts_are_those_without_drafts(
+def test_sequences_are_those_without_drafts(
     model: akunu.Model, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide_drafts(monkeypatch, everything)
@@ -238,7 +238,7 @@ def test_texts_are_those_without_drafts(
     drafted = [model.generate(p, **options) for p in prompts]
     together = model.generate_batch(prompts, **options)
     for one, other, third in zip(plain, drafted, together, strict=True):
-        assert other.ids == one.ids == third.ids and other.text == one.text
+        assert other.ids == one.ids == third.ids and other.own == one.text
         if one.logprobs is not None:
             assert other.logprobs == one.logprobs == third.logprobs
     assert not any(one.stats.drafted_tokens for one in plain)

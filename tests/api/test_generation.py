@@ -87,7 +87,7 @@ def test_an_unfinished_character_at_the_end_is_replaced():
     assert len(result.ids) == 2
 
 
-# -- stop texts ------------------------------------------------------------------------------------------
+# -- stop texts --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_continuation_equals_a_fresh_run_and_runs_only_what_is_new(model):
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_no_history_of_generations_changes_a_text(data):
+def test_no_history_of_generations_changes_an_output(data):
     """Prompts that share beginnings, stopped in every way: each text equals that of a fresh model."""
     model = make_model(context=64)
     history = [1]
@@ -240,11 +240,11 @@ def test_no_history_of_generations_changes_a_text(data):
 
 
 def test_the_text_does_not_depend_on_the_chunks(monkeypatch):
-    texts = set()
+    outputs = set()
     for longest in (1, 2, 3, 7, 256):
         monkeypatch.setattr(planning, "MAX_CHAIN", longest)
-        texts.add(make_model(chunk=longest).generate(PROMPT, max_tokens=50, stop="ab").text)
-    assert len(texts) == 1
+        outputs.add(make_model(chunk=longest).generate(PROMPT, max_tokens=50, stop="ab").text)
+    assert len(outputs) == 1
 
 
 # -- chains ----------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def test_a_stop_text_that_is_a_control_token_ends_the_text() -> None:
         assert model.generate("Once", **forced).finish_reason == "length"
 
 
-def test_stop_token_ids_end_a_text_before_them() -> None:
+def test_stop_token_ids_end_a_sequence_before_them() -> None:
     with akunu.load("ember", progress=False) as model:
         whole = model.generate("Once upon a time", temperature=0, max_tokens=12)
         greedy = {"temperature": 0, "max_tokens": 12}

@@ -244,7 +244,7 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
         assert (
             scheduler._planner.running == [neighbour._generation._sequence] and not scheduler._planner.waiting
         ), where
-        assert len(engine.texts) == 1, where
+        assert len(engine.sequences) == 1, where
         if len(heard) > 200:
             neighbour = model.stream([7, 8, 9], max_tokens=None)
             heard = []
@@ -274,7 +274,7 @@ def test_a_stream_that_is_collected_at_any_line_ends() -> None:
         finally:
             sys.settrace(None)
         dropped.clear()
-        assert not scheduler._leading and not engine.texts, where
+        assert not scheduler._leading and not engine.sequences, where
         assert not scheduler._planner.running and not scheduler._planner.waiting, where
     assert line > 150
 
@@ -298,7 +298,7 @@ def test_a_stream_that_is_dropped_ends_whatever_interrupts_that() -> None:
         finally:
             sys.settrace(None)
         assert not planner.running and not planner.waiting, where
-        assert not model._engine.texts, where
+        assert not model._engine.sequences, where
     assert line > 40
 
 

@@ -1,4 +1,4 @@
-"""Several texts of one prompt, and what the model counts."""
+"""Several sequences of one prompt, and what the model counts."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def model(path: Path) -> akunu.Model:
         yield model
 
 
-def test_each_of_n_texts_is_that_of_its_seed(model: akunu.Model) -> None:
-    texts = model.generate(STORY, n=4, seed=2**64 - 2, max_tokens=12, temperature=1.0)
-    assert [text.seed for text in texts] == [2**64 - 2, 2**64 - 1, 0, 1]
-    alone = [model.generate(STORY, seed=text.seed, max_tokens=12, temperature=1.0) for text in texts]
-    assert [text.ids for text in texts] == [text.ids for text in alone]
-    assert len({text.text for text in texts}) > 1
+def test_each_of_n_outputs_is_that_of_its_seed(model: akunu.Model) -> None:
+    outputs = model.generate(STORY, n=4, seed=2**64 - 2, max_tokens=12, temperature=1.0)
+    assert [output.seed for output in outputs] == [2**64 - 2, 2**64 - 1, 0, 1]
+    alone = [model.generate(STORY, seed=output.seed, max_tokens=12, temperature=1.0) for output in outputs]
+    assert [output.ids for output in outputs] == [output.ids for output in alone]
+    assert len({output.text for output in outputs}) > 1
 
 
-def test_n_texts_run_their_prompt_once(model: akunu.Model) -> None:
+def test_n_outputs_run_their_prompt_once(model: akunu.Model) -> None:
     tokens = len(model.tokenize(STORY))
-    texts = model.generate(STORY, n=3, max_tokens=4)
-    assert tokens > 32 and sorted(text.stats.cached_tokens // 32 for text in texts) == [
+    outputs = model.generate(STORY, n=3, max_tokens=4)
+    assert tokens > 32 and sorted(output.stats.cached_tokens // 32 for output in outputs) == [
         0,
         tokens // 32,
         tokens // 32,
@@ -71,7 +71,7 @@ def test_n_is_a_list_also_of_one_and_in_a_task(model: akunu.Model) -> None:
     ]
 
 
-def test_when_one_of_n_texts_fails_the_others_end_too() -> None:
+def test_when_one_of_n_outputs_fails_the_others_end_too() -> None:
     model = make_model(parallel=2)
     failing = iter([1])
 
@@ -83,7 +83,7 @@ def test_when_one_of_n_texts_fails_the_others_end_too() -> None:
     with pytest.raises(akunu.DeviceError, match="out of memory"):
         model.generate([1, 5], n=50, max_tokens=100)
     assert len([name for name, _ in model._engine.calls if name == "begin"]) < 50
-    assert not model._engine.texts and len(model.generate([1, 5], n=3, max_tokens=2)) == 3
+    assert not model._engine.sequences and len(model.generate([1, 5], n=3, max_tokens=2)) == 3
 
 
 @pytest.mark.parametrize("n", [0, 257, 1.5, True])
@@ -92,7 +92,7 @@ def test_n_has_limits(model: akunu.Model, n: object) -> None:
         model.generate("Once", n=n)
 
 
-def test_a_task_that_is_cancelled_ends_all_of_its_texts(model: akunu.Model) -> None:
+def test_a_task_that_is_cancelled_ends_all_of_its_sequences(model: akunu.Model) -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(model.agenerate("Once", n=3, temperature=1.0, logit_bias={2: -100.0}))
         while not model.stats.running:
@@ -105,11 +105,11 @@ def test_a_task_that_is_cancelled_ends_all_of_its_texts(model: akunu.Model) -> N
     assert (model.stats.running, model.stats.waiting) == (0, 0)
 
 
-def test_a_batch_is_in_the_order_of_its_prompts_and_told_of_as_texts_end() -> None:
+def test_a_batch_is_in_the_order_of_its_prompts_and_told_of_as_sequences_end() -> None:
     model, seen = make_model(parallel=3), []
     prompts = [[1, 10 + i] for i in range(7)]
-    texts = model.generate_batch(prompts, max_tokens=6, progress=lambda *done: seen.append(done))
-    assert [text.ids for text in texts] == [model.generate(p, max_tokens=6).ids for p in prompts]
+    outputs = model.generate_batch(prompts, max_tokens=6, progress=lambda *done: seen.append(done))
+    assert [output.ids for output in outputs] == [model.generate(p, max_tokens=6).ids for p in prompts]
     assert seen == [(done, 7) for done in range(1, 8)]
     assert model.generate_batch([]) == []
 
@@ -137,7 +137,7 @@ def test_a_long_batch_shows_a_bar_as_a_load_does(monkeypatch: pytest.MonkeyPatch
     assert shown == [("Generating", "count"), (1, 2), (2, 2), "closed"]
 
 
-def test_the_constraints_of_a_batch_are_made_as_its_texts_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_constraints_of_a_batch_are_made_as_its_sequences_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     model, alive, most = make_model(parallel=2), set[int](), list[int]()
     constraint = model._compiler.constraint
 
@@ -149,18 +149,18 @@ def test_the_constraints_of_a_batch_are_made_as_its_texts_begin(monkeypatch: pyt
         return made
 
     monkeypatch.setattr(model._compiler, "constraint", count)
-    texts = model.generate_batch([[1, 5 + i] for i in range(30)], regex="[a-c]{2}", progress=False)
+    outputs = model.generate_batch([[1, 5 + i] for i in range(30)], regex="[a-c]{2}", progress=False)
     assert len(most) == 30 and max(most) <= 6
-    assert all(len(text.text) == 2 and set(text.text) <= set("abc") for text in texts)
+    assert all(len(output.text) == 2 and set(output.text) <= set("abc") for output in outputs)
 
 
-def test_texts_of_a_batch_that_fail_take_no_other_with_them() -> None:
+def test_sequences_of_a_batch_that_fail_take_no_other_with_them() -> None:
     model = make_model(parallel=2, context=64)
     prompts = [[1, 10], [1] * 65, [1, 11], [1] * 66, [1, 12]]
     with pytest.raises(akunu.BatchError) as caught:
         model.generate_batch(prompts, max_tokens=5)
     error = caught.value
-    assert str(error).startswith("2 of 5 texts failed") and "prompts[1]: the prompt has 65 tokens" in str(
+    assert str(error).startswith("2 of 5 outputs failed") and "prompts[1]: the prompt has 65 tokens" in str(
         error
     )
     assert {i: type(e) for i, e in error.errors.items()} == dict.fromkeys((1, 3), akunu.ContextLengthError)
@@ -199,10 +199,10 @@ def test_a_batch_that_its_progress_ends_is_cancelled(error: type[BaseException])
     with pytest.raises(error):
         model.generate_batch([[1, 5 + i] for i in range(50)], max_tokens=3, progress=progress)
     assert len({tuple(ids) for name, ids in model._engine.calls if name == "begin"}) < 50
-    assert not model._engine.texts and model.generate([1, 5], max_tokens=2).ids
+    assert not model._engine.sequences and model.generate([1, 5], max_tokens=2).ids
 
 
-def test_a_beginning_that_another_text_is_reading_is_waited_for() -> None:
+def test_a_beginning_that_another_sequence_is_reading_is_waited_for() -> None:
     engine = FakeEngine(hashed(50), vocab=50, context=300, chunk=64)
     scheduler = Scheduler(engine)
     shared, other = np.arange(130, dtype=np.uint32) % 50, np.arange(7, 137, dtype=np.uint32) % 50
@@ -243,7 +243,7 @@ def test_a_miss_is_told_from_a_page_that_was_given_away(path: Path) -> None:
 
 @pytest.fixture
 def few_pages(path: Path) -> akunu.Model:
-    """Seven pages: a text that fills the context takes four of them."""
+    """Seven pages: a sequence that fills the context takes four of them."""
     with akunu.load(path, parallel=4, context=96) as model:
         page = model.stats.page_bytes
     with akunu.load(path, parallel=4, context=96, kv_memory=7 * page) as model:
@@ -251,7 +251,7 @@ def few_pages(path: Path) -> akunu.Model:
 
 
 def fill(model: akunu.Model) -> None:
-    """Use all memory for other texts."""
+    """Use all memory for other sequences."""
     for i in range(9):
         model.generate([5 + i] * 90, max_tokens=0)
 
@@ -289,7 +289,7 @@ def test_beginnings_that_share_pages_are_unpinned_each_by_itself(few_pages: akun
     assert model.stats.pages_pinned == 0
 
 
-def test_pins_leave_room_for_a_text_that_fills_the_context(few_pages: akunu.Model) -> None:
+def test_pins_leave_room_for_a_sequence_that_fills_the_context(few_pages: akunu.Model) -> None:
     model = few_pages
     model.pin([7] * 70)
     model.pin([8] * 40)
@@ -297,12 +297,12 @@ def test_pins_leave_room_for_a_text_that_fills_the_context(few_pages: akunu.Mode
         akunu.InvalidArgumentError, match=r"7 pages; with 4 pinned, .* takes 4: more kv_memory"
     ):
         model.pin([9] * 40)
-    texts = model.generate_batch([[i] * 90 for i in range(5, 12)], max_tokens=3, seed=1)
-    assert [len(text.ids) for text in texts] == [3] * 7
+    outputs = model.generate_batch([[i] * 90 for i in range(5, 12)], max_tokens=3, seed=1)
+    assert [len(output.ids) for output in outputs] == [3] * 7
     assert model.stats.pages_pinned == 3
 
 
-def test_what_is_measured_beside_texts_finds_room(few_pages: akunu.Model) -> None:
+def test_what_is_measured_beside_sequences_finds_room(few_pages: akunu.Model) -> None:
     model = few_pages
     options = {"max_tokens": 60, "temperature": 0, "logit_bias": {1: -100.0, 2: -100.0}}
     prompts = [[i] * 30 for i in range(5, 8)]
@@ -324,7 +324,7 @@ def test_a_profile_of_what_is_no_number_or_beyond_the_context_is_refused(few_pag
             few_pages.profile(**{name: value})
 
 
-def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
+def test_256_sequences_at_a_time_are_what_each_is_alone(path: Path) -> None:
     prompts = [[3 + i % 400, 5 + i % 7] for i in range(300)]
     options = {"max_tokens": 6, "temperature": 1.0, "seed": 9}
     with akunu.load(path, parallel=1, context=64) as one, akunu.load(path, parallel=256, context=64) as many:
@@ -335,11 +335,13 @@ def test_256_texts_at_a_time_are_what_each_is_alone(path: Path) -> None:
             read += stream
         found = [[i for piece in read for i in piece.ids] for read in pieces]
         together = many.generate_batch(prompts, **options)
-        assert [text.ids for text in together] == found == [one.generate(p, **options).ids for p in prompts]
+        assert (
+            [output.ids for output in together] == found == [one.generate(p, **options).ids for p in prompts]
+        )
 
 
 def test_the_cache_takes_memory_as_it_is_used() -> None:
-    """Short texts of a model with room for long ones."""
+    """Short sequences of a model with room for long ones."""
     code = """
 import resource
 import akunu
@@ -378,12 +380,12 @@ def test_the_memory_that_a_model_takes_is_said(few_pages: akunu.Model) -> None:
     ],
     ids=str,
 )
-def test_memory_that_no_text_fits_into_is_refused(path: Path, options: dict, message: str) -> None:
+def test_memory_that_no_sequence_fits_into_is_refused(path: Path, options: dict, message: str) -> None:
     with pytest.raises(akunu.InvalidArgumentError, match=message):
         akunu.load(path, context=96, **options)
 
 
-def test_texts_of_another_salt_find_nothing_and_wait_for_nobody(path: Path, tmp_path: Path) -> None:
+def test_sequences_of_another_salt_find_nothing_and_wait_for_nobody(path: Path, tmp_path: Path) -> None:
     with akunu.load(path, context=256, cache_dir=tmp_path) as model:
         options = {"max_tokens": 4, "temperature": 0}
         expected = model.generate(TWICE, **options)
@@ -404,7 +406,7 @@ def test_texts_of_another_salt_find_nothing_and_wait_for_nobody(path: Path, tmp_
             assert found.stats.cached_tokens // 32 * 32 == tokens and found.ids == expected.ids
 
 
-def test_drafts_are_looked_up_in_texts_of_the_same_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drafts_are_looked_up_in_sequences_of_the_same_salt(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     propose = Sequence.propose
     monkeypatch.setattr(StepCosts, "may_pay", lambda self, rows, most: True)
@@ -414,18 +416,18 @@ def test_drafts_are_looked_up_in_texts_of_the_same_salt(monkeypatch: pytest.Monk
         lambda s, others, context: (asked.append(len(others)), propose(s, others, context))[1],
     )
     scheduler = Scheduler(FakeEngine(hashed(50, 4), vocab=50, context=300))
-    texts = [
+    sequences = [
         Sequence(np.array([1, 2, 3 + i], np.uint32), {}, 8, salt=salt)
         for i, salt in enumerate((None, "one", "one", "another"))
     ]
-    for text in texts:
-        scheduler.submit(text)
+    for sequence in sequences:
+        scheduler.submit(sequence)
     for _ in range(8):
-        for text in texts:
-            scheduler.next(text)
+        for sequence in sequences:
+            scheduler.next(sequence)
     assert set(asked) == {1, 2} and len(asked) >= 8
-    for text in texts:
-        scheduler.end(text, text.known)
+    for sequence in sequences:
+        scheduler.end(sequence, sequence.known)
 
 
 @pytest.mark.parametrize("salt", [3, b"one", "\ud800"])

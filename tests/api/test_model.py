@@ -190,7 +190,7 @@ def test_a_call_that_waits_goes_before_the_next_step():
     model = make_model(parallel=4)
     engine, seen = model._engine, []
     gate = Gate(model)
-    texts = [in_thread(lambda: model.generate(PROMPT, max_tokens=30).ids) for _ in range(3)]
+    outputs = [in_thread(lambda: model.generate(PROMPT, max_tokens=30).ids) for _ in range(3)]
     assert gate.reached.wait(20)
     logits = engine.logits
     engine.logits = lambda ids: (seen.append(len(engine.steps)), logits(ids))[1]
@@ -199,10 +199,10 @@ def test_a_call_that_waits_goes_before_the_next_step():
     before = len(engine.steps)
     gate.open()
     assert len(call()) == len(PROMPT) and seen == [before]
-    assert all(len(text()) == 30 for text in texts)
+    assert all(len(output()) == 30 for output in outputs)
 
 
-def test_calls_without_end_do_not_hold_up_texts():
+def test_calls_without_end_do_not_hold_up_sequences():
     model = make_model(parallel=2)
     done = threading.Event()
 
@@ -247,7 +247,7 @@ def test_when_pages_run_out_the_youngest_waits():
     wait_until(lambda: waiting(model) + len(model._scheduler.running()) == 4)
     gate.open()
     assert [result() for result in results] == expected
-    assert not model._engine.texts
+    assert not model._engine.sequences
 
 
 def test_a_stream_may_be_read_by_one_thread_after_another(model):

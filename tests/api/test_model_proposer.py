@@ -34,14 +34,14 @@ def engines(agree: float, **options: int) -> tuple[FakeEngine, FakeEngine]:
     return FakeEngine(model, **settings), FakeEngine(smaller, **settings)
 
 
-def text(seed: int, n: int = 20, limit: float = 60) -> Sequence:
+def sequence_of(seed: int, n: int = 20, limit: float = 60) -> Sequence:
     return Sequence(
         np.random.default_rng(seed).integers(0, VOCAB, n).astype(np.uint32), {"end_ids": (3,)}, limit
     )
 
 
 @pytest.mark.parametrize("agree", [0.0, 0.7, 1.0])
-def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: float) -> None:
+def test_sequences_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: float) -> None:
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(agree)
     plain, drafted = (
@@ -49,16 +49,16 @@ def test_texts_are_those_without_it(monkeypatch: pytest.MonkeyPatch, agree: floa
         Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)),
     )
     for seed in range(5):
-        sequence = text(seed)
-        assert read(drafted, sequence) == read(plain, text(seed))
+        sequence = sequence_of(seed)
+        assert read(drafted, sequence) == read(plain, sequence_of(seed))
     stats = drafted.stats
-    assert stats.model_drafted_tokens > 100 and not smaller.texts
+    assert stats.model_drafted_tokens > 100 and not smaller.sequences
     share = stats.model_accepted_tokens / stats.model_drafted_tokens
     assert share == agree if agree in (0, 1) else 0.1 < share < 0.9
 
 
-def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slots for three, some texts suspended in the middle, some left: each is what it is alone."""
+def test_many_sequences_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slots for three, some sequences suspended in the middle, some left: each is what it is alone."""
     decide_drafts(monkeypatch, everything)
     rng, (engine, smaller) = random.Random(1), engines(0.8, parallel=3)
     scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
@@ -67,7 +67,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     finished = 0
     for seed in range(250):
         if len(running) < 5:
-            sequence = text(seed, rng.randint(1, 90), rng.randint(1, 40))
+            sequence = sequence_of(seed, rng.randint(1, 90), rng.randint(1, 40))
             scheduler.submit(sequence)
             running.append((seed, sequence, []))
         entry = rng.choice(running)
@@ -86,7 +86,7 @@ def test_many_texts_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
             ids += chunk.ids
     for _, sequence, _ in running:
         scheduler.end(sequence, len(sequence.prompt))
-    assert finished > 8 and not smaller.texts and scheduler.stats.model_accepted_tokens > 100
+    assert finished > 8 and not smaller.sequences and scheduler.stats.model_accepted_tokens > 100
 
 
 def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_a_long_prompt_is_followed_a_piece_at_a_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         smaller, "step", lambda parts, steps=1: (rows.append(sum(p[1] for p in parts)), step(parts, steps))[1]
     )
-    sequence = text(1, 900)
+    sequence = sequence_of(1, 900)
     read(Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)), sequence)
     assert max(rows) <= 64 and sequence.accepted > 10
 
@@ -106,17 +106,17 @@ def test_tokens_that_the_larger_model_does_not_have_are_not_drafted(monkeypatch:
     decide_drafts(monkeypatch, everything)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300)
     smaller = FakeEngine(lambda tokens: VOCAB + 5, vocab=VOCAB + 10, context=300)
-    sequence = text(1)
+    sequence = sequence_of(1)
     read(Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1)), sequence)
     assert len(sequence.tokens) > 5 and sequence.drafted == 0
 
 
-def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_fails_sequences_go_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(1.0)
     scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
     plain = Scheduler(engines(1.0)[0])
-    sequence = text(1)
+    sequence = sequence_of(1)
     scheduler.submit(sequence)
     got = scheduler.next(sequence).ids
     while not sequence.accepted:
@@ -130,10 +130,11 @@ def test_where_it_fails_texts_go_on_without_it(monkeypatch: pytest.MonkeyPatch) 
         while (chunk := scheduler.next(sequence)) is not None:
             got += chunk.ids
     scheduler.end(sequence, sequence.known - 1)
-    assert got == read(plain, text(1))
+    assert got == read(plain, sequence_of(1))
     written = scheduler.stats.model_drafted_tokens
     assert (
-        read(scheduler, text(2)) == read(plain, text(2)) and scheduler.stats.model_drafted_tokens == written
+        read(scheduler, sequence_of(2)) == read(plain, sequence_of(2))
+        and scheduler.stats.model_drafted_tokens == written
     )
 
 
@@ -141,7 +142,7 @@ def test_what_a_signal_raises_beside_it_is_not_its_failure(monkeypatch: pytest.M
     decide_drafts(monkeypatch, everything)
     engine, smaller = engines(1.0)
     scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.1))
-    sequence, step = text(1), smaller.step
+    sequence, step = sequence_of(1), smaller.step
     monkeypatch.setattr(smaller, "step", lambda *asked: (step(*asked)[0], TimeoutError("from a handler")))
     scheduler.submit(sequence)
     with pytest.raises(TimeoutError, match="from a handler"):
@@ -160,7 +161,7 @@ def test_it_writes_where_its_time_pays() -> None:
     assert costs().worth(1, proposal, 32, 0.05)[1][0] > 2
     assert 0 < costs().worth(1, proposal, 32, 0.2)[1][0] < costs().worth(1, proposal, 32, 0.01)[1][0]
     assert costs().worth(1, proposal, 32, 0.9) == (0.0, [0])
-    # Two texts share the time of writing.
+    # Two sequences share the time of writing.
     one, two = (costs(row=0.01).worth(n, [Proposal(0.6, 8, True)] * n, 32, 0.3)[1] for n in (1, 2))
     assert two[0] >= one[0]
 
@@ -201,7 +202,7 @@ def test_it_drafts_less_after_each_time_that_none_held() -> None:
     assert trust.most == PROPOSER_MOST
 
 
-def test_a_new_text_is_not_tried_as_if_others_had_not_been() -> None:
+def test_a_new_sequence_is_not_tried_as_if_others_had_not_been() -> None:
     usual = UsualTrust()
     assert usual.begin().value == PROPOSER_TRUST
     for _ in range(10):
@@ -228,12 +229,12 @@ def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     scheduler._planner._costs.measured = lambda rows, seconds: None
     scheduler._proposer._costs = costs(first=0.05, row=0.0)
     scheduler._proposer._costs.measured = lambda rows, seconds: None
-    sequence = text(1, limit=900)
+    sequence = sequence_of(1, limit=900)
     sequence.settings = {}
     read(scheduler, sequence)
     assert 0 < sequence.drafted < 25
     for _ in range(8):
-        later = text(1, limit=900)
+        later = sequence_of(1, limit=900)
         later.settings = {}
         read(scheduler, later)
     assert 0 < later.drafted < 0.7 * sequence.drafted
@@ -249,7 +250,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_text_is_that_of_the_larger_model(
+def test_a_sequence_is_that_of_the_larger_model(
     files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, temperature: float
 ) -> None:
     options = {"max_tokens": 60, "temperature": temperature, "seed": 5}
@@ -269,7 +270,7 @@ def plain_bytes(path: Path) -> int:
         return model.memory.weights + model.memory.weights_mapped
 
 
-def test_of_models_without_texts_the_sizes_are_compared() -> None:
+def test_of_models_without_sequences_the_sizes_are_compared() -> None:
     bare = SimpleNamespace(tokenizer=lambda n: None)
     model = DraftModel(Path("a.gguf"), bare, SimpleNamespace(config=SimpleNamespace(vocab_size=5)))
     model.check(None, 5, Path("b.gguf"))

@@ -17,7 +17,7 @@ from .fakes import FakeChunk, FakeEngine, hashed
 VOCAB = 50
 
 
-def text(length: int, seed: int, limit: float = 30) -> Sequence:
+def sequence_of(length: int, seed: int, limit: float = 30) -> Sequence:
     prompt = np.random.default_rng(seed).integers(0, VOCAB, length).astype(np.uint32)
     return Sequence(prompt, {"end_ids": (3,)}, limit)
 
@@ -30,10 +30,10 @@ def alone(sequence: Sequence) -> list[int]:
     return written
 
 
-def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
+def test_sequences_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=16)
     scheduler = Scheduler(engine)
-    writing, prompt = text(4, 1), text(200, 2)
+    writing, prompt = sequence_of(4, 1), sequence_of(200, 2)
     scheduler.submit(writing)
     assert scheduler.next(writing)
     writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
@@ -43,7 +43,7 @@ def test_texts_that_are_written_are_in_every_step_of_a_long_prompt() -> None:
 
 
 def owned(salt: str | None, seed: int, limit: float = 30) -> Sequence:
-    made = text(4, seed, limit)
+    made = sequence_of(4, seed, limit)
     made.salt = salt
     return made
 
@@ -71,8 +71,8 @@ def test_an_owner_with_all_slots_gives_one_to_another_and_goes_on_later() -> Non
 def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=16, parallel=4)
     scheduler = Scheduler(engine)
-    long = [text(200, seed) for seed in (1, 2)]
-    short, other = text(6, 3), text(30, 4)
+    long = [sequence_of(200, seed) for seed in (1, 2)]
+    short, other = sequence_of(6, 3), sequence_of(30, 4)
     for each, salt in zip((*long, short, other), ("bob", "bob", "alice", "carol"), strict=True):
         each.salt = salt
         scheduler.submit(each)
@@ -119,7 +119,7 @@ def test_who_waits_for_a_slot_sleeps_while_others_write(monkeypatch: pytest.Monk
     steps = engine.step
     monkeypatch.setattr(engine, "step", step)
     monkeypatch.setattr(scheduler, "wait", wait)
-    sequences = [text(4, seed, 40) for seed in range(16)]
+    sequences = [sequence_of(4, seed, 40) for seed in range(16)]
     written = dict[Sequence, list[int]]()
 
     def read(sequence: Sequence) -> None:
@@ -143,7 +143,7 @@ def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> Non
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=200, parallel=4)
     scheduler = Scheduler(engine)
     planner = scheduler._planner
-    short, long = text(6, 1, 2), text(300, 2, 2)
+    short, long = sequence_of(6, 1, 2), sequence_of(300, 2, 2)
     short.salt, long.salt = "alice", "bob"
     scheduler.submit(short)
     while scheduler.next(short) is not None:
@@ -160,7 +160,7 @@ def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> Non
 
 @pytest.mark.parametrize("pages", [10, 10_000], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
+def test_whatever_comes_and_goes_sequences_are_those_that_run_alone(
     seed: int, pages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers in no order, some of whom leave; slots and pages for a few of them only."""
@@ -172,7 +172,7 @@ def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
     finished = 0
     for step in range(400):
         if not readers or (rng.random() < 0.25 and len(readers) < 7):
-            sequence = text(rng.randint(1, 60), seed * 1000 + step, rng.randint(1, 40))
+            sequence = sequence_of(rng.randint(1, 60), seed * 1000 + step, rng.randint(1, 40))
             sequence.salt = (None, "bob", "bob", "bob", "alice")[step % 5]
             scheduler.submit(sequence)
             readers.append((sequence, []))
@@ -189,11 +189,11 @@ def test_whatever_comes_and_goes_texts_are_those_that_run_alone(
     for sequence, got in readers:
         scheduler.end(sequence, len(sequence.prompt) + len(got))
     assert finished > 5
-    assert not engine.texts and not scheduler.running()
+    assert not engine.sequences and not scheduler.running()
 
 
 class Spelled:
-    """A form that forces tokens after each that is drawn."""
+    """A constraint that forces tokens after each that is sampled."""
 
     finished, end_id, exact = False, 3, True
 
@@ -208,15 +208,15 @@ class Spelled:
         self.told += tokens
 
     def forced(self) -> list[int]:
-        drawn = sum(token not in self._forced for token in self.told)
-        missing = drawn * len(self._forced) - (len(self.told) - drawn)
+        sampled = sum(token not in self._forced for token in self.told)
+        missing = sampled * len(self._forced) - (len(self.told) - sampled)
         return self._forced[-missing:] if missing else []
 
 
-def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_prompts() -> None:
+def test_tokens_that_a_constraint_forces_are_rows_of_the_next_step_and_come_before_prompts() -> None:
     engine = FakeEngine(hashed(40, 4), vocab=VOCAB, context=400, chunk=16)
     scheduler = Scheduler(engine)
-    writing, prompt = text(4, 1), text(200, 2)
+    writing, prompt = sequence_of(4, 1), sequence_of(200, 2)
     writing.constraint = Spelled([45, 46, 47])
     scheduler.submit(writing)
     first = scheduler.next(writing)
@@ -231,16 +231,16 @@ def test_tokens_that_a_form_forces_are_rows_of_the_next_step_and_come_before_pro
     while len(writing.tokens) < 20:
         assert scheduler.next(writing)
     assert writing.constraint.told == writing.tokens
-    drawn = writing.tokens[::4]
-    for i, token in enumerate(drawn):
+    sampled = writing.tokens[::4]
+    for i, token in enumerate(sampled):
         assert token == hashed(40, 4)([*writing.prompt.tolist(), *writing.tokens[: 4 * i]])
 
 
-def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=300, chunk=64, parallel=2, pages=6)
     scheduler = Scheduler(engine)
-    unread, waiting = text(100, 1, 90), text(90, 2, 5)
+    unread, waiting = sequence_of(100, 1, 90), sequence_of(90, 2, 5)
     scheduler.submit(unread)
     assert scheduler.next(unread)
     scheduler.submit(waiting)
@@ -253,14 +253,14 @@ def test_a_text_without_room_gets_it_from_one_that_nobody_reads(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["which is read", "which nobody reads"])
-def test_a_step_that_fails_is_the_error_of_its_texts_alone(
+def test_a_step_that_fails_is_the_error_of_its_sequences_alone(
     reads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not of the text whose reader happened to lead it, and waits for the slot."""
+    """Not of the sequence whose reader happened to lead it, and waits for the slot."""
     monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, parallel=1)
     scheduler = Scheduler(engine)
-    failing, waiting = text(4, 1), text(5, 2, 6)
+    failing, waiting = sequence_of(4, 1), sequence_of(5, 2, 6)
     scheduler.submit(failing)
     assert scheduler.next(failing)
 
@@ -283,14 +283,14 @@ def test_a_step_that_fails_is_the_error_of_its_texts_alone(
             scheduler.next(failing)
         scheduler.end(failing, 4)
     scheduler.end(waiting, 11)
-    assert not scheduler.running() and not scheduler.stats.waiting and not engine.texts
+    assert not scheduler.running() and not scheduler.stats.waiting and not engine.sequences
 
 
-def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_ends_after_its_token_when_a_sequence_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
-    first, second = text(4, 1, 300), text(4, 2, 10)
+    first, second = sequence_of(4, 1, 300), sequence_of(4, 2, 10)
     first.speculative = False
 
     def come(engine: FakeEngine) -> None:
@@ -308,13 +308,13 @@ def test_a_chain_ends_after_its_token_when_a_text_comes(monkeypatch: pytest.Monk
     assert [parts for parts, _ in engine.steps] == [1, 1, 1, 1, 1, 1, 2]
 
 
-def test_a_chain_that_was_planned_before_a_text_came_ends_after_its_token(
+def test_a_chain_that_was_planned_before_a_sequence_came_ends_after_its_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
-    first, second = text(4, 1, 300), text(4, 2, 10)
+    first, second = sequence_of(4, 1, 300), sequence_of(4, 2, 10)
     first.speculative = False
     plan = scheduler._planner.plan
 
@@ -335,34 +335,36 @@ def test_a_chain_that_was_planned_before_a_text_came_ends_after_its_token(
 
 
 def test_drafts_go_with_the_row_that_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where not all rows of a text fit in a step there is nothing to verify."""
+    """Where not all rows of a sequence fit in a step there is nothing to verify."""
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=2)
     scheduler = Scheduler(engine)
-    writing = text(2, 1)
+    writing = sequence_of(2, 1)
     writing.constraint = Spelled([45, 46, 47])
     scheduler.submit(writing)
     assert scheduler.next(writing)
-    monkeypatch.setattr(planning, "choose_drafts", lambda texts, *_: dict.fromkeys(texts, ([1, 2], 0)))
+    monkeypatch.setattr(
+        planning, "choose_drafts", lambda sequences, *_: dict.fromkeys(sequences, ([1, 2], 0))
+    )
     (part,) = scheduler._planner.plan().parts
     assert (part.rows, part.samples, part.drafts) == (2, False, [])
 
 
-def test_a_text_that_comes_takes_chains_as_long_as_those_of_others(
+def test_a_sequence_that_comes_takes_chains_as_long_as_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
-    texts = [text(4, seed, 300) for seed in (1, 2)]
-    for each in texts:
+    sequences = [sequence_of(4, seed, 300) for seed in (1, 2)]
+    for each in sequences:
         each.speculative = False
-    scheduler.submit(texts[0])
+    scheduler.submit(sequences[0])
     while engine.steps[-1:] != [(1, 16)]:
-        scheduler.next(texts[0])
-    scheduler.submit(texts[1])
-    while len(texts[1].tokens) < 2:
-        scheduler.next(texts[0])
-        texts[1].ready.clear()
+        scheduler.next(sequences[0])
+    scheduler.submit(sequences[1])
+    while len(sequences[1].tokens) < 2:
+        scheduler.next(sequences[0])
+        sequences[1].ready.clear()
     assert next(tokens for parts, tokens in engine.steps if parts == 2 and tokens > 1) >= 16
 
 
@@ -373,14 +375,14 @@ def test_a_prompt_beside_others_has_the_rows_that_fit(
     monkeypatch.setattr(planning, "CHAIN_SECONDS", seconds)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=200)
     scheduler = Scheduler(engine)
-    writing = text(200, 1)
+    writing = sequence_of(200, 1)
     scheduler.submit(writing)
     planner = scheduler._planner
     plan = planner.plan()
     assert sum(part.rows for part in plan.parts) == 200
     planner.record(plan, [FakeChunk([5], length=200)], {}, (0.0, 0.0, 0.050))
     writing.ready.clear()
-    scheduler.submit(text(300, 2))
+    scheduler.submit(sequence_of(300, 2))
     parts, _, _ = planner.plan()
     assert [part.rows for part in parts] == [1, rows]
     # A few rows do not say how long many take.

@@ -1,6 +1,6 @@
 """The scheduler for a long time: random arrivals, lengths, cancels, page shortages, readers that go away.
 
-The engine is fake and counts: slots, pages, positions. The clock is its own. What happens to a text while a
+The engine is fake and counts: slots, pages, positions. The clock is its own. What happens to one while a
 step runs (somebody comes, cancels or leaves) happens inside the engine's call, as other threads do it.
 """
 
@@ -47,7 +47,7 @@ class Slot:
 
 
 def token(key: int, position: int, prompt: int) -> int:
-    """What a text's model writes: a third of the texts repeat themselves; some end."""
+    """What a sequence's model writes: a third of them repeat themselves; some end."""
     n = position - prompt
     if key % 7 == 0 and n == key % 50:
         return END
@@ -67,10 +67,10 @@ class CountingEngine:
     steps: int = 0
     stopped: bool = False
     every: int = 0
-    """Texts have a state, which goes back to multiples of this or a prompt's last page; 0: they have none."""
+    """Their state goes back to multiples of this or a prompt's last page; 0: there is none."""
     went_back: int = 0
     pinned: int = 0
-    """Pages; what a text needs to fill the context is left."""
+    """Pages; what a sequence needs to fill the context is left."""
     context = CONTEXT
     chunk = CHUNK
     parallel = PARALLEL
@@ -107,7 +107,7 @@ class CountingEngine:
         assert self.free <= PAGES
 
     def begin(self, ids: Any, *, slot: int, key: int, prompt: int, root: int = 0) -> int:
-        """Goes on with what the text's model wrote; some of it may be cached."""
+        """Goes on with what the sequence's model wrote; some of it may be cached."""
         at = self.slots[slot]
         assert at.pages == 0 and prompt <= len(ids) <= CONTEXT
         assert ids[prompt:].tolist() == [token(key, i, prompt) for i in range(prompt, len(ids))]
@@ -138,7 +138,9 @@ class CountingEngine:
         done = 1 if self.stopped else steps
         self.steps += done
         self.clock.now += 0.001 * done * (1 + 0.05 * rows)
-        chunks = [self._run(slot, n, draws, limit, done, drafts) for slot, n, draws, limit, drafts in parts]
+        chunks = [
+            self._run(slot, n, samples, limit, done, drafts) for slot, n, samples, limit, drafts in parts
+        ]
         if self.every and self.stopped and self.rng.random() < 0.5:  # in the middle of a step
             for chunk, (slot, *_) in zip(chunks, parts, strict=True):
                 chunk.length = self._go_back(slot, self.slots[slot].length, lost=True)
@@ -155,7 +157,9 @@ class CountingEngine:
         at.pages = -(-n // PAGE)
         return n
 
-    def _run(self, slot: int, rows: int, draws: bool, limit: int, steps: int, drafts: list[int]) -> FakeChunk:
+    def _run(
+        self, slot: int, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]
+    ) -> FakeChunk:
         at = self.slots[slot]
         assert at.length + rows + len(drafts) + steps - 1 <= at.pages * PAGE, "not reserved"
         ids: list[int] = []
@@ -163,11 +167,11 @@ class CountingEngine:
             room = self.every - at.length % self.every
             if at.length < (end := (at.prompt - 1) // PAGE * PAGE):
                 room = min(room, end - at.length)
-            draws = draws and rows <= room
+            samples = samples and rows <= room
             rows, steps = min(rows, room), min(steps, room)
             drafts = drafts[: room - rows]
         at.length += rows
-        if draws:
+        if samples:
             assert at.length == at.tokens
             while True:
                 ids.append(token(at.key, at.tokens, at.prompt))
@@ -215,7 +219,7 @@ class Simulation:
         self.rng = random.Random(seed)
         self.priorities, self.favours = priorities, random.Random(seed)
         self.salts = salts
-        self.texts: list[Sequence] = []
+        self.sequences: list[Sequence] = []
         self.arrived: dict[Sequence, float] = {}
         self.clock = Clock()
         monkeypatch.setattr(scheduler, "time", self.clock)
@@ -239,7 +243,7 @@ class Simulation:
             priority=self.favours.choice(self.priorities),
             salt=self.favours.choice(self.salts),
         )
-        self.texts.append(made)
+        self.sequences.append(made)
         self.arrived[made] = self.clock.now
         self.scheduler.submit(made)
         self.readers.append(Reader(made, self.keys, self.engine.calls))
@@ -340,7 +344,7 @@ def test_nor_where_pages_are_pinned(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_nor_where_texts_have_a_state_that_goes_back_to_checkpoints_only(
+def test_nor_where_sequences_have_a_state_that_goes_back_to_checkpoints_only(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = simulate(seed, 10_000, monkeypatch, every=4 * PAGE)
@@ -349,9 +353,13 @@ def test_nor_where_texts_have_a_state_that_goes_back_to_checkpoints_only(
 
 
 def waiting(simulation: Simulation, priority: int) -> float:
-    """Mean seconds that texts of a priority waited for their slots."""
-    begun = [text for text in simulation.texts if text.priority == priority and text.began is not None]
-    return sum(text.began - simulation.arrived[text] for text in begun) / len(begun)
+    """Mean seconds that sequences of a priority waited for their slots."""
+    begun = [
+        sequence
+        for sequence in simulation.sequences
+        if sequence.priority == priority and sequence.began is not None
+    ]
+    return sum(sequence.began - simulation.arrived[sequence] for sequence in begun) / len(begun)
 
 
 def test_a_higher_priority_goes_first_and_a_lower_one_is_not_starved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,22 +374,24 @@ def test_who_asks_for_little_waits_for_little_beside_one_who_asks_for_much(
     done = simulate(1, 20_000, monkeypatch, salts=("much",) * 30 + ("little",))
 
     def mean(salt: str) -> float:
-        begun = [text for text in done.texts if text.salt == salt and text.began is not None]
+        begun = [
+            sequence for sequence in done.sequences if sequence.salt == salt and sequence.began is not None
+        ]
         assert len(begun) > 20
-        return sum(text.began - done.arrived[text] for text in begun) / len(begun)
+        return sum(sequence.began - done.arrived[sequence] for sequence in begun) / len(begun)
 
     assert done.longest_wait < 2000
     assert mean("little") < 0.4 * mean("much")
 
 
-def test_owners_take_turns_and_texts_of_one_are_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owners_take_turns_and_sequences_of_one_are_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = Simulation(2, monkeypatch)
 
     def submitted(salt: str | None, n: int) -> list[Sequence]:
         prompt = np.ones(5, np.uint32)
         made = [Sequence(prompt, {"key": 0, "prompt": 5}, limit=5, salt=salt) for _ in range(n)]
-        for text in made:
-            simulation.scheduler.submit(text)
+        for each in made:
+            simulation.scheduler.submit(each)
         return made
 
     bob, alice, eve = submitted("bob", 6), submitted("alice", 2), submitted(None, 1)
@@ -389,25 +399,25 @@ def test_owners_take_turns_and_texts_of_one_are_in_their_order(monkeypatch: pyte
     assert order == [bob[0], alice[0], eve[0], bob[1], alice[1], *bob[2:]]
 
 
-def test_a_text_is_overtaken_by_a_bounded_number_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_overtaken_by_a_bounded_number_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many of a higher priority come."""
     simulation = Simulation(2, monkeypatch)
     low = Sequence(np.ones(5, np.uint32), {"key": 0, "prompt": 5}, limit=5)
     rest = [Sequence(np.ones(5, np.uint32), {"key": 0, "prompt": 5}, priority=2) for _ in range(500)]
-    for text in (low, *rest):
-        simulation.scheduler.submit(text)
+    for each in (low, *rest):
+        simulation.scheduler.submit(each)
     order = simulation.scheduler._planner.waiting
     assert order.index(low) == 2 * sequence.HEAD_START - 1
-    assert [text for text in order if text is not low] == rest
+    assert [sequence for sequence in order if sequence is not low] == rest
 
 
-def test_texts_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sequences_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was squeezed out comes back when there is room for it, not to be squeezed out again at once."""
     squeezed = []
     monkeypatch.setattr(
         Planner,
         "_squeeze_out",
-        lambda self, text, do=Planner._squeeze_out: (squeezed.append(text), do(self, text)),
+        lambda self, sequence, do=Planner._squeeze_out: (squeezed.append(sequence), do(self, sequence)),
     )
     done = simulate(4, 10_000, monkeypatch)
     assert 10 < len(squeezed) < done.scheduler.stats.prompts

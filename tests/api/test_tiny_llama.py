@@ -99,13 +99,13 @@ def test_logprobs_are_those_of_the_logits(model, expected):
         assert entry.top[0] == (entry.id, entry.logprob)
 
 
-def test_a_seed_gives_one_text_whatever_the_chains(model, expected, monkeypatch):
-    texts = []
+def test_a_seed_gives_one_sequence_whatever_the_chains(model, expected, monkeypatch):
+    outputs = []
     for longest in (1, 5, 256):
         monkeypatch.setattr(planning, "MAX_CHAIN", longest)
-        texts.append(model.generate(expected.prompt, max_tokens=80, seed=7, temperature=1.0).text)
-    assert len(set(texts)) == 1
-    assert model.generate(expected.prompt, max_tokens=80, seed=8, temperature=1.0).text != texts[0]
+        outputs.append(model.generate(expected.prompt, max_tokens=80, seed=7, temperature=1.0).text)
+    assert len(set(outputs)) == 1
+    assert model.generate(expected.prompt, max_tokens=80, seed=8, temperature=1.0).text != outputs[0]
     drawn = model.generate(expected.prompt, max_tokens=80, temperature=1.0)
     assert model.generate(expected.prompt, max_tokens=80, temperature=1.0, seed=drawn.seed).ids == drawn.ids
 
@@ -213,7 +213,7 @@ def test_a_model_says_what_it_is(model, path):
     assert (model.context, model.path) == (512, path)
     assert model.device in [device["name"] for device in akunu.devices()]
     assert model.memory.weights + model.memory.weights_mapped >= 1_000_000
-    # Eight texts of 512 tokens in pages of 32, and a page each to write to.
+    # Eight sequences of 512 tokens in pages of 32, and a page each to write to.
     assert model.memory.kv_cache == 5 * 2 * (8 * 512 + 8 * 32) * 32 * 2
     with pytest.raises(TemplateError, match="no chat template"):
         model.chat([{"role": "user", "content": "Hi"}])

@@ -12,7 +12,7 @@ from akunu.chat import ChatTemplate
 from akunu.chat.images import GivenImage, RowsSegment, ShownImages, image_of, images_in
 from akunu.tokenizer import Segment, Tokenizer
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
-from akunu.vision.preprocess import Part, Patches, Run, Scale
+from akunu.vision.preprocess import ImagePart, Patches, Run, Scale
 
 from .models import text
 
@@ -61,7 +61,7 @@ def rows(count: int) -> Run:
     return Run(Patches(picture, 1, 1, 1, Scale(1 / 255, (0, 0, 0), (1, 1, 1))), 0, count)
 
 
-def shown(*images: list[Part]) -> ShownImages:
+def shown(*images: list[ImagePart]) -> ShownImages:
     return ShownImages("<|image_pad|>", ("<|vision_start|>", "<|vision_end|>"), PAD, images)
 
 

@@ -34,7 +34,7 @@ PIECES = [
 
 
 def parsed(parser: OutputParser, pieces: Any) -> list[Delta]:
-    """All deltas, joined; the ids of calls replaced by their numbers, since they are drawn."""
+    """All deltas, joined; the ids of calls replaced by their numbers, since they are random."""
     deltas = [delta for piece in pieces for delta in parser.feed(piece)] + parser.end()
     return [ToolCall(d.index, str(d.index), d.name) if isinstance(d, ToolCall) else d for d in merged(deltas)]
 

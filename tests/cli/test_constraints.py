@@ -1,4 +1,4 @@
-"""Options of `akunu run` and `akunu complete` that give the text a form."""
+"""Options of `akunu run` and `akunu complete` that constrain the output."""
 
 from __future__ import annotations
 

@@ -11,7 +11,9 @@ ADAPTERS = "models/test_adapters.py"
 
 
 def test_several_run_together(passes: Passes) -> None:
-    passes(ADAPTERS, "texts_with_four_adapters_and_none_run_together", "an_adapter_beside_halves_and_codes")
+    passes(
+        ADAPTERS, "sequences_with_four_adapters_and_none_run_together", "an_adapter_beside_halves_and_codes"
+    )
 
 
 @pytest.mark.long
@@ -20,7 +22,7 @@ def test_an_adapter_is_the_merged_model(passes: Passes) -> None:
         ADAPTERS,
         "an_adapter_is_the_merged_model[16-llama]",
         "an_adapter_is_the_merged_model[5-phi3_short]",
-        "a_text_without_an_adapter_has_the_bits_of_a_model_without",
+        "a_sequence_without_an_adapter_has_the_bits_of_a_model_without",
         "pages_are_not_shared_between_adapters_or_scales",
         "an_adapter_in_use_stays",
     )

@@ -172,7 +172,7 @@ rng = np.random.default_rng(5)
 lengths = [3, 40, 1, 17, 9]
 prompts = [rng.integers(0, 62, n).astype(np.uint32) for n in lengths]
 
-def drawn(device):
+def generated(device):
     engines.DEVICE = device
     engine = engines.synthetic(
         62, 256, layers=2, head_dim=32, group=2, weights="{weights}", kv_dtype="f16",
@@ -180,8 +180,8 @@ def drawn(device):
     )
     slots = [engine.open() for _ in lengths]
     for i, slot in enumerate(slots):
-        draws = {"temperature": 0.8, "seed": i, "top_p": 0.9} if i % 2 else {"temperature": 0.0}
-        engine.begin(prompts[i], slot=slot, reuse=False, logprobs=3, end_ids=(), **draws)
+        sampling = {"temperature": 0.8, "seed": i, "top_p": 0.9} if i % 2 else {"temperature": 0.0}
+        engine.begin(prompts[i], slot=slot, reuse=False, logprobs=3, end_ids=(), **sampling)
     # Prompts in chunks.
     for i, slot in enumerate(slots):
         for begin in range(0, lengths[i], 16):
@@ -194,11 +194,11 @@ def drawn(device):
     engine.close()
     return [list(c.ids) for c in chunks], [np.array(c.logprobs) for c in chunks]
 
-ids, logprobs = drawn("cuda")
-ids_of_two, of_two = drawn("cuda:0,1")
+ids, logprobs = generated("cuda")
+ids_of_two, of_two = generated("cuda:0,1")
 assert ids == ids_of_two, (ids, ids_of_two)
 assert max(np.abs(a - b).max() for a, b in zip(logprobs, of_two, strict=True)) < 0.02
-again = drawn("cuda:0,1")
+again = generated("cuda:0,1")
 assert again[0] == ids_of_two and all((a == b).all() for a, b in zip(again[1], of_two, strict=True))
 print("equal")
 """

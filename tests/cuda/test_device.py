@@ -413,8 +413,8 @@ for phase, rows in (("decode", 1), ("batch", 3), ("prefill", 20)):
     print(phase, len(commands) > 10, merged, timed)
 """
     done = run(code)
-    row, texts = (str(["prepare_heads", behind] * 2) for behind in ("attention_merge", "quantize"))
-    expected = f"decode True {row} True\nbatch True {texts} True\nprefill True [] True\n"
+    row, batch = (str(["prepare_heads", behind] * 2) for behind in ("attention_merge", "quantize"))
+    expected = f"decode True {row} True\nbatch True {batch} True\nprefill True [] True\n"
     assert done.stdout == expected, done.stderr or done.stdout
 
 
@@ -430,7 +430,7 @@ with akunu.load("ember", device="cuda", progress=False) as model:
 
 
 @pytest.mark.long
-def test_a_chain_stops_where_its_text_ends(run: Run) -> None:
+def test_a_chain_stops_where_its_sequence_ends(run: Run) -> None:
     """Tokens of a chain are the CPU's, and an end token ends the launch."""
     code = """
 import akunu

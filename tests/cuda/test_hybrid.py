@@ -17,11 +17,11 @@ def test_logits_are_those_of_float64(passes: Passes) -> None:
     passes(HYBRID, "logits_are_those_of_float64")
 
 
-def test_drafts_and_ended_texts(passes: Passes) -> None:
+def test_drafts_and_ended_sequences(passes: Passes) -> None:
     passes(
         HYBRID,
         "drafts_that_are_refused_leave_the_state_as_it_was[3]",
-        "a_text_that_ends_within_a_chain_of_others_keeps_its_state",
+        "a_sequence_that_ends_within_a_chain_of_others_keeps_its_state",
     )
 
 

@@ -112,7 +112,7 @@ def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None
 
 
 def test_any_type_of_keys_beside_any_of_values(run_cache: Run) -> None:
-    """Texts of few keys; pages and rows of other texts are found alike whatever the type."""
+    """Sequences of few keys; pages and rows of other sequences are found alike whatever the type."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 110 and not case.get('others')"
     check(run_cache, f"case in cases.KV_CHECKS and ({few})", 100)
 
@@ -177,7 +177,7 @@ def test_attention_with_sinks(run: Run) -> None:
 
 
 @pytest.mark.long
-def test_attention_of_several_texts(run: Run) -> None:
+def test_attention_of_several_sequences(run: Run) -> None:
     check(run, "case.builder == 'attention' and case.get('others') and case.get('kv') == 'q8_0'", 3)
 
 

@@ -36,15 +36,15 @@ def test_tables_of_a_published_size_pass_the_check_of_an_h100() -> None:
 def test_the_rules_are_those_of_the_host(passes: Passes) -> None:
     passes(
         ENGINE,
-        "drawn_texts_are_those_of_single_steps",
+        "sampled_sequences_are_those_of_single_steps",
         "the_best_tokens_are_those_of_the_rules",
         "what_was_said_before_counts",
     )
 
 
 @pytest.mark.long
-def test_texts_of_several_windows(passes: Passes) -> None:
-    passes(ENGINE, "texts_of_several_windows_in_one_step_are_those_of_each_alone[odd]")
+def test_sequences_of_several_windows(passes: Passes) -> None:
+    passes(ENGINE, "sequences_of_several_windows_in_one_step_are_those_of_each_alone[odd]")
 
 
 TRANSCRIPTS = """

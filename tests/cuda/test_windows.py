@@ -16,10 +16,10 @@ def test_logits_are_those_of_float64(passes: Passes) -> None:
     passes(WINDOWS, "logits_are_those_of_float64")
 
 
-def test_texts_that_take_each_others_pages(passes: Passes) -> None:
+def test_sequences_that_take_each_others_pages(passes: Passes) -> None:
     passes(
         WINDOWS,
-        "texts_that_take_each_others_pages_are_what_they_are_alone",
-        "a_text_goes_back_as_far_as_its_windows_are_there",
+        "sequences_that_take_each_others_pages_are_what_they_are_alone",
+        "a_sequence_goes_back_as_far_as_its_windows_are_there",
         "pages_go_on_in_another_engine",
     )

@@ -272,7 +272,7 @@ def _attention() -> Iterator[Case]:
         yield case("attention", rows=1, position=position, shape=(4, 1, 16), kv="f16", split=True)
     yield case("attention", rows=1, position=5000, shape=(3, 1, 16), kv="q8_0", split=True, window=4200)
     yield case("attention", rows=1, position=9000, shape=(3, 1, 16), kv="f32", split=True, window=4090)
-    # Rows of many texts in one command: decode rows, chunks of prompts, drafts, at whatever positions.
+    # Rows of many sequences in one command: decode rows, chunks of prompts, drafts, at whatever positions.
     for kv in ("f16", "f32", "q8_0"):
         yield case(
             "attention", rows=1, position=40, shape=(8, 2, 64), kv=kv, others=((1, 0), (1, 999), (1, 31))
@@ -379,7 +379,7 @@ def _lora() -> Iterator[Case]:
     yield case("lora", ranks=(512,), rows=(0,), n=10, k=4104, half=True)
     yield case("lora", ranks=(16, 16, 16, 16), rows=(2, 3, -1, 0, 1), n=600, k=72, half=True)
     yield case("lora", ranks=(3,), rows=(0, 0), n=70, k=37, half=True)
-    # Rows of prompts: of one text, of some that follow one another, and of texts in turn.
+    # Rows of prompts: of one sequence, of some that follow one another, and of sequences in turn.
     for n, k in [(520, 264), (65, 40), (33, 31)]:
         for rows in [(0,) * 70, (1,) * 20 + (-1,) * 5 + (0,) * 31, (2, 0, -1, 1, 3) * 9]:
             yield case("lora", ranks=(16, 40, 1, 0), rows=rows, n=n, k=k, half=True, stride=n + 3)
@@ -417,7 +417,7 @@ def _encoder() -> Iterator[Case]:
     yield case("gate_act", rows=2, n=173, activation="sigmoid", formats=BOTH[:1])
     yield case("gate_act", rows=2, n=256, activation="gelu_erf", formats=("f32",), sigma=60.0)
     yield case("gate_up", dtype="f32", rows=9, n=96, k=256, activation="gelu_erf", formats=BOTH)
-    # Weights for rows of whole texts: around tiles of tokens and of k, and blocks of tokens.
+    # Weights for rows of whole sequences: around tiles of tokens and of k, and blocks of tokens.
     for dtype in filter(is_float, weight_dtypes()):
         for rows, n, k in [
             (1, 1, 5),
@@ -437,7 +437,7 @@ def _encoder() -> Iterator[Case]:
     for k in (16384, 16416):  # the most columns that are split, and more
         yield case("matmul", dtype="f32", rows=33, n=16, k=k, whole=True)
     yield case("gate_up", dtype="f32", rows=33, n=43, k=256, activation="silu", formats=("f32",), whole=True)
-    # Rows that see all of their text, beside others: around pages, blocks and blocks of queries.
+    # Rows that see all of their sequence, beside others: around pages, blocks and blocks of queries.
     for kv in ("f16", "f32"):
         for window in (0, 1, 7, 65, 300):
             yield case(
@@ -451,7 +451,7 @@ def _encoder() -> Iterator[Case]:
     yield case("attention", rows=300, position=0, shape=(2, 1, 64), kv="f32", both=True, cap=5.0)
     for head_dim in (512, 544):
         yield case("attention", rows=40, position=0, shape=(1, 1, head_dim), kv="f32", both=True)
-    # Heads of CUDA's tiles and a little smaller, groups, and texts that begin and end within tiles.
+    # Heads of CUDA's tiles and a little smaller, groups, and sequences that begin and end within tiles.
     for shape in ((3, 3, 8), (2, 1, 56), (8, 1, 120), (16, 2, 64), (3, 1, 128)):
         for kv in ("f16", "f32"):
             yield case(
@@ -586,7 +586,7 @@ def _sampling() -> Iterator[Case]:
         yield case("sample_prepare", **dry, rows=3, masked=True, breakers=True, repeat_penalty=1.1)
         yield case("sample_prepare", **dry, dry_allowed_length=0, dry_penalty_last_n=20)
         yield case("sample_prepare", **dry, dry_allowed_length=5, dry_base=1.2, breakers=True)
-    for vocab, draws in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
+    for vocab, samples in [(1, 2), (15, 40), (2000, 12), (32000, 3), (151936, 1)]:
         for i, settings in enumerate(
             [
                 dict(temperature=0.0),
@@ -614,11 +614,11 @@ def _sampling() -> Iterator[Case]:
             ]
         ):
             if vocab < 100_000 or i in (1, 4, 6, 8, 13, 15):
-                yield case("sample", vocab=vocab, draws=draws, seed=i << 40 | 12345 + i, **settings)
+                yield case("sample", vocab=vocab, samples=samples, seed=i << 40 | 12345 + i, **settings)
                 if vocab < 30_000:
-                    yield case("sample", vocab=vocab, draws=min(draws, 4), seed=i, rows=3, **settings)
-    yield case("sample", vocab=2000, draws=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
-    yield case("sample", vocab=32000, draws=2, sigma=0.01, temperature=1.0, typical_p=0.6)
+                    yield case("sample", vocab=vocab, samples=min(samples, 4), seed=i, rows=3, **settings)
+    yield case("sample", vocab=2000, samples=12, sigma=0.01, temperature=1.0, top_p=0.5)  # a long list
+    yield case("sample", vocab=32000, samples=2, sigma=0.01, temperature=1.0, typical_p=0.6)
     for vocab, top, step in [(1, 20, 0), (15, 20, 2), (1000, 0, 0), (32000, 20, 1), (151936, 5, 0)]:
         yield case("logprobs", vocab=vocab, top=top, step=step)
         yield case("logprobs", vocab=vocab, top=top, step=step, rows=3)
@@ -632,9 +632,9 @@ def _sampling() -> Iterator[Case]:
 def _fixed_attention() -> Iterator[Case]:
     """In both directions, where the output is rounded to int8: what x86 multiplies as 16-bit integers."""
     common = dict(kv="f32", both=True, formats=("q8",), position=0)
-    texts = ((1, 0), (33, 0), (600, 0), (256, 0))
+    sequences = ((1, 0), (33, 0), (600, 0), (256, 0))
     for window in (0, 1, 7, 65, 300):
-        yield case("attention", rows=70, shape=(4, 2, 48), window=window, others=texts, **common)
+        yield case("attention", rows=70, shape=(4, 2, 48), window=window, others=sequences, **common)
     yield case("attention", rows=16, shape=(12, 12, 32), others=((16, 0),) * 9, **common)
     yield case("attention", rows=600, shape=(2, 1, 64), cap=5.0, **common)  # queries that do not fit at once
     yield case("attention", rows=300, shape=(1, 1, 64), spread=10.0, **common)
@@ -728,7 +728,7 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=128, position=3968, **common)
         for rows in (1, 5):
             yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
-    # Gated delta nets: 0.8B's, and 4B's. One row of each of 20 texts, whose states no cache holds; a prompt.
+    # Gated delta nets: 0.8B's, and 4B's. One row of 20 sequences each, whose states no cache holds; a prompt.
     for value_heads in (16, 32):
         common = dict(heads=(16, value_heads), dims=(128, 128), formats=("q8",))
         row, prompt, drafts = (
@@ -739,7 +739,7 @@ def perf_cases() -> Iterator[Case]:
         for steps, copies in ((row, 1), (row, 40), (prompt, 1), (drafts, 1), (drafts, 40)):
             yield case("delta_rule", steps=steps, copies=copies, **common)
             yield case("short_conv", channels=(32 + value_heads) * 128, taps=4, steps=steps, copies=copies)
-    # Encoders: MiniLM on a step of texts, the base Whisper on 30 seconds.
+    # Encoders: MiniLM on a step of sequences, the base Whisper on 30 seconds.
     for rows, dim, shape in [(512, 384, (12, 12, 32)), (1500, 512, (8, 8, 64))]:
         for n, k in [(dim, dim), (4 * dim, dim), (dim, 4 * dim)]:
             yield case("matmul", dtype="f32", rows=rows, n=n, k=k, bias=True, whole=True)
@@ -748,5 +748,5 @@ def perf_cases() -> Iterator[Case]:
         yield case("argmax", vocab=vocab, kind="peak")
         yield case("sample_prepare", vocab=vocab, repeat_penalty=1.1)
         for settings in [dict(), dict(top_k=40), dict(top_p=0.95), dict(typical_p=0.95), dict(min_p=0.05)]:
-            yield case("sample", vocab=vocab, draws=1, temperature=1.0, **settings)
+            yield case("sample", vocab=vocab, samples=1, temperature=1.0, **settings)
         yield case("logprobs", vocab=vocab, top=20, step=0)

@@ -10,7 +10,7 @@ from akunu import _core
 from .case import Case
 
 TILES = "avx512_amx"
-"""The set with kernels of its own for floats of whole texts alone; all else is `avx512_vnni`'s."""
+"""The set with kernels of its own for floats of whole sequences alone; all else is `avx512_vnni`'s."""
 
 FAMILY = {"avx2": "avx2_vnni", "avx512": "avx512_vnni", "neon_dotprod": "neon_i8mm"}
 """Sets with the same code but for their products."""
@@ -42,7 +42,7 @@ def cpu_targets() -> list[Target]:
 
 
 def is_whole(case: Case) -> bool:
-    """Whether it is about rows of whole texts, which sets multiply, and round, in ways of their own."""
+    """Whether it is about rows of whole sequences, which sets multiply, and round, in ways of their own."""
     return bool(case.get("whole") or (case.get("both") and case.get("kv") == "f32"))
 
 

@@ -49,7 +49,7 @@ class Array:
 class Weight:
     """A weight [rows, cols] in a file's bytes; `prepared` in the device's own layout, or used in place.
 
-    `whole`: for rows of whole texts alone. `experts`: so many of them, one after the other.
+    `whole`: for rows of whole sequences alone. `experts`: so many of them, one after the other.
     """
 
     dtype: str

@@ -23,10 +23,10 @@ def recurrence() -> Iterator[Case]:
 
 
 def _state_steps() -> tuple[Any, ...]:
-    """Prompts that end anywhere in a chunk, texts side by side, drafts that are refused or cross a border."""
+    """Prompts that end anywhere in a chunk, sequences side by side, drafts refused or across a border."""
     whole = (((0, 100, 0),),)
     chunks = tuple(((at, 7, 0),) for at in range(0, 70, 7))
-    texts = (
+    sequences = (
         ((0, 40, 0), (0, 1, 0), (0, 64, 0), (0, 31, 3)),
         ((40, 1, 0), None, (64, 70, 0), (29, 1, 0)),
         ((41, 30, 0), (1, 5, 0), (134, 1, 0), (30, 1, 0)),
@@ -39,7 +39,7 @@ def _state_steps() -> tuple[Any, ...]:
         ((40, 1, 0), (113, 20, 15)),
         ((41, 30, 0), (128, 1, 0)),
     )
-    return whole, chunks, texts, drafts
+    return whole, chunks, sequences, drafts
 
 
 def delta_rule() -> Iterator[Case]:

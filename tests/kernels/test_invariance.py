@@ -1,6 +1,6 @@
 """What a row's result may not depend on: the number of threads, the rows beside it, the phase it is in.
 
-A conversation must give the same text however it was computed: token by token or as a prompt, alone or not.
+A conversation must give the same output however it was computed: token by token or as a prompt, alone or not.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def test_attention_is_the_same_in_every_phase(kv: str, window: int, target: Targ
 
 @pytest.mark.parametrize("target", cpu_targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize(("head_dim", "form"), [(40, "f32"), (64, "f32"), (48, "q8")])
-def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(
+def test_attention_in_both_directions_does_not_depend_on_the_sequences_beside_it(
     head_dim: int, form: str, target: Target
 ) -> None:
     device, lengths = lab(target), (130, 7, 300)
@@ -200,14 +200,14 @@ def test_attention_in_both_directions_does_not_depend_on_the_texts_beside_it(
     want = np.frombuffer(outputs(problem, target, 2)["out_f32"], np.float32).reshape(sum(lengths), -1)
     q = problem.buffers["q"].data  # type: ignore[union-attr]
     row = 0
-    for text, n in enumerate(lengths):
+    for sequence, n in enumerate(lengths):
         alone = case("attention", rows=n, position=0, **args).build(device, checking=False)
         given = {"q": q[row : row + n]}
         for part in ("k", "v"):
-            source = f"all_{part}" if text == 0 else f"all{text}_{part}"
+            source = f"all_{part}" if sequence == 0 else f"all{sequence}_{part}"
             given[f"all_{part}"] = problem.buffers[source].data  # type: ignore[union-attr]
         for name, data in given.items():
             alone.buffers[name] = dataclasses.replace(alone.buffers[name], data=data)
         got = np.frombuffer(outputs(alone, target, 2)["out_f32"], np.float32).reshape(n, -1)
-        np.testing.assert_array_equal(got, want[row : row + n], err_msg=f"text {text}")
+        np.testing.assert_array_equal(got, want[row : row + n], err_msg=f"sequence {sequence}")
         row += n

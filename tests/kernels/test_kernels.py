@@ -81,7 +81,7 @@ def test_kernel(case: Case, device: str) -> None:
         assert not found, "\n".join([target.id, *found])
 
 
-def test_floats_of_whole_texts_alone_have_a_format_of_their_own() -> None:
+def test_floats_of_whole_sequences_alone_have_a_format_of_their_own() -> None:
     rng = np.random.default_rng(0)
     for target in targets():
         for dtype in weight_dtypes():

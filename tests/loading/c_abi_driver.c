@@ -1,5 +1,5 @@
-/* Calls every function of the C interface, in ways that a program could. Arguments: a language model, an embedding
- * model, a speech model, a recording. */
+/* Calls every function of the C interface, in ways that a program could. Arguments: a language model, and, for the
+ * functions of other models, an embedding model, a speech model, a recording. */
 #include <akunu.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static akunu_result generated(akunu_model* model, const char* options, struct se
     return result;
 }
 
-static void texts(akunu_model* model) {
+static void outputs(akunu_model* model) {
     uint32_t ids[64];
     size_t count = 1, all = 64;
     CHECK(akunu_tokenize(model, "Once upon a time", ids, &count) == AKUNU_OK && count > 1);
@@ -98,12 +98,21 @@ static void errors(akunu_model* model) {
     CHECK(akunu_load("no-such.gguf", NULL, &none) == AKUNU_BAD_MODEL && none == NULL);
     CHECK(strstr(akunu_error(), "no-such.gguf"));
     CHECK(akunu_load("ember", &options, &none) == AKUNU_BAD_ARGUMENT && strstr(akunu_error(), "nonsense"));
+    akunu_load_options unsized_options = {.device = "cpu"};
+    CHECK(akunu_load("ember", &unsized_options, &none) == AKUNU_BAD_ARGUMENT && none == NULL);
     options.options = NULL;
     options.device = "toaster";
     CHECK(akunu_load("ember", &options, &none) == AKUNU_BAD_ARGUMENT);
     CHECK(akunu_load(NULL, NULL, &none) == AKUNU_BAD_ARGUMENT);
     akunu_output_options asked = {.size = sizeof asked, .options = "{\"temperature\": -1}"};
     CHECK(akunu_generate(model, "x", &asked, NULL) == AKUNU_BAD_ARGUMENT && strstr(akunu_error(), "temperature"));
+    akunu_result unsized = {.text_size = 7};
+    CHECK(akunu_generate(model, "x", NULL, &unsized) == AKUNU_BAD_ARGUMENT &&
+          strstr(akunu_error(), "result.size: found 0"));
+    CHECK(unsized.text == NULL && unsized.text_size == 7);
+    akunu_output_options forgotten = {.options = "{\"max_tokens\": 1}"};
+    CHECK(akunu_generate(model, "x", &forgotten, NULL) == AKUNU_BAD_ARGUMENT);
+    CHECK(strstr(akunu_error(), "options.size: found 0"));
     asked.options = "[]";
     CHECK(akunu_generate(model, "x", &asked, NULL) == AKUNU_BAD_ARGUMENT);
     CHECK(akunu_generate(model, "\xff", NULL, NULL) == AKUNU_BAD_ARGUMENT);
@@ -181,19 +190,21 @@ static void speech(const char* name, const char* recording) {
 }
 
 int main(int argc, char** argv) {
-    if (argc != 5) return 2;
+    if (argc != 2 && argc != 5) return 2;
     CHECK(akunu_abi() == AKUNU_ABI && strlen(akunu_version()) >= 5);
     akunu_load_options options = {.size = sizeof options, .device = "cpu", .context = 1024, .threads = 2};
     options.options = "{\"kv_dtype\": \"f32\"}";
     akunu_model* model;
     CHECK(akunu_load(argv[1], &options, &model) == AKUNU_OK);
-    texts(model);
+    outputs(model);
     chats(model);
     errors(model);
     threads(model);
     akunu_close(model);
-    vectors_of(argv[2]);
-    speech(argv[3], argv[4]);
+    if (argc == 5) {
+        vectors_of(argv[2]);
+        speech(argv[3], argv[4]);
+    }
     printf("done\n");
     return 0;
 }

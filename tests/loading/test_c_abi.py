@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -60,6 +61,43 @@ def test_every_function_from_c(driver, tmp_path) -> None:
     done = ran(driver, "ember", tmp_path / "bert", "ember-speech", RECORDING)
     assert done.stdout.endswith("done\n")
     assert done.stderr == ""
+
+
+def errors_of_ours(report: Path) -> list[str]:
+    """Errors and definite leaks in a report of valgrind's that begin in the program or in Akunu's libraries.
+
+    An error belongs to the library that called the C or C++ library. The interpreter, which is never ended,
+    and what it imports have some of their own.
+    """
+    found = []
+    for error in ElementTree.parse(report).getroot().iter("error"):
+        stack = next(error.iter("stack"))
+        frames = [(f.findtext("obj", ""), f.findtext("fn", "?")) for f in stack.iter("frame")]
+        names = [(Path(path).name, function) for path, function in frames]
+        first = next(
+            (n for n in names if not n[0].startswith(("vgpreload", "libc.", "libc-", "libstdc++"))), None
+        )
+        if first and first[0].startswith(("driver", "libakunu", "_core")):
+            found.append(f"{error.findtext('kind')}: {' < '.join(function for _, function in names[:12])}")
+    return found
+
+
+@pytest.mark.long
+def test_a_program_leaks_nothing_and_reads_nothing_that_it_should_not(driver, tmp_path) -> None:
+    valgrind = shutil.which("valgrind") or missing("no valgrind")
+    report = tmp_path / "report.xml"
+    python = Path("/usr/lib/valgrind/python3.supp")
+    suppressions = [f"--suppressions={python}"] * python.exists()
+    options = ["--leak-check=full", "--show-leak-kinds=definite", "--num-callers=40", *suppressions]
+    done = subprocess.run(
+        [valgrind, *options, "--xml=yes", f"--xml-file={report}", driver, "ember"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PYTHONMALLOC": "malloc"},
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr[-4000:]
+    assert not errors_of_ours(report)
 
 
 def test_the_example_in_c(tmp_path) -> None:

@@ -80,7 +80,7 @@ def round_16(n: int) -> int:
 
 @dataclass(frozen=True)
 class CacheShape:
-    """One layer's keys and values as kv_layout.h lays them out, for texts of so many tokens."""
+    """One layer's keys and values as kv_layout.h lays them out, for sequences of so many tokens."""
 
     kv: str
     kv_heads: int
@@ -94,18 +94,18 @@ class CacheShape:
 
     @property
     def n_pages(self) -> int:
-        """Two are of no text."""
+        """Two are of no sequence."""
         return sum(-(-n // PAGE) for n in self.lengths) + 2
 
     @property
     def slots(self) -> npt.NDArray[np.uint32]:
-        """Of each text: in no order, one of them unused."""
+        """Of each sequence: in no order, one of them unused."""
         n = len(self.lengths)
         return np.random.default_rng(n).permutation(n + 1)[:n].astype(np.uint32)
 
     @property
     def tables(self) -> npt.NDArray[np.uint32]:
-        """[slot, page]: pages in no order; what no text has is no page."""
+        """[slot, page]: pages in no order; what no sequence has is no page."""
         free = np.random.default_rng(self.n_pages).permutation(self.n_pages).tolist()
         tables = np.full((len(self.lengths) + 1, self.max_pages), 0xFFFFFFFF, np.uint32)
         for slot, length in zip(self.slots, self.lengths, strict=True):
@@ -141,15 +141,15 @@ class CacheShape:
         offset = round_16(PAGE * self.head_dim)
         return values, np.ndarray((*shape, blocks), np.float16, raw, offset, (*outer, blocks * 2, 2))
 
-    def place(self, text: int, position: int) -> tuple[int, int]:
+    def place(self, sequence: int, position: int) -> tuple[int, int]:
         """(page, row)."""
-        return int(self.tables[self.slots[text], position // PAGE]), position % PAGE
+        return int(self.tables[self.slots[sequence], position // PAGE]), position % PAGE
 
-    def write(self, raw: Bytes, text: int, x: F32, of_values: bool) -> F64:
+    def write(self, raw: Bytes, sequence: int, x: F32, of_values: bool) -> F64:
         """Stores rows [length, kv_heads, head_dim]; returns what they are afterwards."""
         values, scales = self.planes(raw)
         for position in range(len(x)):
-            page, row = self.place(text, position)
+            page, row = self.place(sequence, position)
             for head in range(self.kv_heads):
                 unit = head + of_values * self.kv_heads
                 if scales is None:
@@ -160,15 +160,15 @@ class CacheShape:
                     scales[page, unit, row, b] = d
                     q = np.rint(block / np.float32(d)) if d else np.zeros_like(block)
                     values[page, unit, row, b * 32 : b * 32 + len(block)] = np.clip(q, -127, 127)
-        return self.read(raw, text, range(len(x)), of_values)
+        return self.read(raw, sequence, range(len(x)), of_values)
 
-    def read(self, raw: Bytes, text: int, positions: range, of_values: bool) -> F64:
+    def read(self, raw: Bytes, sequence: int, positions: range, of_values: bool) -> F64:
         """Rows [positions, kv_heads, head_dim]."""
         values, scales = self.planes(raw)
         units = np.s_[self.kv_heads :] if of_values else np.s_[: self.kv_heads]
         x = np.empty((len(positions), self.kv_heads, self.head_dim))
         for i, position in enumerate(positions):
-            page, row = self.place(text, position)
+            page, row = self.place(sequence, position)
             x[i] = values[page, units, row]
             if scales is not None:
                 wide = scales[page, units, row].astype(np.float64)
@@ -181,7 +181,7 @@ class CacheShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Spans:
-    """`rows` of a text from `position` on, then of `others` (rows, position)."""
+    """`rows` of a sequence from `position` on, then of `others` (rows, position)."""
 
     rows: int = 1
     position: int = 40
@@ -271,14 +271,14 @@ def run_rope(case: Rope, lib: Library, schedule: Schedule = FIFO) -> float:
         schedule=schedule,
     )
     worst, first, left = nmse(q, expected_q), 0, cache.copy()
-    for text, (n, at) in enumerate(c.spans):
+    for sequence, (n, at) in enumerate(c.spans):
         rows, positions = np.s_[first : first + n], range(at, at + n)
         first += n
         for x, of_values in ((expected_k[rows], False), (v[rows].astype(np.float64), True)):
-            stored = shape.read(cache, text, positions, of_values)
+            stored = shape.read(cache, sequence, positions, of_values)
             worst = max(worst, stored_error(c.kv, stored, x))
         for plane in shape.planes(left):
-            for page, row in (shape.place(text, i) for i in positions):
+            for page, row in (shape.place(sequence, i) for i in positions):
                 if plane is not None:
                     plane[page, :, row].view(np.uint8)[:] = 0xFF
     # All else is untouched.
@@ -321,7 +321,7 @@ class Case(Spans):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Of the texts."""
+        """Of the sequences."""
         return tuple(self.fixed or n + at for n, at in self.spans)
 
     @property
@@ -377,10 +377,12 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     ends = np.zeros(c.total, np.uint32)
     for first_row, end_row in c.images:
         ends[first_row:end_row] = positions[end_row - 1] + 1
-    for text, (n, at) in enumerate(c.spans):
+    for sequence, (n, at) in enumerate(c.spans):
         k, v = (
-            shape.write(cache, text, x.astype(np.float32), bool(of_values))
-            for of_values, x in enumerate(rng.standard_normal((2, c.lengths[text], c.kv_heads, c.head_dim)))
+            shape.write(cache, sequence, x.astype(np.float32), bool(of_values))
+            for of_values, x in enumerate(
+                rng.standard_normal((2, c.lengths[sequence], c.kv_heads, c.head_dim))
+            )
         )
         wide, both = q[first : first + n].astype(np.float64), c.both or c.fixed > 0
         expected[first : first + n] = ref.attention(
@@ -439,9 +441,9 @@ def run_weights(case: Weights, lib: Library, schedule: Schedule = FIFO) -> float
     q = (rng.standard_normal((c.total, c.heads, c.head_dim)) * c.spread).astype(np.float32)
     cache, first = shape.empty(), 0
     expected = np.full((len(c.chosen), room, c.fixed), 7.0)
-    for text, (n, _) in enumerate(c.spans):
+    for sequence, (n, _) in enumerate(c.spans):
         k = shape.write(
-            cache, text, rng.standard_normal((c.fixed, c.kv_heads, c.head_dim)).astype(np.float32), False
+            cache, sequence, rng.standard_normal((c.fixed, c.kv_heads, c.head_dim)).astype(np.float32), False
         )
         keys = np.repeat(k, c.heads // c.kv_heads, axis=1)[:, list(c.chosen)]
         queries = q[first : first + n, list(c.chosen)].astype(np.float64) * c.head_dim**-0.5

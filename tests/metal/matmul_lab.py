@@ -286,7 +286,7 @@ def norm_gate_up(
 
 
 @dataclass(frozen=True)
-class Texts:
+class Histories:
     """Histories of several slots, rows somewhere in them as of a second step, and these rows' tokens."""
 
     history: npt.NDArray[np.uint32]
@@ -295,27 +295,27 @@ class Texts:
     step: int = 1
 
 
-def texts(rng: np.random.Generator, rows: int, vocab: int) -> Texts:
+def histories(rng: np.random.Generator, rows: int, vocab: int) -> Histories:
     history = rng.integers(0, vocab, (3, rows + 4)).astype(np.uint32)
     slots, positions = np.sort(rng.integers(0, 3, rows)), rng.integers(1, rows + 4, rows)
     where = np.stack([slots, positions - 1], -1).astype(np.uint32)
-    return Texts(history, where, history[slots, positions])
+    return Histories(history, where, history[slots, positions])
 
 
 def embed(dtype: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
     """Scaled by 3.5; one id is out of range and is taken for the first."""
     run = Run(dtype, dim, rows, vocab, **options)
     table, values = run.weight(vocab, sigma=1)
-    text = texts(run.rng, rows, vocab)
-    history, last = text.history, text.rows[-1]
-    history[last[0], last[1] + text.step] = vocab + 5
-    ids = history[text.rows[:, 0], text.rows[:, 1] + text.step]
+    made = histories(run.rng, rows, vocab)
+    history, last = made.history, made.rows[-1]
+    history[last[0], last[1] + made.step] = vocab + 5
+    ids = history[made.rows[:, 0], made.rows[:, 1] + made.step]
     expected = values[np.where(ids < vocab, ids, 0)] * 3.5
     hidden = np.full((rows, dim), np.nan, np.float32)
     common = dict(dim=dim, vocab=vocab, history_stride=history.shape[1])
-    params = pack("embed", rows=rows, step=text.step, scale=3.5, accumulate=0, **common)
+    params = pack("embed", rows=rows, step=made.step, scale=3.5, accumulate=0, **common)
     threads = 64
-    buffers = {0: history, 1: table, 2: hidden, 3: text.rows, PARAMS: params}
+    buffers = {0: history, 1: table, 2: hidden, 3: made.rows, PARAMS: params}
     run.grid("embed", buffers, (_up(_up(dim, 4), threads), rows), threads)
     return nmse(hidden.reshape(-1), expected.reshape(-1))
 

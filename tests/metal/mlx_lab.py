@@ -80,11 +80,11 @@ def matmul(
 def embed(bits: int, group: int, scale_type: str, rows: int, dim: int, vocab: int, **options: Any) -> float:
     run = MlxRun(bits, group, scale_type, dim, rows, vocab, **options)
     codes, scales, biases, values = run.mlx_weight(vocab)
-    text = lab.texts(run.rng, rows, vocab)
+    made = lab.histories(run.rng, rows, vocab)
     hidden = np.full((rows, dim), np.nan, np.float32)
-    common = dict(dim=dim, vocab=vocab, history_stride=text.history.shape[1])
-    params = pack("embed", rows=rows, step=text.step, scale=1, accumulate=0, **common)
-    buffers: dict[int, Any] = {0: text.history, 1: codes, 2: hidden, 3: text.rows, lab.PARAMS: params}
+    common = dict(dim=dim, vocab=vocab, history_stride=made.history.shape[1])
+    params = pack("embed", rows=rows, step=made.step, scale=1, accumulate=0, **common)
+    buffers: dict[int, Any] = {0: made.history, 1: codes, 2: hidden, 3: made.rows, lab.PARAMS: params}
     buffers |= {4: scales, 5: biases}
     run.grid("embed", buffers, (-(-dim // 256), rows), 64)
-    return nmse(hidden.reshape(-1), values[text.ids].reshape(-1))
+    return nmse(hidden.reshape(-1), values[made.ids].reshape(-1))

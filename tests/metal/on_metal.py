@@ -45,7 +45,7 @@ def metal_engines() -> Iterator[None]:
     present = loading.present
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("models.test_engine.DEVICE", "metal")
-        patch.setattr("models.test_same_text.DEVICE", "metal")
+        patch.setattr("models.test_same_output.DEVICE", "metal")
         patch.setattr("models.test_adapters.DEVICE", "metal")
         patch.setattr("models.test_families.DEVICE", "metal")
         patch.setattr("models.test_hybrid.DEVICE", "metal")

@@ -65,7 +65,7 @@ MANY = [
     Case(rows=7, position=90, heads=3, kv_heads=3, head_dim=40, cap=20.0, spread=30.0),
     Case(rows=6, position=60, head_dim=128, spread=100.0),
     Case(rows=10, position=60, head_dim=16, heads=8),
-    # Of several texts: in a tile, in several, and a text in several tiles.
+    # Of several sequences: in a tile, in several, and a sequence in several tiles.
     Case(rows=1, position=40, heads=8, others=((1, 0), (1, 99), (1, 31))),
     Case(rows=1, position=0, heads=4, kv_heads=4, head_dim=40, others=tuple((1, 5 * i) for i in range(20))),
     Case(rows=3, position=50, heads=6, head_dim=72, others=((9, 0), (30, 17), (1, 120)), window=33),
@@ -84,7 +84,7 @@ MANY = [
         images=((0, 60), (71, 74)),
     ),
 ]
-# Texts whose rows see all of it: in a tile, in several, and several in a tile.
+# Sequences whose rows see all of it: in a tile, in several, and several in a tile.
 BOTH = [
     Case(rows=1, position=0, heads=1, kv_heads=1),
     Case(rows=40, position=0, heads=6, head_dim=40, others=((1, 0), (33, 0), (70, 0))),
@@ -92,7 +92,7 @@ BOTH = [
     Case(rows=100, position=0, window=33, others=((1, 0), (64, 0))),
     Case(rows=5, position=0, heads=4, kv_heads=4, others=((5, 0),) * 6, cap=5.0),
 ]
-# Rows of texts that see so many keys of a sound.
+# Rows of sequences that see so many keys of a sound.
 FIXED = [
     Case(rows=3, position=90, fixed=1, heads=3, kv_heads=3, head_dim=16),
     Case(rows=5, position=2, fixed=33, others=((1, 900), (40, 0))),
@@ -124,7 +124,7 @@ BATCHED = [
     Case(rows=9, position=300, heads=3, kv_heads=1, head_dim=40, window=20, cap=5.0),
     Case(rows=2, position=4110, heads=2, kv_heads=1, head_dim=16),  # runs of 256
     Case(rows=5, position=150, head_dim=8),
-    # Texts that see fewer keys than others have no share in some splits.
+    # Sequences that see fewer keys than others have no share in some splits.
     Case(rows=1, position=500, heads=6, others=((1, 3), (1, 260), (1, 127), (1, 128))),
     Case(rows=1, position=5, heads=4, kv_heads=1, others=((5, 380), (2, 250)), window=130, slack=0),
     Case(rows=2, position=200, heads=3, kv_heads=1, head_dim=136, others=((1, 390), (3, 0)), cap=5.0),
@@ -165,7 +165,7 @@ def test_attention_of_a_few_rows(case: Case, kv: str) -> None:
 
 
 @pytest.mark.parametrize("kv", KV)
-def test_rows_that_see_all_of_their_text(kv: str) -> None:
+def test_rows_that_see_all_of_their_sequence(kv: str) -> None:
     assert all(run_case(replace(case, kv=kv, both=True)) <= 1 for case in BOTH)
 
 
@@ -217,9 +217,9 @@ DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0
 RUNS = Case(split=True, position=600, heads=6, kv_heads=1, most_splits=2)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
-TEXTS = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
-FEW_TEXTS = replace(TEXTS, batched=True, position=290)
-ALL_OF_A_TEXT = replace(BOTH[3], both=True)
+SEQUENCES = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
+FEW_SEQUENCES = replace(SEQUENCES, batched=True, position=290)
+ALL_OF_A_SEQUENCE = replace(BOTH[3], both=True)
 SOUND = replace(FIXED_SPLIT[2], split=True, formats=lab.F32_FORMAT)
 SOUNDS = replace(FIXED_BATCHED[0], batched=True)
 # Of the header's barriers in order: the occurrence is counted over the flattened text.
@@ -307,7 +307,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         Mutation("p.window + each - 1) : all", "p.window) : all", 0, True),
     ),
     "few: factors of the last tile": (FEW, Mutation("kBatched ? 1.0f : factor", "factor")),
-    "rope: the first row's text": (
+    "rope: the first row's sequence": (
         replace(TURN, others=((1, 9),)),
         Mutation("key_head<Kv>(pages, p, rows[row].slot, kv)", "key_head<Kv>(pages, p, rows[0].slot, kv)"),
     ),
@@ -316,36 +316,36 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         DECODE,
         Mutation("values = value_head<Kv>", "values = key_head<Kv>", 1),
     ),
-    "many: the first text's keys": (
-        TEXTS,
+    "many: the first sequence's keys": (
+        SEQUENCES,
         Mutation("keys = key_head<Kv>(pages, p, slot", "keys = key_head<Kv>(pages, p, rows[0].slot"),
     ),
-    "many: earlier texts see a later one": (
-        TEXTS,
+    "many: earlier sequences see a later one": (
+        SEQUENCES,
         Mutation("query_row >= from && query_row < to", "query_row < to"),
     ),
-    "many: later texts see an earlier one": (
-        TEXTS,
+    "many: later sequences see an earlier one": (
+        SEQUENCES,
         Mutation("query_row >= from && query_row < to", "query_row >= from"),
     ),
-    "many: a text's last row": (
-        TEXTS,
+    "many: a sequence's last row": (
+        SEQUENCES,
         Mutation("keys_end(p, rows[to - 1].position", "keys_end(p, rows[from].position"),
     ),
-    "few: splits of the first text": (
-        FEW_TEXTS,
+    "few: splits of the first sequence": (
+        FEW_SEQUENCES,
         Mutation("last = metal::max(last, rows[i].position)", "last = rows[p.rows - 1].position", 0, True),
     ),
     "both: the rows of a tile": (
-        ALL_OF_A_TEXT,
+        ALL_OF_A_SEQUENCE,
         Mutation("sequence_end(rows, from, to, p.rows) - 1", "to - 1"),
     ),
     "both: one key more": (
-        ALL_OF_A_TEXT,
+        ALL_OF_A_SEQUENCE,
         Mutation("position + p.window) : sequence", "position + p.window + 1) : sequence"),
     ),
-    "both: the next text": (
-        ALL_OF_A_TEXT,
+    "both: the next sequence": (
+        ALL_OF_A_SEQUENCE,
         Mutation("rows[middle].slot == slot", "rows[middle].slot <= slot + 9"),
     ),
     "sound: a key too few": (
@@ -357,7 +357,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         SOUNDS,
         Mutation("(p.fixed_keys + each - 1) / each", "p.fixed_keys / each", 0, True),
     ),
-    "sound: splits of the text's own keys": (
+    "sound: splits of the sequence's own keys": (
         SOUND,
         Mutation("last_key(p, rows[0])", "rows[0].position", 0, True),
     ),
@@ -383,15 +383,27 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
 @pytest.mark.long
 @pytest.mark.parametrize(
     "case",
-    [TURN, DECODE, RUNS, PREFILL, FEW, TEXTS, FEW_TEXTS, ALL_OF_A_TEXT, SOUND, SOUNDS, WEIGHTS[1]],
+    [
+        TURN,
+        DECODE,
+        RUNS,
+        PREFILL,
+        FEW,
+        SEQUENCES,
+        FEW_SEQUENCES,
+        ALL_OF_A_SEQUENCE,
+        SOUND,
+        SOUNDS,
+        WEIGHTS[1],
+    ],
     ids=[
         "rope",
         "decode",
         "runs",
         "prefill",
         "few",
-        "texts",
-        "few texts",
+        "sequences",
+        "few sequences",
         "both",
         "sound",
         "sounds",

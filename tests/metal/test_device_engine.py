@@ -35,7 +35,7 @@ from sampling.engines import run, start
 from sampling.reference import Settings
 from sampling.test_chains import (
     test_a_chunk_says_that_it_ended,
-    test_another_seed_another_text,
+    test_another_seed_another_output,
     test_the_context_is_filled_to_the_last_token,
     tiny_file,
 )
@@ -49,7 +49,7 @@ __all__ = [
     "metal_engines",
     "model",
     "test_a_chunk_says_that_it_ended",
-    "test_another_seed_another_text",
+    "test_another_seed_another_output",
     "test_greedy_ids_equal_transformers",
     "test_logits_equal_transformers",
     "test_no_more_logprobs_than_tokens",
@@ -77,7 +77,7 @@ def test_a_small_vocabulary(vocab: int) -> None:
     ids=["sampled", "greedy"],
 )
 class TestChains:
-    """Of drawn tokens; the best ones are long."""
+    """Compare log-probabilities of sampled tokens; the best ones are long."""
 
     def test_one_ends_at_an_end_token(self, tiny_file: Path, settings: Settings) -> None:
         test_chains.test_a_chain_ends_at_an_end_token(tiny_file, settings)

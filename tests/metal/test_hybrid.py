@@ -15,16 +15,16 @@ from models.test_hybrid import (
     test_a_beginning_is_cached_up_to_a_checkpoint,
     test_a_conversation_is_forked_saved_and_loaded,
     test_a_prefix_of_a_step_leaves_the_state,
-    test_a_text_can_go_back_among_drafts_that_held,
-    test_a_text_goes_back_to_a_checkpoint_and_on_as_if_it_had_not,
-    test_a_text_that_ends_within_a_chain_of_others_keeps_its_state,
+    test_a_sequence_can_go_back_among_drafts_that_held,
+    test_a_sequence_goes_back_to_a_checkpoint_and_on_as_if_it_had_not,
+    test_a_sequence_that_ends_within_a_chain_of_others_keeps_its_state,
     test_drafts_that_are_refused_leave_the_state_as_it_was,
     test_greedy_ids_are_those_of_float64,
     test_logits_are_those_of_float64,
-    test_n_texts_share_their_prompt_and_are_those_of_their_seeds,
-    test_texts_from_checkpoints_are_those_from_nothing,
+    test_n_outputs_share_their_prompt_and_are_those_of_their_seeds,
+    test_sequences_from_checkpoints_are_those_from_nothing,
 )
-from models.test_same_text import Mixes
+from models.test_same_output import Mixes
 
 __all__ = [
     "engine",
@@ -34,19 +34,19 @@ __all__ = [
     "test_a_beginning_is_cached_up_to_a_checkpoint",
     "test_a_conversation_is_forked_saved_and_loaded",
     "test_a_prefix_of_a_step_leaves_the_state",
-    "test_a_text_can_go_back_among_drafts_that_held",
-    "test_a_text_goes_back_to_a_checkpoint_and_on_as_if_it_had_not",
-    "test_a_text_that_ends_within_a_chain_of_others_keeps_its_state",
+    "test_a_sequence_can_go_back_among_drafts_that_held",
+    "test_a_sequence_goes_back_to_a_checkpoint_and_on_as_if_it_had_not",
+    "test_a_sequence_that_ends_within_a_chain_of_others_keeps_its_state",
     "test_drafts_that_are_refused_leave_the_state_as_it_was",
     "test_greedy_ids_are_those_of_float64",
     "test_logits_are_those_of_float64",
-    "test_n_texts_share_their_prompt_and_are_those_of_their_seeds",
-    "test_texts_from_checkpoints_are_those_from_nothing",
+    "test_n_outputs_share_their_prompt_and_are_those_of_their_seeds",
+    "test_sequences_from_checkpoints_are_those_from_nothing",
 ]
 
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 
-def test_a_text_is_what_it_is_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels sum in another order for one row than for many, so log-probabilities have other last bits."""
     Mixes(path, None, hybrid.spec).run(3, monkeypatch, bits=False, reads=30)

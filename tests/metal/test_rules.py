@@ -27,7 +27,12 @@ MUTATIONS: dict[str, tuple[str, str, str, float]] = {
     "an earlier time": ("said[i] >= begin) behind = i + 1", "said[i] >= begin) behind = 1", "default", 0.0),
     "a mask": ("has_bit(never, id)", "has_bit(never, id + 1)", "late", -9.0),
     "the mask of the first": ("n == 0 && has_bit", "n == 1 && has_bit", "no times", -9.0),
-    "another text": ("ulong(row.slot) * p.history_stride", "ulong(at.y) * p.history_stride", "default", 0.0),
+    "another sequence": (
+        "ulong(row.slot) * p.history_stride",
+        "ulong(at.y) * p.history_stride",
+        "default",
+        0.0,
+    ),
     "words win always": ("word <= none || time <= none", "word <= most || time <= none", "default", 0.0),
     "one time against the best word": ("precise::log(sum)", "0.0f", "default", 0.0),
     "the maximum of all slices": ("* relative_exp(bits_of_rank(own), top)", "* 1.0f", "default", -3.5),

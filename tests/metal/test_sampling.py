@@ -1,4 +1,4 @@
-"""The sampling kernels draw what docs/sampling.md says, in every schedule, and their tests see their bugs."""
+"""The sampling kernels sample as docs/sampling.md says, in every schedule, and their tests see their bugs."""
 
 # ruff: noqa: E501  (MSL reads better unbroken)
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sampling.reference import Settings
 FILES = sorted(KERNELS.glob("*.metal"))
 CASES = [c for c in CHECKS if c.builder in ("argmax", "sample_prepare", "sample", "logprobs", "accept")]
 ODD = [
-    case("sample", vocab=31, draws=3, temperature=0.9, top_k=9, top_p=0.9, min_p=0.02, typical_p=0.95),
-    case("sample", vocab=2049, draws=2, temperature=1.0, top_p=0.7),  # a slice of one token
-    case("sample", vocab=4099, draws=2, sigma=0.01, temperature=1.0, top_k=4000, min_p=0.5),
-    case("sample", vocab=2051, draws=2, temperature=1.3),
+    case("sample", vocab=31, samples=3, temperature=0.9, top_k=9, top_p=0.9, min_p=0.02, typical_p=0.95),
+    case("sample", vocab=2049, samples=2, temperature=1.0, top_p=0.7),  # a slice of one token
+    case("sample", vocab=4099, samples=2, sigma=0.01, temperature=1.0, top_k=4000, min_p=0.5),
+    case("sample", vocab=2051, samples=2, temperature=1.3),
     case("sample_prepare", vocab=1027, biased=True, repeat_penalty=1.3, frequency_penalty=0.5, penalty_window=-1),
-    case("sample", vocab=2050, draws=2, rows=3, temperature=1.0, top_p=0.8),
-    case("sample", vocab=2049, draws=2, temperature=1.3, top_n_sigma=1.2, top_p=0.9),
-    case("sample", vocab=4097, draws=3, temperature=1.0, top_p=0.99, min_p=0.001, xtc_probability=0.7, xtc_threshold=0.01, min_keep=3),
+    case("sample", vocab=2050, samples=2, rows=3, temperature=1.0, top_p=0.8),
+    case("sample", vocab=2049, samples=2, temperature=1.3, top_n_sigma=1.2, top_p=0.9),
+    case("sample", vocab=4097, samples=3, temperature=1.0, top_p=0.99, min_p=0.001, xtc_probability=0.7, xtc_threshold=0.01, min_keep=3),
     case("sample_prepare", vocab=1027, position=300, rows=2, breakers=True, dry_multiplier=0.8, repeat_penalty=1.3),
     case("sample_prepare", vocab=1027, biased=True, masked=True, rows=2, repeat_penalty=1.3),
     case("argmax", vocab=4097, kind="ties", rows=2),
@@ -79,7 +79,7 @@ def select(
     seed: int = 3,
     history: list[int] | None = None,
 ) -> int:
-    """The token that the kernels draw from these logits."""
+    """The token that the kernels sample from these logits."""
     past = history or [0, 1]
     vocab, position, p = len(logits), len(past), Problem()
     fields = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
@@ -182,26 +182,26 @@ def test_clean_under_sanitizers(sanitizer: str) -> None:
 
 
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-SELECT = dict(vocab=2300, draws=3, sigma=1.0, temperature=1.0, top_k=200, top_p=0.9, typical_p=0.9)
-FLAT = dict(vocab=2300, draws=6, sigma=0.3, temperature=1.0, top_p=0.1)
+SELECT = dict(vocab=2300, samples=3, sigma=1.0, temperature=1.0, top_k=200, top_p=0.9, typical_p=0.9)
+FLAT = dict(vocab=2300, samples=6, sigma=0.3, temperature=1.0, top_p=0.1)
 # (file, text, replacement, case)
 MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
     "slice too short": ("argmax", "min(p.vocab, (slice + 1)", "min(p.vocab - 1, (slice + 1)", case("argmax", vocab=15, kind="last")),
     "one row's scratch memory for all": ("argmax", "best += ulong(row) * slices;", "", case("argmax", vocab=4097, kind="peak", rows=3)),
     "uneven slices": ("argmax", "slice * kSliceTokens + thread_id", "slice * (kSliceTokens + 1) + thread_id", case("argmax", vocab=4097, kind="last")),
     "histogram not cleared": ("select", f"    if (thread_id < 2) atomic_store_explicit(&moment[thread_id], 0, memory_order_relaxed);\n    {BARRIER}", "", case("sample", **SELECT)),
-    "a cut keeps one too many": ("select", "before + to >= want &&", "before + to > want &&", case("sample", vocab=15, draws=40, temperature=5.0, top_k=2)),
+    "a cut keeps one too many": ("select", "before + to >= want &&", "before + to > want &&", case("sample", vocab=15, samples=40, temperature=5.0, top_k=2)),
     "a cut forgets what came before": ("select", "before = space.before;", "before = 0;", case("sample", **FLAT)),
-    "wrong words of the noise": ("select", "words[i])", "words[3 - i])", case("sample", vocab=2000, draws=4, temperature=1.0)),
+    "wrong words of the noise": ("select", "words[i])", "words[3 - i])", case("sample", vocab=2000, samples=4, temperature=1.0)),
     "window off by one": ("prepare", "i < row.position;", "i <= row.position;", case("sample_prepare", vocab=15, frequency_penalty=1.3)),
     "count not cleared": ("prepare", "atomic_store_explicit(&count[i], 0, memory_order_relaxed);", "", case("sample_prepare", vocab=1000, frequency_penalty=1.3)),
-    "another text's history": ("prepare", "history += ulong(row.slot) * p.history_stride;", "", case("sample_prepare", vocab=100, rows=3, repeat_penalty=1.3)),
+    "another sequence's history": ("prepare", "history += ulong(row.slot) * p.history_stride;", "", case("sample_prepare", vocab=100, rows=3, repeat_penalty=1.3)),
     "another row's mask": ("prepare", "masks += ulong(slice_and_row.y)", "masks += ulong(row.slot)", case("sample_prepare", vocab=100, rows=3, masked=True)),
     "a mask's highest bit first": ("prepare", ">> (id % 32) & 1", ">> (31 - id % 32) & 1", case("sample_prepare", vocab=100, masked=True)),
-    "another row's list": ("select", "scratch += logit * select_bytes(p.vocab);", "", case("sample", vocab=300, draws=3, rows=3, temperature=1.0, top_p=0.5)),
+    "another row's list": ("select", "scratch += logit * select_bytes(p.vocab);", "", case("sample", vocab=300, samples=3, rows=3, temperature=1.0, top_p=0.5)),
     "a draft that fails counts": ("accept", "i < p.rows && drafts_hold && stopped == 0", "i < p.rows && stopped == 0", case("accept", drafts=(3, 2), holds=(1, 2))),
     "tokens behind the end": ("accept", "&& stopped == 0; ++i", "; ++i", case("accept", drafts=(5,), holds=(5,), limit=3)),
-    "a text that stopped": ("accept", "if (stopped != 0) continue;", "stopped = 0;", case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)),
+    "a sequence that stopped": ("accept", "if (stopped != 0) continue;", "stopped = 0;", case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)),
     "the first to stop ends all": ("accept", "memory_order_relaxed) == 1)", "memory_order_relaxed) != 0)", case("accept", drafts=(0, 5), holds=(0, 5), limit=3)),
     "records of one step": ("logprobs", "ulong(p.step) * p.rows + row", "p.step + row", case("logprobs", vocab=300, top=3, step=2, rows=3)),
     "records that nobody wants": ("logprobs", "    if (settings.want_logprobs == 0) return;  // all threads\n    logits += ulong(row) * p.vocab;\n    slices", "    logits += ulong(row) * p.vocab;\n    slices", case("logprobs", vocab=300, top=3, step=0, rows=3)),

@@ -1,4 +1,4 @@
-"""The sampler inside chains on the Metal device: any chain gives the same text, and it is the reference's.
+"""The sampler inside chains on the Metal device: any chain gives the same output, and it is the reference's.
 
 The reference has logits from another phase, whose sums are in another order: they differ by some 1e-3, so now
 and then another token wins. (Equal logits are compared in test_sampling.py, exactly.)
@@ -26,7 +26,7 @@ DAMAGED = [[5], list(range(100, 263)), [0, 262]]
 
 
 class TestDamagedModels(test_engine.TestDamagedModels):
-    """Each place of damage and each setting, a text of thirty tokens; their other pairs are long."""
+    """Each place of damage and each setting, an output of thirty tokens; their other pairs are long."""
 
     SEEDS = 1
 

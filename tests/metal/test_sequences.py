@@ -1,4 +1,4 @@
-"""Many sequences in a step on the Metal device: each one's text is what it is alone."""
+"""Many sequences in a step on the Metal device: each one is what it is alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metal.on_metal import require_metal
 from metal.tiny_model import open_metal
 from models import llama2c
 
-Part = tuple[int, int, bool, int, list[int]]
+StepRows = tuple[int, int, bool, int, list[int]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,11 +27,13 @@ STORY = llama2c.expected().story_ids
 LENGTHS = (5, 32, 33, 50)
 
 
-def part(slot: int, rows: int = 1, sample: bool = True, limit: int = 1, drafts: Sequence[int] = ()) -> Part:
+def part(
+    slot: int, rows: int = 1, sample: bool = True, limit: int = 1, drafts: Sequence[int] = ()
+) -> StepRows:
     return slot, rows, sample, limit, list(drafts)
 
 
-def step(engine: _core.Engine, parts: Sequence[Part], steps: int = 1) -> list[list[int]]:
+def step(engine: _core.Engine, parts: Sequence[StepRows], steps: int = 1) -> list[list[int]]:
     for slot, rows, _, _, drafts in parts:
         assert engine.reserve(slot, rows, steps, len(drafts))
     return [chunk.ids for chunk in engine.step(list(parts), steps)[0]]
@@ -50,15 +52,15 @@ def started(engine: _core.Engine, lengths: Sequence[int] = LENGTHS, **settings: 
 def test_prompts_run_together_and_go_on_together(path: Path) -> None:
     engine = open_metal(path)
     slots = started(engine)
-    texts = step(engine, [part(s, n) for s, n in zip(slots, LENGTHS, strict=True)])
+    outputs = step(engine, [part(s, n) for s, n in zip(slots, LENGTHS, strict=True)])
     for _ in range(2):
-        for text, ids in zip(texts, step(engine, [part(s, limit=9) for s in slots], 9), strict=True):
-            text += ids
-    assert texts == [STORY[n : n + 19] for n in LENGTHS]
+        for output, ids in zip(outputs, step(engine, [part(s, limit=9) for s in slots], 9), strict=True):
+            output += ids
+    assert outputs == [STORY[n : n + 19] for n in LENGTHS]
 
 
 def test_one_writes_while_another_reads(path: Path) -> None:
-    """A token of one text in the same command as chunks of another's prompt."""
+    """A token of one sequence in the same command as chunks of another's prompt."""
     engine = open_metal(path)
     one, other = started(engine, (33, 70))
     ids = step(engine, [part(one, 33)])[0]
@@ -72,13 +74,13 @@ def test_one_writes_while_another_reads(path: Path) -> None:
     "settings", [{}, {"temperature": 0.8, "top_p": 0.9, "seed": 5, "repeat_penalty": 1.1}]
 )
 def test_a_sequence_does_not_depend_on_the_others(path: Path, settings: dict[str, float]) -> None:
-    def text(lengths: Sequence[int]) -> list[int]:
+    def output(lengths: Sequence[int]) -> list[int]:
         engine = open_metal(path)
         slots = started(engine, lengths, **settings)
         ids = step(engine, [part(s, n) for s, n in zip(slots, lengths, strict=True)])[-1]
         return ids + step(engine, [part(s, limit=12) for s in slots], 12)[-1]
 
-    assert text((33,)) == text((70, 5, 33))
+    assert output((33,)) == output((70, 5, 33))
 
 
 @pytest.mark.parametrize("right", [0, 2, 5])

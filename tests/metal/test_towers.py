@@ -1,4 +1,4 @@
-"""Towers and their rows in a text on the Metal device: the CPU's tests."""
+"""Towers and their rows in a sequence on the Metal device: the CPU's tests."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def write_gguf(row: Assistant, path: Path, dtype: str = "F32", **other: object) 
 def drafted(row: Assistant, folder: Path) -> tuple[npt.NDArray[np.int32], Array]:
     """What Transformers drafts behind each token of what the model says, and by how much each was likeliest.
 
-    An assistant there sees all keys of its window that a cache has, whose number depends on how the text was
+    An assistant there sees all keys of its window that a cache has, whose number depends on how it was
     run. Here it sees those that a row at its position sees.
     """
     import torch

@@ -134,18 +134,18 @@ def test_gguf_and_peft_are_the_same_on_models_of_both_kinds(name: str, tmp_path:
     peft = write_peft(tmp_path / "peft", pairs, 3)
     other = write_gguf(tmp_path / "adapter.gguf", name, pairs)
     file = tiny.write(name, "F32", tmp_path / "model.gguf").path
-    texts = []
+    outputs = []
     for path in (file, folders.write(name, tmp_path / "folder")):
         with load(path, adapters={"peft": peft, "gguf": other}) as model:
             assert model.adapters["peft"].digest == model.adapters["gguf"].digest
-            texts += [said(model, "peft"), said(model, "gguf")]
-    assert texts[0] == texts[1]
-    assert texts[2] == texts[3]
-    assert texts[0][0] == texts[2][0]
-    np.testing.assert_allclose(texts[0][1], texts[2][1], atol=1e-3)
+            outputs += [said(model, "peft"), said(model, "gguf")]
+    assert outputs[0] == outputs[1]
+    assert outputs[2] == outputs[3]
+    assert outputs[0][0] == outputs[2][0]
+    np.testing.assert_allclose(outputs[0][1], outputs[2][1], atol=1e-3)
 
 
-def test_texts_with_four_adapters_and_none_run_together(llama: Model, tmp_path: Path) -> None:
+def test_sequences_with_four_adapters_and_none_run_together(llama: Model, tmp_path: Path) -> None:
     names: list[str | None] = [None]
     for seed in range(4):
         names.append(str(seed))
@@ -169,7 +169,7 @@ def test_texts_with_four_adapters_and_none_run_together(llama: Model, tmp_path: 
 
 
 def test_an_adapter_beside_halves_and_codes(tmp_path: Path) -> None:
-    """Rows that a GPU multiplies as F16: of prompts, of one text, of several with different ranks."""
+    """Rows that a GPU multiplies as F16: of prompts, of one sequence, of several with different ranks."""
     name = "llama"
     pairs = {rank: matrices(tiny.weights(tiny.EVERY[name]), rank, seed=rank) for rank in (4, 20)}
     long = (PROMPT * 7)[:70]
@@ -199,7 +199,7 @@ def test_an_adapter_beside_halves_and_codes(tmp_path: Path) -> None:
             np.testing.assert_allclose(first, second, rtol=0, atol=atol)
 
 
-def test_a_text_without_an_adapter_has_the_bits_of_a_model_without(llama: Model, tmp_path: Path) -> None:
+def test_a_sequence_without_an_adapter_has_the_bits_of_a_model_without(llama: Model, tmp_path: Path) -> None:
     said(llama)  # the prompt is cached from now on
     before = said(llama)
     llama.add_adapter("a", llama_adapter(tmp_path, 1))
@@ -319,7 +319,7 @@ def test_an_adapter_of_another_architecture_is_refused(llama: Model, tmp_path: P
         llama.add_adapter("bad", write_gguf(tmp_path / "bad.gguf", "llama", pairs, arch="qwen2"))
 
 
-def test_a_prompt_is_pinned_for_texts_with_an_adapter(llama: Model, tmp_path: Path) -> None:
+def test_a_prompt_is_pinned_for_sequences_with_an_adapter(llama: Model, tmp_path: Path) -> None:
     llama.add_adapter("a", llama_adapter(tmp_path, 1))
     long = PROMPT * 6
     assert llama.pin(long, adapter="a") == 64

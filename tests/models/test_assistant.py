@@ -1,4 +1,4 @@
-"""Gemma 4's assistant: what it drafts, whatever the files, and that no text depends on it.
+"""Gemma 4's assistant: what it drafts, whatever the files, and that no output depends on it.
 
 The reference is Transformers' `Gemma4AssistantForCausalLM`, whose drafts `tests/models/assistants.py` made.
 """
@@ -29,8 +29,8 @@ from api.test_drafts import everything
 from . import assistants, families, tiny
 from .test_draft_head import check_drafts_of_many, step
 from .test_hybrid import read
-from .test_same_text import CONTEXT as MIXED_CONTEXT
-from .test_same_text import Mixes
+from .test_same_output import CONTEXT as MIXED_CONTEXT
+from .test_same_output import Mixes
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 CONTEXT = 256
@@ -80,7 +80,7 @@ def opened(row: assistants.Assistant, folder: Path, **options: Any) -> _core.Eng
 @pytest.mark.parametrize("made", [gguf_files, folder_files])
 @pytest.mark.parametrize("name", assistants.ALL)
 def test_it_drafts_what_transformers_does(name: str, made: Made, folder: Path) -> None:
-    """Behind each token of a text that is longer than the window, however many of them were drafts."""
+    """Behind each token of a sequence that is longer than the window, however many of them were drafts."""
     row = assistants.ALL[name]
     golden, expected = tiny.golden(row.target), np.load(assistants.GOLDEN / f"{name}.npz")
     files, spec = made(row, folder)
@@ -111,7 +111,7 @@ def test_gpus_have_kernels_for_all_that_drafts(device: str, folder: Path) -> Non
     assert "draft_state" not in labels  # a step keeps nothing for it
 
 
-# -- no text depends on it -----------------------------------------------------------------------------------
+# -- no output depends on it ---------------------------------------------------------------------------------
 
 
 class AssistantMixes(Mixes):
@@ -130,7 +130,7 @@ class AssistantMixes(Mixes):
         return HeadProposer(engine, self._spec.config)
 
 
-def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, spec = gguf_files(assistants.ALL["gemma4_e_assistant"], folder)
     mixes = AssistantMixes(files, spec, folder)
     counts = [mixes.run(seed, monkeypatch) for seed in range(4)]
@@ -140,12 +140,12 @@ def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_drafts_of_many_sequences_are_those_of_each_alone(folder: Path) -> None:
     row = assistants.ALL["gemma4_assistant"]
     rng = np.random.default_rng(1)
-    texts = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
-    check_drafts_of_many(functools.partial(opened, row, folder), texts)
+    sequences = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
+    check_drafts_of_many(functools.partial(opened, row, folder), sequences)
 
 
 def test_a_cached_prompt_is_drafted_for(folder: Path) -> None:
-    """An assistant keeps nothing of a text, so one whose beginning another has read is drafted alike."""
+    """An assistant keeps nothing of a sequence, so one whose beginning another has read is drafted alike."""
     row = assistants.ALL["gemma4_e_assistant"]
     ids = np.random.default_rng(7).integers(3, row.family.vocab_size, 90).tolist()
 

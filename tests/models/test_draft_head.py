@@ -1,4 +1,4 @@
-"""A head of the model's own that drafts: what it computes, whatever the file, and that no text depends on it.
+"""A model's own head that drafts: what it computes, whatever the file, and that no output depends on it.
 
 The reference is Qwen 3.5's multi-token prediction in NumPy's float64, on the model's own states.
 """
@@ -29,8 +29,8 @@ from api.fakes import decide_drafts
 from api.test_drafts import everything
 
 from . import families, qwen35, tiny
-from .test_hybrid import draw, read
-from .test_same_text import Mixes
+from .test_hybrid import decode, read
+from .test_same_output import Mixes
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 CONTEXT = 512
@@ -67,7 +67,7 @@ def prompt_of(n: int, seed: int = 1) -> list[int]:
 
 
 class Head:
-    """The head of `ROW`, row after row of one text."""
+    """The head of `ROW`, row after row of one sequence."""
 
     def __init__(self, *, normed_state: bool = True) -> None:
         self._normed_state = normed_state
@@ -128,7 +128,7 @@ class Head:
 def expected_drafts(
     engine: _core.Engine, head: Head, ids: list[int], first: int, n: int
 ) -> dict[int, list[int]]:
-    """What the head drafts where the text has so many tokens, from `first` on."""
+    """What the head drafts where the sequence has so many tokens, from `first` on."""
     found = dict[int, list[int]]()
     states = head.states(engine.logits(ids))
     for end in range(1, len(ids)):
@@ -156,14 +156,14 @@ def check(engine: _core.Engine, alone: _core.Engine, **options: bool) -> None:
     """It drafts what the equations say, behind a prompt and behind each token, however many were drafts."""
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids, 20)
-    text, found, rng = list(ids), dict[int, list[int]](), np.random.default_rng(5)
-    text += step(engine, slot, [], 0)
-    while len(text) < 110:
+    sequence, found, rng = list(ids), dict[int, list[int]](), np.random.default_rng(5)
+    sequence += step(engine, slot, [], 0)
+    while len(sequence) < 110:
         assert engine.reserve(slot, 1, 1, 4)
         (drafts,), _ = engine.draft([(slot, 4)])
-        found[len(text)] = drafts
-        text += step(engine, slot, drafts[: rng.integers(0, 5)], 0)
-    expected = expected_drafts(alone, Head(**options), text, 46, 4)
+        found[len(sequence)] = drafts
+        sequence += step(engine, slot, drafts[: rng.integers(0, 5)], 0)
+    expected = expected_drafts(alone, Head(**options), sequence, 46, 4)
     assert len(found) > 20
     assert found == {n: expected[n] for n in found}
 
@@ -265,7 +265,7 @@ def in_folder(family: families.Family, path: Path) -> tuple[Any, ModelSpec]:
     "name", ["qwen35moe", "qwen3next", "glm4moe", "deepseek_v3", "deepseek_v2_groups", "glm4_moe_lite"]
 )
 def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, tmp_path: Path) -> None:
-    """A head that reads embeddings alone is a model of one layer, of the text without its first token."""
+    """A head that reads embeddings alone is a model of one layer, of the sequence without its first token."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         files, spec = made(families.ALL[name], tmp_path)
@@ -276,13 +276,13 @@ def test_heads_of_other_families_are_layers_of_their_kind(name: str, made: Any, 
     config = dataclasses.replace(spec.config, blocks=drafter.blocks, drafter=None)
     tensors = {**spec.tensors, "output_norm": spec.tensors[f"{drafter.prefix}output_norm"]}
     alone = _core.Engine(files, ModelSpec(config, tensors), **settings)
-    slot, text = engine.open(), np.random.default_rng(3).integers(3, config.vocab_size, 37).tolist()
-    read(engine, slot, text)
+    slot, sequence = engine.open(), np.random.default_rng(3).integers(3, config.vocab_size, 37).tolist()
+    read(engine, slot, sequence)
     for _ in range(10):
-        text += step(engine, slot, [], 3)
+        sequence += step(engine, slot, [], 3)
         assert engine.reserve(slot, 1, 1, 3)
         (drafts,), _ = engine.draft([(slot, 3)])
-        assert drafts == alone.logits([*text[1:], *drafts[:-1]]).argmax(1)[-3:].tolist()
+        assert drafts == alone.logits([*sequence[1:], *drafts[:-1]]).argmax(1)[-3:].tolist()
 
 
 @pytest.mark.parametrize("device", ["plan:M4 Max", "plan:H100"])
@@ -308,7 +308,7 @@ def test_without_being_asked_for_the_head_is_left_out(folder: Path) -> None:
         engine.draft([])
 
 
-# -- no text depends on it -----------------------------------------------------------------------------------
+# -- no output depends on it ---------------------------------------------------------------------------------
 
 
 def test_what_a_model_says_is_the_same_with_its_head(opened: Open, folder: Path) -> None:
@@ -319,17 +319,17 @@ def test_what_a_model_says_is_the_same_with_its_head(opened: Open, folder: Path)
     ids = prompt_of(40)
     read(engine, slot, ids)
     read(plain, other, ids)
-    assert draw(engine, slot, 50) == draw(plain, other, 50)
+    assert decode(engine, slot, 50) == decode(plain, other, 50)
 
 
-def check_drafts_of_many(opened: Callable[..., _core.Engine], texts: list[list[int]]) -> None:
+def check_drafts_of_many(opened: Callable[..., _core.Engine], sequences: list[list[int]]) -> None:
     """Drafts of sequences that are in one step are those of each alone."""
     wanted = (2, 5, 1, 4)
 
     def run(engine: _core.Engine, which: list[int]) -> dict[int, list[list[int]]]:
         slots = {i: engine.open() for i in which}
         for i in which:
-            read(engine, slots[i], texts[i])
+            read(engine, slots[i], sequences[i])
         found: dict[int, list[list[int]]] = {i: [] for i in which}
         drafts: dict[int, list[int]] = {i: [] for i in which}
         for _ in range(12):
@@ -361,7 +361,7 @@ class HeadMixes(Mixes):
         return HeadProposer(engine, self._resolve(self._file, context=CONTEXT).config)
 
 
-def test_a_text_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = qwen35.write_gguf(ROW, folder / "mixes.gguf", drafts="in")
     mixes = HeadMixes(path, folder / "pages", functools.partial(resolve, drafts=True))
     counts = [mixes.run(seed, monkeypatch) for seed in range(6)]
@@ -396,7 +396,7 @@ def test_drafts_of_common_tokens_are_those_of_all_where_these_are_common(
     assert settings or all(one == other for one, other in both if one < common)
 
 
-def test_a_head_drafts_of_common_tokens_where_a_text_has_few_others() -> None:
+def test_a_head_drafts_of_common_tokens_where_a_sequence_has_few_others() -> None:
     config: Any = SimpleNamespace(dim=64, vocab_size=1 << 17, n_layers=8, drafter=None)
     head = HeadProposer(SimpleNamespace(common_tokens=1 << 15), config)  # type: ignore[arg-type]
 
@@ -416,7 +416,7 @@ def test_there_are_no_drafts_where_the_state_is_gone(opened: Open) -> None:
     assert engine.reserve(slot, 1, 1, 3)
     assert len(engine.draft([(slot, 3)])[0][0]) == 3
     engine.logits(prompt_of(5))
-    assert engine.draft([(slot, 3)]) == ([[]], None)  # another text ran
+    assert engine.draft([(slot, 3)]) == ([[]], None)  # another sequence ran
     step(engine, slot, [], 3)
     engine.extend(slot, [5])
     assert engine.draft([(slot, 3)]) == ([[]], None)  # more than one token is to be run

@@ -135,7 +135,7 @@ def test_the_layers_are_what_the_files_say() -> None:
 
 
 def test_value_heads_are_paired_with_key_heads_as_each_kind_of_file_has_them(folder: Path) -> None:
-    """A wrong pair still makes a text."""
+    """A wrong pair still makes an output."""
     for name, grouped in (("qwen35moe", False), ("qwen3next", True)):
         file = _core.GgufFile(str(written(folder, name)))
         spec = resolve(file, context=CONTEXT)

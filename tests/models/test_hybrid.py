@@ -1,4 +1,4 @@
-"""Models with a state that cannot be truncated: the same text whatever happens to it, from checkpoints.
+"""Models with a state that cannot be truncated: the same output whatever happens to it, from checkpoints.
 
 What a hybrid computes is compared with float64, and with a lone run bit for bit.
 """
@@ -22,12 +22,12 @@ from akunu.files import model_files
 from . import hybrid, tiny
 from .phases import agree
 from .test_engine import greedy, nmse
-from .test_same_text import Mixes
+from .test_same_output import Mixes
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 CONTEXT = 1200
 EVERY = 512
-"""Positions from one checkpoint of a text to the next."""
+"""Positions from one checkpoint of a sequence to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def engine(path: Path) -> _core.Engine:
 
 
 def read(engine: _core.Engine, slot: int, ids: list[int], rows: int = CONTEXT) -> int:
-    """Begin a text and run all of it but the last token; returns how much of it was cached."""
+    """Begin a sequence and run all of it but the last token; returns how much of it was cached."""
     cached = at = engine.begin(ids, slot=slot)
     while at < len(ids) - 1:
         n = min(rows, len(ids) - 1 - at, engine.chunk)
@@ -64,8 +64,8 @@ def read(engine: _core.Engine, slot: int, ids: list[int], rows: int = CONTEXT) -
     return cached
 
 
-def draw(engine: _core.Engine, slot: int, n: int) -> list[int]:
-    """The next tokens of a text that `read` has run."""
+def decode(engine: _core.Engine, slot: int, n: int) -> list[int]:
+    """The next tokens of a sequence that `read` has run."""
     ids: list[int] = []
     while len(ids) < n:
         assert engine.reserve(slot, 1, n - len(ids))
@@ -108,27 +108,27 @@ def test_chunks_change_no_bit(path: Path, rows: int, threads: int) -> None:
 # -- going back ----------------------------------------------------------------------------------------------
 
 
-def test_a_text_goes_back_to_a_checkpoint_and_on_as_if_it_had_not(engine: _core.Engine) -> None:
+def test_a_sequence_goes_back_to_a_checkpoint_and_on_as_if_it_had_not(engine: _core.Engine) -> None:
     slot, ids = engine.open(), prompt_of(700)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 30)
+    expected = decode(engine, slot, 30)
     length = engine.length(slot)
-    # A text that has not drawn past it has its state, the end of its prompt has a checkpoint, then there are
+    # One that has not sampled past it has its state, the end of its prompt has a checkpoint, then there are
     # those every so often, then nothing.
     for keep, held in ((length, length), (710, 672), (690, 672), (600, EVERY), (EVERY, EVERY), (511, 0)):
         read(engine, slot, ids)
-        draw(engine, slot, 30)
+        decode(engine, slot, 30)
         assert engine.truncate(keep, slot) == held == engine.length(slot)
     engine.forget()
     assert read(engine, slot, ids) == 0
-    assert draw(engine, slot, 30) == expected
+    assert decode(engine, slot, 30) == expected
 
 
 def test_a_beginning_is_cached_up_to_a_checkpoint(engine: _core.Engine) -> None:
     first, other = engine.open(), engine.open()
     ids = prompt_of(700)
     read(engine, first, ids)
-    said = draw(engine, first, 5)
+    said = decode(engine, first, 5)
     # While it runs: the end of its prompt, in pages. When it has ended: all of it.
     assert engine.begin([*ids, 5, 6, 7], slot=other) == 672
     assert engine.begin([*ids[:600], 5], slot=other) == EVERY
@@ -144,22 +144,22 @@ def test_the_next_turn_runs_what_is_new_though_its_answer_opens_otherwise(length
     engine = open_engine(path)
     slot, ids = engine.open(), prompt_of(length)
     read(engine, slot, ids)
-    draw(engine, slot, 5)
+    decode(engine, slot, 5)
     engine.close_slot(slot)
     cached = engine.begin([*ids[:-8], *prompt_of(40, seed=3)], slot=engine.open())
     assert length - 8 - 2 * PAGE < cached <= length - 8
 
 
-def test_texts_from_checkpoints_are_those_from_nothing(path: Path, engine: _core.Engine) -> None:
+def test_sequences_from_checkpoints_are_those_from_nothing(path: Path, engine: _core.Engine) -> None:
     slot, ids = engine.open(), prompt_of(600)
     read(engine, slot, ids)
     alone = open_engine(path)
     only = alone.open()
     for end, cached in ((600, 599), (580, 576), (513, EVERY)):
-        text = [*ids[:end], 9, 8, 7]
-        assert read(engine, slot, text) == cached
-        assert read(alone, only, text) == 0
-        assert draw(engine, slot, 20) == draw(alone, only, 20)
+        sequence = [*ids[:end], 9, 8, 7]
+        assert read(engine, slot, sequence) == cached
+        assert read(alone, only, sequence) == 0
+        assert decode(engine, slot, 20) == decode(alone, only, 20)
         alone.truncate(0, only)
         alone.forget()
 
@@ -168,7 +168,7 @@ def test_texts_from_checkpoints_are_those_from_nothing(path: Path, engine: _core
 def test_drafts_that_are_refused_leave_the_state_as_it_was(engine: _core.Engine, hold: int) -> None:
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 40)
+    expected = decode(engine, slot, 40)
     read(engine, slot, ids)
     found: list[int] = []
     while len(found) < 30:
@@ -181,32 +181,32 @@ def test_drafts_that_are_refused_leave_the_state_as_it_was(engine: _core.Engine,
     assert found == expected[: len(found)]
 
 
-def test_a_text_can_go_back_among_drafts_that_held(engine: _core.Engine) -> None:
+def test_a_sequence_can_go_back_among_drafts_that_held(engine: _core.Engine) -> None:
     """They are stashed until the next step, so no checkpoint is needed."""
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 20)
+    expected = decode(engine, slot, 20)
     read(engine, slot, ids)
     engine.reserve(slot, 1, 1, 8)
     engine.step([(slot, 1, True, 0, expected[:8])])
     assert engine.length(slot) == 53
     assert engine.truncate(50, slot) == 50
     engine.extend(slot, [expected[5]])
-    assert draw(engine, slot, 10) == expected[6:16]
+    assert decode(engine, slot, 10) == expected[6:16]
 
 
-def test_a_text_that_ends_within_a_chain_of_others_keeps_its_state(engine: _core.Engine) -> None:
+def test_a_sequence_that_ends_within_a_chain_of_others_keeps_its_state(engine: _core.Engine) -> None:
     first, second = engine.open(), engine.open()
     ids, other = prompt_of(40), prompt_of(50, seed=2)
     read(engine, first, ids)
-    expected = draw(engine, first, 20)
+    expected = decode(engine, first, 20)
     read(engine, first, ids)
     read(engine, second, other)
     for slot in (first, second):
         engine.reserve(slot, 1, 12)
     chunks, _ = engine.step([(first, 1, True, 5, []), (second, 1, True, 0, [])], 12)
     assert [len(chunk.ids) for chunk in chunks] == [5, 12]
-    assert chunks[0].ids + draw(engine, first, 15) == expected
+    assert chunks[0].ids + decode(engine, first, 15) == expected
 
 
 # -- what is kept --------------------------------------------------------------------------------------------
@@ -215,13 +215,13 @@ def test_a_text_that_ends_within_a_chain_of_others_keeps_its_state(engine: _core
 def test_checkpoints_are_bounded_and_go_with_their_pages(path: Path) -> None:
     engine = open_engine(path, parallel=1, kv_memory=(CONTEXT // PAGE + 8) * 40_000)
     slot = engine.open()
-    texts = [prompt_of(70, seed) for seed in range(80)]
-    for ids in texts:
+    sequences = [prompt_of(70, seed) for seed in range(80)]
+    for ids in sequences:
         read(engine, slot, ids)
     most = max(2, engine.pages["pages"] * engine.pages["page_bytes"] // 4 // engine.pages["state_bytes"])
-    assert 2 <= engine.pages["checkpoints"] <= most < 2 * len(texts)
-    assert engine.begin(texts[-2], slot=slot) > 0  # the latest are there, the first are gone
-    assert engine.begin(texts[0], slot=slot) == 0
+    assert 2 <= engine.pages["checkpoints"] <= most < 2 * len(sequences)
+    assert engine.begin(sequences[-2], slot=slot) > 0  # the latest are there, the first are gone
+    assert engine.begin(sequences[0], slot=slot) == 0
     engine.close_slot(slot)
     engine.forget()
     assert engine.pages["checkpoints"] == engine.pages["held"] == engine.pages["cached"] == 0
@@ -231,11 +231,11 @@ def test_a_prefix_of_a_step_leaves_the_state(path: Path) -> None:
     engine = open_engine(path, activations_apart=True)
     slot, ids = engine.open(), prompt_of(40)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 8)
+    expected = decode(engine, slot, 8)
     read(engine, slot, ids)
     for commands in (5, 8, 20):
         assert engine.run_prefix(slot, commands)
-    assert draw(engine, slot, 8) == expected
+    assert decode(engine, slot, 8) == expected
     engine.profile("prefill", rows=4, position=100, repeats=1)
 
 
@@ -245,7 +245,9 @@ def test_states_count_as_memory_of_the_cache(path: Path) -> None:
     for engine, memory in ((few, 4 << 20), (many, 16 << 20)):
         assert 0.95 * memory < engine.memory["kv_cache"] <= memory
     assert few.pages["pages"] < many.pages["pages"]
-    with pytest.raises(InvalidArgumentError, match=r"1200 tokens and the states of 2 texts needs \d+; give"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"1200 tokens and the states of 2 sequences needs \d+; give"
+    ):
         open_engine(path, parallel=2, kv_memory=few.pages["state_bytes"] * 2)
 
 
@@ -254,7 +256,7 @@ def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
     source, engine = open_engine(path), open_engine(path, parallel=2)
     slot = source.open()
     read(source, slot, ids)
-    expected = draw(source, slot, 8)
+    expected = decode(source, slot, 8)
     pages = [source.read_page(np.array(ids[:end], np.uint32)) for end in (32, 64, 96)]
     assert [page[1] is not None for page in pages] == [False, True, True]  # about where the prompt ends
     slot = engine.open()
@@ -266,7 +268,7 @@ def test_pages_with_a_state_go_on_in_another_engine(path: Path) -> None:
         while (left := len(ids) - 1 - engine.length(slot)) > 0:
             assert engine.reserve(slot, left)
             engine.step([(slot, left, False, 0, [])])
-        assert draw(engine, slot, 8) == expected
+        assert decode(engine, slot, 8) == expected
         engine.close_slot(slot)
         engine.forget()
         slot = engine.open()
@@ -289,14 +291,14 @@ def mixes(path: Path, tmp_path: Path) -> Mixes:
     return Mixes(path, tmp_path / "pages", hybrid.spec)
 
 
-def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = [mixes.run(seed, monkeypatch) for seed in range(6)]
     assert any(stats.hits for stats in mixed)
     assert any(stats.accepted_tokens for stats in mixed)
 
 
 @pytest.mark.long
-def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(100, 140):
         mixes.run(seed, monkeypatch)
 
@@ -309,12 +311,12 @@ def model(path: Path, monkeypatch: pytest.MonkeyPatch) -> akunu.Model:
         yield model
 
 
-def test_n_texts_share_their_prompt_and_are_those_of_their_seeds(model: akunu.Model) -> None:
+def test_n_outputs_share_their_prompt_and_are_those_of_their_seeds(model: akunu.Model) -> None:
     story = "Once upon a time, there was a little girl. " * 2
-    texts = model.generate(story, n=4, seed=5, max_tokens=12, temperature=1.0)
-    alone = [model.generate(story, seed=text.seed, max_tokens=12, temperature=1.0) for text in texts]
-    assert [text.ids for text in texts] == [text.ids for text in alone]
-    assert sum(text.stats.cached_tokens >= PAGE for text in texts) == 3
+    outputs = model.generate(story, n=4, seed=5, max_tokens=12, temperature=1.0)
+    alone = [model.generate(story, seed=output.seed, max_tokens=12, temperature=1.0) for output in outputs]
+    assert [output.ids for output in outputs] == [output.ids for output in alone]
+    assert sum(output.stats.cached_tokens >= PAGE for output in outputs) == 3
 
 
 def test_a_conversation_is_forked_saved_and_loaded(model: akunu.Model, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is cached of a text is found by texts of its identity: salt, tokens, what stands in their place."""
+"""Cached pages are found by sequences of their identity: salt, tokens, what stands in their place."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def opened(path: Path, pages: int) -> _core.Engine:
     return _core.Engine(file, spec, device="cpu", **options, kv_memory=pages * page_bytes)
 
 
-def drawn(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
-    """One of a few texts that begin alike, with one of a few salts, and maybe with other things at places."""
+def random_prefix(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
+    """One of a few that begin alike, with one of a few salts, and maybe with other things at places."""
     n = rng.randint(2, 120)
     ids = np.array([(i * 7) % 50 for i in range(n)], np.uint32)
     if rng.random() < 0.5:
@@ -50,12 +50,12 @@ def drawn(rng: random.Random, salts: tuple[str | None, ...] = SALTS) -> Prefix:
     return Prefix(ids, rng.choice(salts), contents)
 
 
-def keys(text: Prefix) -> list[tuple[int, int]]:
-    contents = [] if text.contents is None else text.contents.tolist()
-    contents += [0] * (len(text.ids) - len(contents))
+def keys(prefix: Prefix) -> list[tuple[int, int]]:
+    contents = [] if prefix.contents is None else prefix.contents.tolist()
+    contents += [0] * (len(prefix.ids) - len(contents))
     return [
         (0, token) if other == 0 else (1, other | 1 << 63)
-        for token, other in zip(text.ids, contents, strict=True)
+        for token, other in zip(prefix.ids, contents, strict=True)
     ]
 
 
@@ -72,36 +72,36 @@ def common(a: Prefix, b: Prefix) -> int:
 
 @pytest.mark.parametrize("pages", [12, 200], ids=["few pages", "many pages"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_text_finds_what_texts_of_its_identity_left(seed: int, pages: int, model: Path) -> None:
+def test_a_sequence_finds_what_sequences_of_its_identity_left(seed: int, pages: int, model: Path) -> None:
     engine, rng = opened(model, pages), random.Random(seed)
     earlier: list[Prefix] = []
     found = 0
     for _ in range(150):
-        text = drawn(rng)
+        prefix = random_prefix(rng)
         slot = engine.open()
         assert slot is not None
-        cached = engine.begin(text.ids, slot=slot, **text.arguments)
-        alike = max((min(common(text, other), len(text.ids) - 1) for other in earlier), default=0)
+        cached = engine.begin(prefix.ids, slot=slot, **prefix.arguments)
+        alike = max((min(common(prefix, other), len(prefix.ids) - 1) for other in earlier), default=0)
         assert cached <= alike
         found += cached
-        left = len(text.ids) - cached
+        left = len(prefix.ids) - cached
         while left > 0:
             rows = min(left, 64)
             assert engine.reserve(slot, rows)
             engine.step([(slot, rows, False, 0, [])])
             left -= rows
         if rng.random() < 0.3:  # goes back, and on with tokens, in a page that was known
-            n = rng.randint(1, len(text.ids))
-            earlier.append(text.first(len(text.ids) // PAGE * PAGE))  # whole pages can be found by now
+            n = rng.randint(1, len(prefix.ids))
+            earlier.append(prefix.first(len(prefix.ids) // PAGE * PAGE))  # whole pages can be found by now
             engine.truncate(n, slot)
-            contents = None if text.contents is None else text.contents[:n]
-            earlier.append(Prefix(text.ids[:n], text.salt, contents))
+            contents = None if prefix.contents is None else prefix.contents[:n]
+            earlier.append(Prefix(prefix.ids[:n], prefix.salt, contents))
             more = np.array([3, 1, 4], np.uint32)
             engine.extend(slot, more)
             assert engine.reserve(slot, engine.length(slot) and 3)
             engine.step([(slot, 3, False, 0, [])])
-            text = Prefix(np.concatenate([text.ids[:n], more]), text.salt, contents)
-        earlier.append(text)
+            prefix = Prefix(np.concatenate([prefix.ids[:n], more]), prefix.salt, contents)
+        earlier.append(prefix)
         engine.close_slot(slot)
     assert found > (1000 if pages == 200 else 200)
 
@@ -109,7 +109,7 @@ def test_a_text_finds_what_texts_of_its_identity_left(seed: int, pages: int, mod
 def test_pages_of_equal_tokens_and_other_identities_are_apart(
     model: Path,
 ) -> None:
-    """Texts of equal tokens: each has bytes of its own, in memory and in what is read of it."""
+    """Sequences of equal tokens: each has bytes of its own, in memory and in what is read of it."""
     engine = opened(model, 60)
     ids = np.arange(65, dtype=np.uint32)
     image = np.zeros(40, np.uint64)
@@ -118,34 +118,34 @@ def test_pages_of_equal_tokens_and_other_identities_are_apart(
     other[31] = 10
     tokens = image.copy()
     tokens[30:34] = ids[30:34]  # hashes with the numbers of the tokens
-    texts = [Prefix(ids, salt, what) for salt in SALTS for what in (None, image, other, tokens)]
+    prefixes = [Prefix(ids, salt, what) for salt in SALTS for what in (None, image, other, tokens)]
     size = engine.pages["page_bytes"]
     pages = {
         (n, k): np.random.default_rng([n, k]).integers(0, 256, size, np.uint8)
         for n in range(16)
         for k in (1, 2)
     }
-    for n, text in enumerate(texts):
+    for n, prefix in enumerate(prefixes):
         slot = engine.open()
         assert slot is not None
-        assert engine.begin(text.ids, slot=slot, reuse=False, **text.arguments) == 0
+        assert engine.begin(prefix.ids, slot=slot, reuse=False, **prefix.arguments) == 0
         assert engine.restore_page(slot, [pages[n, 1]]) and engine.restore_page(slot, [pages[n, 2]])
         engine.close_slot(slot)
-    for n, text in enumerate(texts):
+    for n, prefix in enumerate(prefixes):
         for k in (1, 2):
-            part = text.first(k * PAGE)
+            part = prefix.first(k * PAGE)
             found = engine.read_page(part.ids, **part.arguments)
             assert found is not None and np.array_equal(found[0], pages[n, k])
-        part = text.first(2 * PAGE)
+        part = prefix.first(2 * PAGE)
         assert engine.pin(part.ids, **part.arguments)
         assert engine.pages["pinned"] == 2
         with pytest.raises(InvalidArgumentError, match="not pinned"):
-            another = texts[n - 1].first(2 * PAGE)
+            another = prefixes[n - 1].first(2 * PAGE)
             engine.unpin(another.ids, **another.arguments)
         engine.unpin(part.ids, **part.arguments)
 
 
-def test_contents_are_of_positions_of_the_text(model: Path) -> None:
+def test_contents_are_of_positions_of_the_sequence(model: Path) -> None:
     engine = opened(model, 12)
     with pytest.raises(InvalidArgumentError, match="contents of 4 positions, of a sequence of 3"):
         engine.begin([1, 2, 3], slot=engine.open(), contents=np.ones(4, np.uint64))
@@ -153,7 +153,7 @@ def test_contents_are_of_positions_of_the_text(model: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path) -> None:
-    """Few pages, texts that are set aside, and a process after another that find them in files."""
+    """Few pages, sequences that are set aside, and a process after another that find them in files."""
     rng = random.Random(seed)
     earlier: list[Prefix] = []
     found = disk = 0
@@ -162,17 +162,21 @@ def test_through_the_scheduler_and_files(seed: int, tmp_path: Path, model: Path)
         files = PageFiles(tmp_path, 1 << 28, b"a model", engine.part_bytes)
         scheduler = Scheduler(engine, files)
         for _ in range(25):
-            texts = [drawn(rng) for _ in range(rng.randint(1, 3))]
-            sequences = [Sequence(t.ids, {}, 3, salt=t.salt, contents=t.contents) for t in texts]
+            prefixes = [random_prefix(rng) for _ in range(rng.randint(1, 3))]
+            sequences = [Sequence(t.ids, {}, 3, salt=t.salt, contents=t.contents) for t in prefixes]
             for sequence in sequences:
                 scheduler.submit(sequence)
             done = list[Prefix]()
-            for sequence, text in zip(sequences, texts, strict=True):
+            for sequence, prefix in zip(sequences, prefixes, strict=True):
                 while scheduler.next(sequence) is not None:
                     pass
                 done.append(sequence.prefix(sequence.length))
                 alike = max(
-                    (common(text, other) for other in [*earlier, *done[:-1], *texts] if other is not text),
+                    (
+                        common(prefix, other)
+                        for other in [*earlier, *done[:-1], *prefixes]
+                        if other is not prefix
+                    ),
                     default=0,
                 )
                 assert sequence.cached_tokens <= alike
@@ -204,5 +208,5 @@ def test_names_of_files_are_of_one_identity(tmp_path: Path) -> None:
 def test_the_common_beginning() -> None:
     rng = random.Random(1)
     for _ in range(300):
-        a, b = drawn(rng, (None, "one")), drawn(rng, (None, "one"))
+        a, b = random_prefix(rng, (None, "one")), random_prefix(rng, (None, "one"))
         assert a.common(b) == b.common(a) == common(a, b)

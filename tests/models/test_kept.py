@@ -1,4 +1,4 @@
-"""What a text keeps in memory: published shapes, by the published numbers."""
+"""What a sequence keeps in memory: published shapes, by the published numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_published_shapes(
     assert found == pytest.approx((windows, states, convolutions), abs=0.1)
 
 
-def test_inspect_says_layers_and_what_a_text_keeps(
+def test_inspect_says_layers_and_what_a_sequence_keeps(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = families.write_gguf(families.ALL["nemotron_h_moe"], tmp_path / "model.gguf")

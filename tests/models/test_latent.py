@@ -1,4 +1,4 @@
-"""Multi-head latent attention: what it keeps, each way that files store it, and texts beside one another."""
+"""Multi-head latent attention: what it keeps, each way that files store it, and batches of sequences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from . import convert, families, tiny
 from .test_engine import nmse
 from .test_families import CONTEXT, open_folder, open_gguf
 from .test_fp8_folder import FORMS, coded
-from .test_same_text import Mixes
+from .test_same_output import Mixes
 
 Arrays = families.Arrays
 NAMES = [name for name, row in families.ALL.items() if "kv_lora_rank" in row.settings]
@@ -101,7 +101,7 @@ def test_other_types_of_the_cache_give_the_same_bits_in_every_phase(
 
 
 @pytest.mark.parametrize("name", ["deepseek_v3", "glm4_moe_lite", "mistral4"])
-def test_a_text_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches, in chunks, with drafts that are verified, after a prefix that was found again."""
     path = families.write_gguf(families.ALL[name], tmp_path / "model.gguf")
     Mixes(path, tmp_path / "pages").run(3, monkeypatch)

@@ -230,13 +230,13 @@ def test_steps_that_are_cancelled_change_no_token(path: Path) -> None:
     for step in range(100):
         left = len(ids) + len(out) - engine.length(slot)
         rows = min(left, engine.chunk)
-        draws = rows == left
+        samples = rows == left
         assert engine.reserve(slot, rows)
         if step % 3 == 0:
             engine.cancel()
-        masks = engine.cancel if step % 3 == 1 and draws else None
+        masks = engine.cancel if step % 3 == 1 and samples else None
         before = engine.length(slot)
-        (chunk,), _ = engine.step([(slot, rows, draws, 1, [])], 1, masks)
+        (chunk,), _ = engine.step([(slot, rows, samples, 1, [])], 1, masks)
         assert engine.length(slot) in (before, before + rows)
         out += chunk.ids
         if len(out) == len(plain):

@@ -1,6 +1,6 @@
 """Qwen 3.5: gated delta nets and gated attention, from every kind of file, against Transformers.
 
-What it computes does not depend on how a text was divided into steps, on its neighbours, on drafts that were
+What it computes does not depend on how it was divided into steps, on its neighbours, on drafts that were
 refused, or on the checkpoint that it goes on from.
 """
 
@@ -24,7 +24,7 @@ from akunu.describe.hf_config import resolve_hf
 from . import qwen35, tiny
 from .phases import agree
 from .test_engine import greedy, nmse
-from .test_hybrid import draw, read
+from .test_hybrid import decode, read
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")  # tests/metal sets another
 
@@ -88,7 +88,7 @@ def test_a_folder_computes_what_transformers_does(style: str, folder: Path) -> N
 
 
 def test_value_heads_in_the_other_order_are_noticed(folder: Path) -> None:
-    """A key head's values are apart in a GGUF file; taken as neighbours they would still make a text."""
+    """A key head's values are apart in a GGUF file; taken as neighbours they would still make an output."""
     path, golden = qwen35.write_gguf(ROW, folder / "order.gguf"), tiny.golden(ROW.name)
     file = _core.GgufFile(str(path))
     spec = resolve(file, context=CONTEXT)
@@ -162,20 +162,20 @@ def test_decoding_is_the_prompt(opened: Open) -> None:
 
 
 def test_neighbours_change_nothing(opened: Open) -> None:
-    texts = [prompt_of(n, seed) for seed, n in enumerate((33, 64, 20, 90))]
+    sequences = [prompt_of(n, seed) for seed, n in enumerate((33, 64, 20, 90))]
     alone = opened()
     expected = []
-    for ids in texts:
+    for ids in sequences:
         slot = alone.open()
         read(alone, slot, ids)
-        expected.append(draw(alone, slot, 40))
+        expected.append(decode(alone, slot, 40))
         alone.close_slot(slot)
         alone.forget()
     together = opened(parallel=4)
-    slots = [together.open() for _ in texts]
-    for slot, ids in zip(slots, texts, strict=True):
+    slots = [together.open() for _ in sequences]
+    for slot, ids in zip(slots, sequences, strict=True):
         read(together, slot, ids, 25)
-    found: list[list[int]] = [[] for _ in texts]
+    found: list[list[int]] = [[] for _ in sequences]
     while len(found[0]) < 40:
         for slot in slots:
             assert together.reserve(slot, 1, 1)
@@ -190,7 +190,7 @@ def test_drafts_that_are_refused_leave_the_state_as_it_was(hold: int, opened: Op
     engine = opened()
     slot, ids = engine.open(), prompt_of(45)
     read(engine, slot, ids)
-    expected = draw(engine, slot, 80)
+    expected = decode(engine, slot, 80)
     read(engine, slot, ids)
     found: list[int] = []
     while len(found) < 70:
@@ -202,14 +202,14 @@ def test_drafts_that_are_refused_leave_the_state_as_it_was(hold: int, opened: Op
     assert found == expected[: len(found)]
 
 
-def test_a_text_from_a_checkpoint_is_the_one_from_nothing(opened: Open) -> None:
+def test_a_sequence_from_a_checkpoint_is_the_one_from_nothing(opened: Open) -> None:
     engine, alone = opened(), opened()
     slot, only, ids = engine.open(), alone.open(), prompt_of(600)
     read(engine, slot, ids)
     for end, cached in ((600, 599), (580, 576), (513, 512)):
-        text = [*ids[:end], 9, 8, 7]
-        assert read(engine, slot, text) == cached
-        assert read(alone, only, text) == 0
-        assert draw(engine, slot, 40) == draw(alone, only, 40)
+        sequence = [*ids[:end], 9, 8, 7]
+        assert read(engine, slot, sequence) == cached
+        assert read(alone, only, sequence) == 0
+        assert decode(engine, slot, 40) == decode(alone, only, 40)
         alone.truncate(0, only)
         alone.forget()

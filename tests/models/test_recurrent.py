@@ -23,13 +23,13 @@ from .source import Tensor
 from .test_families import DEVICE
 from .test_qwen35 import (
     prompt_of,
-    test_a_text_from_a_checkpoint_is_the_one_from_nothing,
+    test_a_sequence_from_a_checkpoint_is_the_one_from_nothing,
     test_drafts_that_are_refused_leave_the_state_as_it_was,
     test_neighbours_change_nothing,
 )
 
 __all__ = [
-    "test_a_text_from_a_checkpoint_is_the_one_from_nothing",
+    "test_a_sequence_from_a_checkpoint_is_the_one_from_nothing",
     "test_drafts_that_are_refused_leave_the_state_as_it_was",
     "test_neighbours_change_nothing",
 ]

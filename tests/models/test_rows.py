@@ -26,7 +26,7 @@ from .reference import Reference
 from .source import ReaderSource
 from .test_engine import DEVICE, greedy, nmse, open_engine
 from .test_folder import open_folder
-from .test_same_text import Mixes
+from .test_same_output import Mixes
 
 NEAR_TIE = 0.05
 
@@ -121,7 +121,7 @@ def test_a_folder_has_the_configuration_of_the_gguf_file(name: str, folder: Path
 
 
 @pytest.mark.parametrize("name", ["gpt2", "falcon_grouped", "muse_glimmer", "ministral3"])
-def test_a_text_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches, in chunks, with drafts that are verified, after a prefix that was found again."""
     path = rows.write(name, "F32", tmp_path / "x.gguf")
     Mixes(path, tmp_path / "pages").run(3, monkeypatch)

@@ -19,8 +19,8 @@ from akunu.scheduling.page_parts import PageParts
 from . import windowed
 from .reference import Reference
 from .test_engine import nmse
-from .test_hybrid import draw, read
-from .test_same_text import Mixes
+from .test_hybrid import decode, read
+from .test_same_output import Mixes
 from .windowed import Windowed
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")
@@ -58,15 +58,15 @@ def array(ids: list[int]) -> np.ndarray:
 
 
 def alone(path: Path, ids: list[int], n: int) -> list[int]:
-    """What a text is that nothing happens to."""
+    """What a sequence is that nothing happens to."""
     engine = open_engine(path, parallel=1)
     slot = engine.open()
     read(engine, slot, ids)
-    return draw(engine, slot, n)
+    return decode(engine, slot, n)
 
 
 def least(path: Path, more: float = 0.0, **options: Any) -> int:
-    """`kv_memory` of one text that fills the context, and of a part of another."""
+    """`kv_memory` of one sequence that fills the context, and of a part of another."""
     with pytest.raises(InvalidArgumentError, match=r"needs (\d+); give as much") as caught:
         open_engine(path, kv_memory=1, **options)
     bytes_ = int(str(caught.value).split("needs ")[1].split(";")[0])
@@ -93,7 +93,7 @@ def test_five_of_six_layers_with_a_window_take_less_than_a_third_of_the_memory(
         assert engine.memory["kv_cache"] == taken <= 0.3 * everything * pages["page_bytes"]
 
 
-def test_a_text_holds_the_pages_that_its_next_rows_see(path: Path) -> None:
+def test_a_sequence_holds_the_pages_that_its_next_rows_see(path: Path) -> None:
     engine, ids = open_engine(path, parallel=1), prompt_of(CONTEXT - 20)
     slot = engine.open()
     at, most = engine.begin(ids, slot=slot), 0
@@ -106,7 +106,7 @@ def test_a_text_holds_the_pages_that_its_next_rows_see(path: Path) -> None:
         assert engine.pages["held"] == -(-at // PAGE)
         most = max(most, window["held"])
     assert 2 <= most <= (WINDOW + PAGE) // PAGE + 2 <= window["most_held"] < engine.pages["held"]
-    draw(engine, slot, 20)
+    decode(engine, slot, 20)
     assert engine.pages["windows"][0]["held"] <= most
     engine.close_slot(slot)
     assert engine.pages["held"] == engine.pages["windows"][0]["held"] == 0
@@ -119,7 +119,7 @@ def test_memory_that_is_too_little_is_refused_and_what_is_asked_for_is_enough(pa
     ids = prompt_of(CONTEXT - 8)
     slot = engine.open()
     read(engine, slot, ids)
-    assert draw(engine, slot, 8) == alone(path, ids, 8)
+    assert decode(engine, slot, 8) == alone(path, ids, 8)
     assert engine.memory["kv_cache"] <= least(path)
 
 
@@ -165,31 +165,31 @@ def test_chunks_change_no_bit(path: Path, kv_dtype: str) -> None:
         )
 
 
-def test_texts_that_take_each_others_pages_are_what_they_are_alone(path: Path) -> None:
+def test_sequences_that_take_each_others_pages_are_what_they_are_alone(path: Path) -> None:
     """Chunks, chains and drafts that are refused, of sequences that run side by side in little memory."""
     rng = np.random.default_rng(3)
-    texts = {i: prompt_of(int(rng.integers(100, 400)), 10 + i) for i in range(3)}
-    expected = {i: alone(path, ids, 60) for i, ids in texts.items()}
+    sequences = {i: prompt_of(int(rng.integers(100, 400)), 10 + i) for i in range(3)}
+    expected = {i: alone(path, ids, 60) for i, ids in sequences.items()}
     engine = open_engine(path, parallel=3, kv_memory=least(path, 1.5))
-    slots = {i: engine.open() for i in texts}
-    for i, ids in texts.items():
+    slots = {i: engine.open() for i in sequences}
+    for i, ids in sequences.items():
         engine.begin(ids, slot=slots[i])
-    found: dict[int, list[int]] = {i: [] for i in texts}
-    while any(len(found[i]) < 60 for i in texts):
-        i = int(rng.choice([i for i in texts if len(found[i]) < 60]))
-        left = len(texts[i]) + len(found[i]) - engine.length(slots[i])
+    found: dict[int, list[int]] = {i: [] for i in sequences}
+    while any(len(found[i]) < 60 for i in sequences):
+        i = int(rng.choice([i for i in sequences if len(found[i]) < 60]))
+        left = len(sequences[i]) + len(found[i]) - engine.length(slots[i])
         rows = int(min(left, rng.integers(1, CHUNK + 1)))
-        drawn = len(found[i])
-        drafts = expected[i][drawn : drawn + int(rng.integers(0, 5))] if rows == left else []
-        drafts = [d if rng.random() < 0.8 else d ^ 1 for d in drafts][: 59 - drawn]
+        known = len(found[i])
+        drafts = expected[i][known : known + int(rng.integers(0, 5))] if rows == left else []
+        drafts = [d if rng.random() < 0.8 else d ^ 1 for d in drafts][: 59 - known]
         steps = int(rng.integers(1, 9)) if rows == left == 1 and not drafts else 1
         assert engine.reserve(slots[i], rows, steps, len(drafts))
-        (chunk,), _ = engine.step([(slots[i], rows, rows == left, 60 - drawn, drafts)], steps)
+        (chunk,), _ = engine.step([(slots[i], rows, rows == left, 60 - known, drafts)], steps)
         found[i] += chunk.ids
     assert found == expected
 
 
-def test_a_text_goes_back_as_far_as_its_windows_are_there(path: Path) -> None:
+def test_a_sequence_goes_back_as_far_as_its_windows_are_there(path: Path) -> None:
     ids = prompt_of(300, seed=4)
     expected = alone(path, ids, 10)
     engine = open_engine(path, parallel=2, kv_memory=least(path, parallel=2))
@@ -205,32 +205,32 @@ def test_a_text_goes_back_as_far_as_its_windows_are_there(path: Path) -> None:
     assert 0 < back < 200 and back % PAGE == 0
     engine.extend(slot, ids[200:])
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == expected
+    assert decode(engine, slot, 10) == expected
 
 
 # -- what is found again -------------------------------------------------------------------------------------
 
 
-def test_a_text_is_gone_on_with_where_it_ended_or_where_a_prompt_did(path: Path) -> None:
+def test_a_sequence_is_gone_on_with_where_it_ended_or_where_a_prompt_did(path: Path) -> None:
     ids = prompt_of(300, seed=6)
     engine = open_engine(path, parallel=2)
     slot = engine.open()
     read(engine, slot, ids)
-    answer = draw(engine, slot, 40)
+    answer = decode(engine, slot, 40)
     engine.close_slot(slot)
     longer = [*ids, *answer, *prompt_of(9, seed=7)]
     slot = engine.open()
     assert engine.begin(longer, slot=slot) == len(ids) + len(answer) - 1
     read(engine, slot, longer)
-    assert draw(engine, slot, 10) == alone(path, longer, 10)
+    assert decode(engine, slot, 10) == alone(path, longer, 10)
     engine.close_slot(slot)
-    # Another text with the beginning of the prompt, whose windows are still there.
+    # Another sequence with the beginning of the prompt, whose windows are still there.
     for n in (40, 64, 200, 299):
         slot = engine.open()
         other = [*ids[:n], *prompt_of(5, seed=n)]
         assert engine.begin(other, slot=slot) == n
         read(engine, slot, other)
-        assert draw(engine, slot, 5) == alone(path, other, 5)
+        assert decode(engine, slot, 5) == alone(path, other, 5)
         engine.close_slot(slot)
 
 
@@ -247,11 +247,11 @@ def test_a_beginning_whose_windows_made_room_is_found_as_far_as_they_are_there(p
         slot = engine.open()
         cached = read(engine, slot, other)
         assert cached <= n
-        assert draw(engine, slot, 5) == alone(path, other, 5)
+        assert decode(engine, slot, 5) == alone(path, other, 5)
 
 
-def test_beginnings_stay_longer_than_what_a_long_text_ran_past(path: Path) -> None:
-    """A prompt of many pages takes the memory of none that a text ended with, nor of its own first ones."""
+def test_beginnings_stay_longer_than_what_a_long_sequence_ran_past(path: Path) -> None:
+    """A prompt of many pages takes no page that a sequence ended with, and none of its own first ones."""
     engine = open_engine(path, parallel=1, kv_memory=least(path))
     (window,) = engine.pages["windows"]
     first, long = prompt_of(70, seed=9), prompt_of(600, seed=10)
@@ -269,7 +269,7 @@ def test_beginnings_stay_longer_than_what_a_long_text_ran_past(path: Path) -> No
     assert engine.begin([*long[:40], 5, 6], slot=slot) == 40
 
 
-def test_texts_with_other_roots_share_no_window(path: Path) -> None:
+def test_sequences_with_other_roots_share_no_window(path: Path) -> None:
     ids = prompt_of(200, seed=11)
     engine = open_engine(path, parallel=2)
     slot = engine.open()
@@ -278,7 +278,7 @@ def test_texts_with_other_roots_share_no_window(path: Path) -> None:
     assert engine.begin(ids, slot=other, root=5) == 0
     read(engine, other, ids)  # of root 0: the first one's pages
     assert engine.pages["windows"][0]["held"] >= 2
-    assert draw(engine, slot, 5) == draw(engine, other, 5)
+    assert decode(engine, slot, 5) == decode(engine, other, 5)
 
 
 def test_what_is_pinned_stays_with_its_windows(path: Path) -> None:
@@ -322,8 +322,8 @@ def test_pages_go_on_in_another_engine(path: Path) -> None:
         assert engine.restore_page(slot, page)
     assert engine.finish_restoring(slot) == 256
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == alone(path, ids, 10)
-    # Without the last window's pages the text is run from where they are.
+    assert decode(engine, slot, 10) == alone(path, ids, 10)
+    # Without the last window's pages the sequence is run from where they are.
     engine.close_slot(slot)
     engine.forget()
     slot = engine.open()
@@ -335,7 +335,7 @@ def test_pages_go_on_in_another_engine(path: Path) -> None:
         engine.step([(slot, 1, False, 0, [])])
     assert engine.finish_restoring(slot) == 6 * PAGE
     read_on(engine, slot, ids)
-    assert draw(engine, slot, 10) == alone(path, ids, 10)
+    assert decode(engine, slot, 10) == alone(path, ids, 10)
     with pytest.raises(InvalidArgumentError, match="a page has 2 parts, not 1"):
         engine.restore_page(slot, pages[0][:1])
 
@@ -358,7 +358,7 @@ def generate(scheduler: Scheduler, ids: list[int], n: int) -> tuple[list[int], i
     return found, sequence.cached_tokens
 
 
-def test_files_hold_the_windows_at_the_ends_of_prompts_and_texts(path: Path, tmp_path: Path) -> None:
+def test_files_hold_the_windows_at_the_ends_of_prompts_and_sequences(path: Path, tmp_path: Path) -> None:
     ids = prompt_of(300, seed=14)
     expected = alone(path, ids, 40)
     longer = [*ids, *expected, 3, 4, 5]
@@ -387,7 +387,7 @@ def test_files_hold_the_windows_at_the_ends_of_prompts_and_texts(path: Path, tmp
     again.close()
 
 
-def test_which_parts_of_pages_a_text_needs() -> None:
+def test_which_parts_of_pages_a_sequence_needs() -> None:
     parts = PageParts((10, 20, 30), windows=(50, 100))
     assert [parts.needed(page, 8) for page in (3, 4, 5, 6, 7)] == [
         [0], [0, 2], [0, 2], [0, 1, 2], [0, 1, 2]
@@ -406,7 +406,7 @@ def test_which_parts_of_pages_a_text_needs() -> None:
 
 
 @pytest.mark.parametrize("kept", ["memory", "files"])
-def test_a_text_is_what_it_is_in_any_mix(
+def test_a_sequence_is_what_it_is_in_any_mix(
     path: Path, tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixes = Mixes(path, tmp_path / "pages" if kept == "files" else None, Windowed(20))

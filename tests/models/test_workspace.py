@@ -38,7 +38,7 @@ def test_no_bit_depends_on_what_shares_memory(name: str, dtype: str, tmp_path: P
 
 
 def check_bits(name: str, dtype: str, tmp_path: Path) -> None:
-    """Logits and texts of one model, in engines whose activations share memory or do not."""
+    """Logits and sequences of one model, in engines whose activations share memory or do not."""
     path = tiny.write(name, dtype, tmp_path / "model.gguf").path
     shared, apart = opened(path), opened(path, activations_apart=True)
     prompt = tiny.golden(name).prompt

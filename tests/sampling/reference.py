@@ -98,7 +98,7 @@ def _exponent(length: int, s: Settings) -> int:
 
 
 def repeats(history: Sequence[int], s: Settings) -> dict[int, int]:
-    """DRY: tokens that would go on with a repeat, and how many tokens at the end of the text it has."""
+    """DRY: tokens that would go on with a repeat, and how many tokens at the end of the sequence it has."""
     recent = history if s.dry_penalty_last_n < 0 else history[max(0, len(history) - s.dry_penalty_last_n) :]
     n = len(recent)
     if s.dry_multiplier == 0 or s.dry_base < 1 or n <= s.dry_allowed_length:
@@ -113,7 +113,7 @@ def repeats(history: Sequence[int], s: Settings) -> dict[int, int]:
             limit = back - max(map(len, tails))
             break
     found: dict[int, int] = {}
-    for at in range(1, n):  # recent[:at] may end as the text does
+    for at in range(1, n):  # recent[:at] may end as the sequence does
         length = 0
         while length < at and recent[at - 1 - length] == recent[n - 1 - length]:
             length += 1

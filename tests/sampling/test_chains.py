@@ -24,7 +24,7 @@ def tiny_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @BOTH
-def test_same_seed_same_text(tiny_file: Path, settings: Settings) -> None:
+def test_same_seed_same_output(tiny_file: Path, settings: Settings) -> None:
     """For any chunk of the prompt, chain length, number of threads, and with or without a cached prefix."""
     expected = run(open_file(tiny_file), PROMPT, 60, settings, 5)
     for chunk in (1, 3, 512):
@@ -35,13 +35,13 @@ def test_same_seed_same_text(tiny_file: Path, settings: Settings) -> None:
             assert run(engine, PROMPT, 60, settings, 5, reuse=False) == expected
 
 
-def test_another_seed_another_text(tiny_file: Path) -> None:
+def test_another_seed_another_output(tiny_file: Path) -> None:
     engine = open_file(tiny_file)
     # Seeds that differ in the low half, in the high half, in one bit.
-    texts = {
+    outputs = {
         tuple(run(engine, PROMPT, 20, SAMPLED, seed)) for seed in (0, 1, 1 << 32, 1 << 63, (1 << 64) - 1)
     }
-    assert len(texts) == 5
+    assert len(outputs) == 5
 
 
 @BOTH
@@ -77,7 +77,7 @@ def test_truncate_and_continue_equals_a_fresh_run(tiny_file: Path, settings: Set
         engine.truncate(keep)
         assert engine.tokens.tolist() == [*PROMPT, *ids][:keep]
         prompt = [*PROMPT, *ids[:12], 60, 61]
-        assert engine.begin(prompt) >= keep  # earlier texts that begin like it are found too
+        assert engine.begin(prompt) >= keep  # earlier sequences that begin like it are found too
         found = run(engine, prompt, 25, settings, 8, chain=6)
         assert found == run(open_file(tiny_file), prompt, 25, settings, 8)
         assert engine.tokens.tolist() == [*prompt, *found[:-1]]

@@ -99,12 +99,12 @@ def test_a_real_model(tmp_path: Path, name: str) -> None:
     path = llama2c.write("Q8_0", tmp_path / "tinyllama.gguf")
     prompt = llama2c.expected().prompt_ids
     engine, plain = open_file(path, context=256), open_file(path, context=256)
-    texts = set()
+    outputs = set()
     for seed in range(3):
         ids = run(engine, prompt, 120, GRID[name], seed, chain=32)
         assert check(plain.logits(prompt + ids), prompt, ids, GRID[name], seed) <= 1
-        texts.add(tuple(ids))
-    assert len(texts) == 3
+        outputs.add(tuple(ids))
+    assert len(outputs) == 3
 
 
 # Dimension 33: no two logits are equal; 32: those of tokens 8186 apart are.

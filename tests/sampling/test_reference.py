@@ -106,7 +106,7 @@ def test_dry_penalises_what_goes_on_with_a_repeat() -> None:
         x = penalised(flat, history, Settings(dry_multiplier=1.0, dry_base=2.0, **settings))
         return {int(token): -float(x[token]) for token in np.flatnonzero(x)}
 
-    # The text ends with 1 2 3, after which came 4; and with 3 after 9, after which came 5.
+    # The sequence ends with 1 2 3, after which came 4; and with 3 after 9, after which came 5.
     assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3]) == {4: 2.0}
     assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3], dry_allowed_length=1) == {4: 4.0, 5: 1.0}
     assert penalties([1, 2, 3, 4, 9, 3, 5, 1, 2, 3], dry_penalty_last_n=8, dry_allowed_length=1) == {

@@ -39,22 +39,22 @@ def test_what_is_wrong_with_it_is_said_by_the_server(workers):
         asyncio.run(registry.preload())
 
 
-def test_forms_are_prepared_once_no_request_is_there(monkeypatch):
+def test_constraints_are_prepared_once_no_request_is_there(monkeypatch):
     with serving(EMBER) as served:
         monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.01)  # from the second time on
         served.ember.users += 1  # as long as a request would be there
         time.sleep(1.3)
-        assert not served.ember.forms_prepared
+        assert not served.ember.constraints_prepared
         served.ember.users -= 1
-        wait_until(lambda: served.ember.forms_prepared)
+        wait_until(lambda: served.ember.constraints_prepared)
         wait_until(lambda: "_grammar_tokens" in vars(served.ember.model._compiler))
         monkeypatch.setattr("akunu.structured.compiler.VocabularyView", None)  # nothing is left to make
         assert served.chat(max_tokens=1, regex="[ab]").json()["choices"][0]["message"]["content"] in "ab"
 
 
-def test_what_has_no_forms_is_left_alone(encoders, monkeypatch):
+def test_what_has_no_constraints_is_left_alone(encoders, monkeypatch):
     monkeypatch.setattr(app, "_SWEEP_SECONDS", 0.01)
     with serving(*encoders) as served:
         assert served.post("/v1/embeddings", model="vectors", input="a").status_code == 200
-        wait_until(lambda: served.server.models.find("vectors").forms_prepared)
+        wait_until(lambda: served.server.models.find("vectors").constraints_prepared)
         assert served.post("/v1/embeddings", model="vectors", input="a").status_code == 200

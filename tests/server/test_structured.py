@@ -44,8 +44,8 @@ def checked(text: str) -> None:
 
 
 def test_a_schema_is_kept(client):
-    form = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
-    checked(ask(client, response_format=form, temperature=0.5).message.content)
+    constraint = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
+    checked(ask(client, response_format=constraint, temperature=0.5).message.content)
     fact = [{"role": "user", "content": "As JSON with the key city: Anna lives in Oslo."}]
     plain = ask(client, messages=fact, response_format={"type": "json_object"}, temperature=0.2)
     assert isinstance(json.loads(plain.message.content), dict)
@@ -85,7 +85,7 @@ def test_a_call_that_is_asked_for_comes_and_fits_its_schema(client, choice):
         ({"tools": [TOOL, BAD_TOOL], "response_format": UNKNOWN}, "schema: Unimplemented"),
     ],
 )
-def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
+def test_a_constraint_that_cannot_be_kept_is_a_400(served, fields, named):
     answer = served.chat(**fields)
     assert answer.status_code == 400
     error = answer.json()["error"]
@@ -93,22 +93,23 @@ def test_a_form_that_cannot_be_kept_is_a_400(served, fields, named):
     assert ":" not in named or error["param"] == named.partition(":")[0]
 
 
-def test_a_loaded_model_is_ready_for_forms(served):
+def test_a_loaded_model_is_ready_for_constraints(served):
     """Else the first of them would hold up every stream while the vocabulary is read."""
     assert "_grammar_tokens" in vars(served.ember.model._compiler)
 
 
 @pytest.mark.parametrize(
-    "form", [{"regex": "a{1000000}"}, {"grammar": "start: " + '"a" ' * 66_000}, {"regex": "x" * (1 << 21)}]
+    "constraint",
+    [{"regex": "a{1000000}"}, {"grammar": "start: " + '"a" ' * 66_000}, {"regex": "x" * (1 << 21)}],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_form_that_is_too_large_is_a_400(served, form, stream):
-    answer = served.chat(max_tokens=8, stream=stream, **form)
+def test_a_constraint_that_is_too_large_is_a_400(served, constraint, stream):
+    answer = served.chat(max_tokens=8, stream=stream, **constraint)
     assert answer.status_code == 400, answer.text[:300]
     assert len(answer.json()["error"]["message"]) < 300
 
 
-def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypatch):
+def test_constraints_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypatch):
     compiled, go_on = [], threading.Event()
     constraint = Compiler.constraint
 
@@ -132,9 +133,11 @@ def test_forms_are_compiled_in_threads_of_their_own_and_have_a_deadline(monkeypa
 
 
 def test_anthropics_format_has_an_older_name(served):
-    form = {"type": "json_schema", "schema": CITY}
+    constraint = {"type": "json_schema", "schema": CITY}
     fields = {"model": "ember", "messages": HELLO, "max_tokens": 200}
-    answer = served.post("/v1/messages", **fields, output_format=form).json()
+    answer = served.post("/v1/messages", **fields, output_format=constraint).json()
     checked(answer["content"][0]["text"])
-    twice = served.post("/v1/messages", **fields, output_format=form, output_config={"format": form})
+    twice = served.post(
+        "/v1/messages", **fields, output_format=constraint, output_config={"format": constraint}
+    )
     assert twice.status_code == 400 and "output_format" in twice.json()["error"]["message"]

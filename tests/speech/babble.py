@@ -19,7 +19,7 @@ CONFIG = WhisperConfig(tiny.VOCAB, 80, 1500, 32, 2, 2, 448, 4, 2, ((1, 0),))
 
 
 class Babble(CountingModel):
-    """Random logits, of a window and the tokens so far; texts end after a while."""
+    """Random logits, of a window and the tokens so far; sequences end after a while."""
 
     config = CONFIG
     device = "fake"

@@ -1,4 +1,4 @@
-"""Windows whose text has a form: what is heard is always one of it, however it is decoded."""
+"""Windows with a constraint: what is heard always follows it, however it is decoded."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def model() -> Iterator[WhisperModel]:
 
 
 @pytest.mark.parametrize("decoded", DECODED, ids=["greedy", "beams", "samples", "side by side"])
-@pytest.mark.parametrize(("form", "expected"), FORMS, ids=["choice", "regex", "gbnf", "lark"])
-def test_every_window_says_one_of_the_form(
-    model: WhisperModel, form: dict[str, Any], expected: str, decoded: dict[str, Any]
+@pytest.mark.parametrize(("constraint", "expected"), FORMS, ids=["choice", "regex", "gbnf", "lark"])
+def test_every_window_follows_the_constraint(
+    model: WhisperModel, constraint: dict[str, Any], expected: str, decoded: dict[str, Any]
 ) -> None:
-    found = model.transcribe(SOUND, language="en", no_speech_threshold=None, **form, **decoded)
+    found = model.transcribe(SOUND, language="en", no_speech_threshold=None, **constraint, **decoded)
     assert found.segments
     for segment in found.segments:
         assert re.fullmatch(" ?" + f"(?:{expected})", segment.text), segment.text
@@ -66,7 +66,7 @@ def test_where_nobody_speaks_there_is_no_command() -> None:
         assert not heard.transcribe(SOUND[: 16000 * 5], language="en", choice=COMMANDS).segments
 
 
-def test_marks_that_are_suppressed_elsewhere_are_said_where_the_form_has_them() -> None:
+def test_marks_that_are_suppressed_elsewhere_are_said_where_the_constraint_has_them() -> None:
     rules = token_rules(tiny.tokenizer(), TranscriptionOptions(choice=["(a)"]))
     row = np.zeros((1, tiny.VOCAB), np.float32)
     rules.apply(row, [[]])
@@ -85,26 +85,26 @@ def test_marks_that_are_suppressed_elsewhere_are_said_where_the_form_has_them() 
         ({"grammar": "start: NOBODY"}, "grammar: "),
     ],
 )
-def test_a_form_that_cannot_be_honoured_is_refused_at_once(
+def test_a_constraint_that_cannot_be_honoured_is_refused_at_once(
     model: WhisperModel, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         model.transcribe_stream(SOUND, language="en", **options)
 
 
-def test_a_form_has_no_meaning_live(model: WhisperModel) -> None:
+def test_a_constraint_has_no_meaning_live(model: WhisperModel) -> None:
     with pytest.raises(InvalidArgumentError, match="choice: has no meaning"):
         model.listen(iter(()), language="en", choice=["a"])
 
 
-def test_a_form_is_made_ready_once(model: WhisperModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_constraint_is_made_ready_once(model: WhisperModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window after the first does not read the grammar again."""
     read: list[str] = []
     original = gbnf.lark_of_gbnf
     monkeypatch.setattr(gbnf, "lark_of_gbnf", lambda text: read.append(text) or original(text))
-    form = 'root ::= "say " ("yes" | "no")+'
-    assert len(model.transcribe(SOUND, language="en", grammar=form, temperature=0).segments) > 1
-    assert read == [form]
+    constraint = 'root ::= "say " ("yes" | "no")+'
+    assert len(model.transcribe(SOUND, language="en", grammar=constraint, temperature=0).segments) > 1
+    assert read == [constraint]
 
 
 def test_a_grammar_that_is_nested_too_deeply_is_refused(model: WhisperModel) -> None:

@@ -89,8 +89,8 @@ def pair(
 def begin(
     model: SpeechEngine, window: Any, tokens: list[int]
 ) -> tuple[DecodedSequence, npt.NDArray[np.float32]]:
-    texts, logits = model.begin([window], [tokens], [range(len(tokens))])
-    return texts[0], logits
+    sequences, logits = model.begin([window], [tokens], [range(len(tokens))])
+    return sequences[0], logits
 
 
 def on_gpu(model: SpeechEngine) -> bool:
@@ -140,15 +140,15 @@ def test_logits_and_attention_are_those_of_the_model(pair: tuple[NumpyWhisper, S
     mel = mels(model.config)
     (window,) = model.encode(mel)
     states = states_of(expected, mel)
-    text, logits = begin(model, window, TOKENS)
+    sequence, logits = begin(model, window, TOKENS)
     assert nmse(logits, expected.logits(states, TOKENS)[0]) < limit(model, 1e-9)
-    model.free(text)
+    model.free(sequence)
     weights, again = model.attend(window, TOKENS)
     assert are_weights(model, weights, attended(expected, states, TOKENS)[0])
     assert same(model, again, logits)
 
 
-def test_a_text_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
+def test_a_sequence_of_more_tokens_than_a_step_attends_whole(tmp_path: Path) -> None:
     expected, model = reference("tiny"), engine(tmp_path, "tiny")
     tokens = [i * 31 % 1800 for i in range(61)]
     (window,) = model.encode(mels(model.config))
@@ -210,7 +210,7 @@ def test_folders_of_hugging_face(dtype: str, bound: float, tmp_path: Path) -> No
     )
 
 
-def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
+def test_sequences_of_several_windows_in_one_step_are_those_of_each_alone(
     pair: tuple[NumpyWhisper, SpeechEngine],
 ) -> None:
     model = pair[1]
@@ -219,20 +219,20 @@ def test_texts_of_several_windows_in_one_step_are_those_of_each_alone(
     rows = [[1, len(prompt) - 1] for prompt in prompts]
     alone = []
     for window, prompt, wanted in zip(windows, prompts, rows, strict=True):
-        (text,), first = model.begin([window], [prompt], [wanted])
-        steps = [model.step([text], [token])[0] for token in (9, 1200)]
+        (sequence,), first = model.begin([window], [prompt], [wanted])
+        steps = [model.step([sequence], [token])[0] for token in (9, 1200)]
         alone.append((first, steps))
-        model.free(text)
-    texts, together = model.begin(windows, prompts, rows)
-    texts.append(model.fork(texts[1]))
+        model.free(sequence)
+    sequences, together = model.begin(windows, prompts, rows)
+    sequences.append(model.fork(sequences[1]))
     assert same(model, together, np.concatenate([first for first, _ in alone]))
     order = (2, 0, 3, 1)
     for i, token in enumerate((9, 1200)):
-        found = model.step([texts[k] for k in order], [token] * 4)
+        found = model.step([sequences[k] for k in order], [token] * 4)
         for row, k in zip(found, order, strict=True):
             assert same(model, row, alone[1 if k == 3 else k][1][i])
-    for text in texts:
-        model.free(text)
+    for sequence in sequences:
+        model.free(sequence)
 
 
 def test_forks_go_their_own_ways(pair: tuple[NumpyWhisper, SpeechEngine]) -> None:
@@ -241,18 +241,18 @@ def test_forks_go_their_own_ways(pair: tuple[NumpyWhisper, SpeechEngine]) -> Non
     (window,) = model.encode(mels(model.config))
     for length in (7, 31, 32, 33):
         prompt = [(7 * i + length) % 1500 for i in range(length)]
-        text = begin(model, window, prompt)[0]
-        other = model.fork(text)
+        sequence = begin(model, window, prompt)[0]
+        other = model.fork(sequence)
         third = model.fork(other)
         said: list[list[int]] = [list(prompt) for _ in range(3)]
         for tokens in ((1, 2, 3), (4, 5, 6)):
-            logits = model.step([text, other, third], tokens)
+            logits = model.step([sequence, other, third], tokens)
             for own, token, row in zip(said, tokens, logits, strict=True):
                 own.append(token)
                 alone, whole = begin(model, window, own)
                 assert same(model, row, whole[-1])
                 model.free(alone)
-        for one in (other, text, third):
+        for one in (other, sequence, third):
             model.free(one)
 
 
@@ -260,9 +260,9 @@ RULES = TokenRules(tiny.tokenizer(), TranscriptionOptions())
 
 
 def by_hand(
-    model: SpeechEngine, text: DecodedSequence, logits: npt.NDArray[np.float32], most: int
+    model: SpeechEngine, sequence: DecodedSequence, logits: npt.NDArray[np.float32], most: int
 ) -> tuple[list[int], float]:
-    """The most probable text by `step` and the rules of the host."""
+    """The most probable sequence by `step` and the rules of the host."""
     end = tiny.tokenizer().special.end
     tokens: list[int] = []
     total = 0.0
@@ -277,7 +277,7 @@ def by_hand(
         tokens.append(best)
         if len(tokens) == most:
             return tokens, total
-        row = model.step([text], [best])
+        row = model.step([sequence], [best])
 
 
 @pytest.fixture(scope="module")
@@ -289,21 +289,21 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> SpeechEngine:
     return load_engine(opened, threads=2, kv_dtype="f32")
 
 
-def test_drawn_texts_are_those_of_single_steps(spoken: SpeechEngine) -> None:
+def test_sampled_sequences_are_those_of_single_steps(spoken: SpeechEngine) -> None:
     """Of several windows side by side, some of which end before the others."""
     model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
     windows = model.encode(np.stack([tiny.mel(seed) for seed in range(4)]))
     expected = []
     for window in windows:
-        text, logits = begin(model, window, prompt)
-        expected.append(by_hand(model, text, logits, 50))
-        model.free(text)
-    texts = [begin(model, window, prompt)[0] for window in windows]
-    drawn = model.decode(texts, RULES, temperature=0, most=50, seeds=range(4))
-    assert [tokens for tokens, _ in drawn] == [tokens for tokens, _ in expected]
-    assert [p for _, p in drawn] == pytest.approx([p for _, p in expected], rel=1e-4)
-    for text in texts:
-        model.free(text)
+        sequence, logits = begin(model, window, prompt)
+        expected.append(by_hand(model, sequence, logits, 50))
+        model.free(sequence)
+    sequences = [begin(model, window, prompt)[0] for window in windows]
+    sampled = model.decode(sequences, RULES, temperature=0, most=50, seeds=range(4))
+    assert [tokens for tokens, _ in sampled] == [tokens for tokens, _ in expected]
+    assert [p for _, p in sampled] == pytest.approx([p for _, p in expected], rel=1e-4)
+    for sequence in sequences:
+        model.free(sequence)
 
 
 def test_a_last_token_that_runs_late_changes_nothing(spoken: SpeechEngine) -> None:
@@ -313,19 +313,21 @@ def test_a_last_token_that_runs_late_changes_nothing(spoken: SpeechEngine) -> No
     whole, after = begin(model, window, prompt)
     (late,), first = model.begin([window], [prompt], [[0]])
     assert same(model, first, after[:1])
-    forks = [model.fork(text) for text in (whole, late)]
-    drawn = [model.decode([text], RULES, temperature=0, most=20, seeds=[0])[0] for text in (whole, late)]
-    assert drawn[0][0] == drawn[1][0] and drawn[0][1] == pytest.approx(drawn[1][1], rel=1e-6)
-    assert same(model, *(model.step([text], [65])[0] for text in forks))
-    for text in (whole, late, *forks):
-        model.free(text)
+    forks = [model.fork(sequence) for sequence in (whole, late)]
+    sampled = [
+        model.decode([sequence], RULES, temperature=0, most=20, seeds=[0])[0] for sequence in (whole, late)
+    ]
+    assert sampled[0][0] == sampled[1][0] and sampled[0][1] == pytest.approx(sampled[1][1], rel=1e-6)
+    assert same(model, *(model.step([sequence], [65])[0] for sequence in forks))
+    for sequence in (whole, late, *forks):
+        model.free(sequence)
 
 
 @pytest.mark.parametrize(("beams", "rows"), [(1, [0]), (5, [0, 2])])
 def test_only_beams_ask_for_the_logits_after_the_prompt(
     beams: int, rows: list[int], spoken: SpeechEngine
 ) -> None:
-    """Other texts are drawn by the model, which then need not run the prompt's end twice."""
+    """The model generates other sequences, which then need not run the prompt's end twice."""
     prompt = list(tiny.tokenizer().start_sequence("en"))
     options = TranscriptionOptions(beam_size=beams)
     request = next(decode_window(spoken, None, tiny.tokenizer(), prompt, options))
@@ -340,9 +342,9 @@ def test_transformers_says_the_same(seed: int, tmp_path: Path) -> None:
     model = load_engine(model_files.hf(tmp_path, tiny.config(), weights), kv_dtype="f32")
     (window,) = model.encode(tiny.mel(seed)[None])
     assert np.allclose(model._core.states()[::20, 3], expected["states"], atol=near(model, 1e-4))
-    text, logits = begin(model, window, [*prompt, *golden.TEXT])
+    sequence, logits = begin(model, window, [*prompt, *golden.TEXT])
     assert np.allclose(logits[::4, 7], expected["logits"], atol=near(model, 1e-3))
-    model.free(text)
+    model.free(sequence)
     ((found, _),) = model.decode([begin(model, window, prompt)[0]], RULES, temperature=0, most=32, seeds=[0])
     assert found[: len(expected["greedy"])] == expected["greedy"]
 
@@ -377,36 +379,36 @@ def test_random_weights_run(dtype: str) -> None:
 def test_samples_follow_their_seeds_alone(spoken: SpeechEngine) -> None:
     model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
     (window,) = model.encode(tiny.mel()[None])
-    text = begin(model, window, prompt)[0]
+    sequence = begin(model, window, prompt)[0]
 
-    def drawn(seeds: list[int]) -> list[list[int]]:
-        texts = [model.fork(text) for _ in seeds]
-        found = model.decode(texts, RULES, temperature=1.0, most=20, seeds=seeds)
-        for one in texts:
+    def sampled(seeds: list[int]) -> list[list[int]]:
+        sequences = [model.fork(sequence) for _ in seeds]
+        found = model.decode(sequences, RULES, temperature=1.0, most=20, seeds=seeds)
+        for one in sequences:
             model.free(one)
         return [tokens for tokens, _ in found]
 
-    one, two, three = drawn([1, 2, 3])
-    assert one != two and drawn([3, 1]) == [three, one]
-    model.free(text)
+    one, two, three = sampled([1, 2, 3])
+    assert one != two and sampled([3, 1]) == [three, one]
+    model.free(sequence)
 
 
 def test_the_best_tokens_are_those_of_the_rules(spoken: SpeechEngine) -> None:
     model, prompt = spoken, list(tiny.tokenizer().start_sequence("en"))
     (window,) = model.encode(tiny.mel()[None])
-    text, logits = begin(model, window, prompt)
+    sequence, logits = begin(model, window, prompt)
     said: list[int] = []
     for _ in range(6):
         row = logits[-1:].copy()
         RULES.apply(row, [said])
         expected = log_softmax(row)[0]
-        ids, log_p = model.rank([text], said[-1:] or None, RULES, 6)
+        ids, log_p = model.rank([sequence], said[-1:] or None, RULES, 6)
         assert ids[0].tolist() == np.argsort(-expected, kind="stable")[:6].tolist()
         assert np.allclose(log_p[0], expected[ids[0]], atol=1e-4)
         said.append(int(ids[0, 2]))
         other, logits = begin(model, window, [*prompt, *said])
         model.free(other)
-    model.free(text)
+    model.free(sequence)
 
 
 def test_what_was_said_before_counts(spoken: SpeechEngine) -> None:
@@ -414,12 +416,12 @@ def test_what_was_said_before_counts(spoken: SpeechEngine) -> None:
     model, special = spoken, tiny.tokenizer().special
     prompt = [*tiny.tokenizer().start_sequence("en"), special.timestamp_begin, 65, 66]
     (window,) = model.encode(tiny.mel()[None])
-    text, logits = begin(model, window, prompt)
+    sequence, logits = begin(model, window, prompt)
     row = logits[-1:].copy()
     RULES.apply(row, [prompt[-3:]])
-    ids, log_p = model.rank([text], None, RULES, 1, begun=3)
+    ids, log_p = model.rank([sequence], None, RULES, 1, begun=3)
     assert ids[0, 0] == row.argmax() and log_p[0, 0] == pytest.approx(log_softmax(row).max(), abs=1e-4)
-    model.free(text)
+    model.free(sequence)
 
 
 def test_penalties_are_the_hosts(spoken: SpeechEngine) -> None:
@@ -436,12 +438,12 @@ def test_windows_are_given_back(spoken: SpeechEngine) -> None:
         spoken.encode(mel)
     spoken.release(windows.pop())
     windows += spoken.encode(mel)
-    # A window stays as long as a text is decoded from it.
-    text = begin(spoken, windows[0], [1, 2])[0]
+    # A window stays as long as a sequence is decoded from it.
+    sequence = begin(spoken, windows[0], [1, 2])[0]
     spoken.release(windows.pop(0))
     with pytest.raises(DeviceError, match="all 8 windows"):
         spoken.encode(mel)
-    spoken.free(text)
+    spoken.free(sequence)
     windows += spoken.encode(mel)
     del windows
     gc.collect()
@@ -456,11 +458,11 @@ def test_what_cannot_be_is_refused(spoken: SpeechEngine) -> None:
         begin(spoken, window, [99999])
     with pytest.raises(ValueError, match="expected \\[windows, 80, 200\\]"):
         spoken.encode(np.zeros((1, 80, 100), np.float32))
-    texts = [begin(spoken, window, [1])[0] for _ in range(spoken.parallel)]
+    sequences = [begin(spoken, window, [1])[0] for _ in range(spoken.parallel)]
     with pytest.raises(DeviceError, match="all 8 sequences are in use"):
-        spoken.fork(texts[0])
-    for text in texts:
-        spoken.free(text)
+        spoken.fork(sequences[0])
+    for sequence in sequences:
+        spoken.free(sequence)
     spoken.release(window)
     with pytest.raises(ValueError, match="released"):
         begin(spoken, window, [1])

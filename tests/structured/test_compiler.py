@@ -1,4 +1,4 @@
-"""Forms are compiled once, beside each other, and what they all need before texts run."""
+"""Constraints are compiled once, beside each other, and what they all need is made before sequences run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compiler() -> Compiler:
     return Compiler(ember().tokenizer, ember().config.vocab_size)
 
 
-def test_a_form_that_is_known_does_not_wait_for_one_that_is_compiled(compiler, monkeypatch):
+def test_a_constraint_that_is_known_does_not_wait_for_one_that_is_compiled(compiler, monkeypatch):
     compiler.constraint(KNOWN)
     began, goes_on, compiled = threading.Event(), threading.Event(), []
 
@@ -45,14 +45,14 @@ def test_a_form_that_is_known_does_not_wait_for_one_that_is_compiled(compiler, m
     assert compiled == [SLOW]
 
 
-def test_a_form_that_is_wrong_is_so_each_time(compiler):
+def test_a_constraint_that_is_wrong_is_so_each_time(compiler):
     for _ in range(2):
         with pytest.raises(InvalidArgumentError, match="regex"):
             compiler.constraint(Structure("regex", "("))
     compiler.constraint(KNOWN)
 
 
-def test_what_all_forms_need_can_be_made_before(compiler):
+def test_what_all_constraints_need_can_be_made_before(compiler):
     compiler.prepare()
     assert "_grammar_tokens" in vars(compiler)
 

@@ -128,14 +128,14 @@ def test_what_is_drawn_by_chance_has_arguments_that_fit() -> None:
         ({"parallel_tool_calls": False}, True),
     ],
 )
-def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_form(
+def test_it_holds_where_tools_may_be_called_and_the_answer_has_no_constraint(
     options: dict[str, Any], loose: bool
 ) -> None:
     _, _, reading, _ = prepare(ember().chat_template, MESSAGES, {"tools": TOOLS, **options}, 4096)
     assert (reading.late is not None, reading.loose > 0) == (loose, loose)
 
 
-def test_a_schema_of_which_no_form_can_be_made_leaves_the_text_free() -> None:
+def test_a_schema_of_which_no_constraint_can_be_made_leaves_the_output_free() -> None:
     tools = [{"name": "odd", "parameters": {"type": "object", "minProperties": 3}}]
     state = ember()._compiler.late(late_arguments(Tools(tools), REASONING, False), None)
     assert told(state, '{"name": "odd", "arguments":').mask() is None

@@ -43,12 +43,14 @@ def check(model: Model, schema: Schema, seed: int, tokens: int) -> None:
 def allows(schema: Schema, text: str) -> bool:
     """Whether a text of this schema may be this one."""
     model = hostile()
-    form = model._compiler.constraint(structure_of({"schema": schema}))
+    constraint = model._compiler.constraint(structure_of({"schema": schema}))
     for token in model._compiler._view.encode(text):
-        if not form.mask()[token // 32] >> token % 32 & 1:
+        if not constraint.mask()[token // 32] >> token % 32 & 1:
             return False
-        form.advance([token])
-    return form.finished or bool(form.mask()[form.end_id // 32] >> form.end_id % 32 & 1)
+        constraint.advance([token])
+    return constraint.finished or bool(
+        constraint.mask()[constraint.end_id // 32] >> constraint.end_id % 32 & 1
+    )
 
 
 def _words(schema: Any) -> set[str]:

@@ -50,7 +50,7 @@ def test_valid_values_can_be_written(part: int) -> None:
     for number in range(part, SCHEMAS, PARTS):
         schema, values = drawn(number)
         try:
-            form = model._compiler.constraint(structure_of({"schema": schema}))
+            constraint = model._compiler.constraint(structure_of({"schema": schema}))
         except InvalidArgumentError as error:
             assert "15 digits" in str(error)
             refused += 1
@@ -58,7 +58,7 @@ def test_valid_values_can_be_written(part: int) -> None:
         for value in values:
             jsonschema.Draft202012Validator(schema).validate(value)
             text = json.dumps(value, ensure_ascii=False)
-            matcher = form.fork()._matcher
+            matcher = constraint.fork()._matcher
             taken = matcher.consume_tokens(model._compiler._view.encode(text)) and matcher.is_accepting()
             assert taken, f"{number}: {text} is not taken for {json.dumps(schema)}"
     assert refused <= 1

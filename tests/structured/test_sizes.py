@@ -1,4 +1,4 @@
-"""What forms may take: bytes of their texts and of what is kept of them, and expressions when compiled."""
+"""What constraints may take: bytes of their source and of their copies, and expressions when compiled."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def test_what_is_repeated_counts_as_often():
     assert large <= 2 * compilers.MAX_KEPT_BYTES * 100 * 12
 
 
-def test_a_form_whose_text_is_too_long_is_refused_before_it_is_compiled(compiler, monkeypatch):
+def test_a_constraint_whose_text_is_too_long_is_refused_before_it_is_compiled(compiler, monkeypatch):
     monkeypatch.setattr(Compiler, "_compile", lambda *_: pytest.fail("it was compiled"))
     with pytest.raises(InvalidArgumentError, match=r"regex: it has \d+ bytes, at most 1048576"):
         compiler.constraint(words(60_000, 1))
 
 
 @pytest.mark.parametrize(
-    "form",
+    "constraint",
     [
         {"regex": "a{1000000}"},
         {"regex": "(a{1000}){1000}"},
@@ -70,9 +70,9 @@ def test_a_form_whose_text_is_too_long_is_refused_before_it_is_compiled(compiler
     ],
     ids=["repeated", "repeated twice", "symbols"],
 )
-def test_what_is_too_large_is_the_callers_fault_and_said_in_a_line(model, form):
+def test_what_is_too_large_is_the_callers_fault_and_said_in_a_line(model, constraint):
     with pytest.raises(InvalidArgumentError) as refused:
-        model.generate("Hi", max_tokens=5, **form)
+        model.generate("Hi", max_tokens=5, **constraint)
     said = str(refused.value)
     assert len(said) < 200
     assert "\n" not in said

@@ -1,4 +1,4 @@
-"""The arguments that give a text a form are checked before a model is asked."""
+"""The arguments that constrain an output are checked before a model is asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def structure(**options: object) -> Structure | None:
     return resolve(options, Sampling(), 100).structure
 
 
-def test_without_them_a_text_has_any_form() -> None:
+def test_without_them_an_output_has_no_constraint() -> None:
     assert structure() is None
     assert structure(json=False, schema=None) is None
 
@@ -27,7 +27,7 @@ def test_a_schema_is_a_mapping_or_json_text_and_its_order_counts() -> None:
     assert structure(schema=schema) != structure(schema={"properties": {"a": {}, "b": {}}, "type": "object"})
 
 
-def test_equal_forms_are_equal_and_others_are_not() -> None:
+def test_equal_constraints_are_equal_and_others_are_not() -> None:
     assert structure(choice=["a", "b"]) == structure(choice=("a", "b")) != structure(choice=["b", "a"])
     assert structure(structural_tag=StructuralTag((TAG,))) == structure(structural_tag=StructuralTag((TAG,)))
     assert structure(structural_tag=StructuralTag((TAG,))) != structure(

@@ -1,4 +1,4 @@
-"""Structural tags: free text up to a trigger, a form up to the tag's end, and so on."""
+"""Structural tags: free text up to a trigger, constrained up to the tag's end, and so on."""
 
 from __future__ import annotations
 

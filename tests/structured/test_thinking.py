@@ -61,7 +61,7 @@ def test_what_is_thought_before_does_not_depend_on_the_budget_and_steps_are_chai
     assert thinker.stats().steps - steps < 45  # several tokens in a step, though there is something to watch
 
 
-def test_after_the_closing_comes_the_form_that_was_asked_for(thinker):
+def test_after_the_closing_comes_the_constraint_that_was_asked_for(thinker):
     schema = {
         "type": "object",
         "properties": {"x": {"type": "boolean"}},

@@ -15,7 +15,7 @@ from akunu.vision.tower import Tower
 from akunu.vision.towers import TowerFiles, find_tower
 
 from . import seeing
-from .test_towers import DEVICE, Patches, Text
+from .test_towers import DEVICE, LanguageModel, Patches
 
 OLLAMAS = {
     "gemma3": (
@@ -74,7 +74,7 @@ def test_a_file_of_ollama_has_the_tower_inside(tmp_path: Path, name: str) -> Non
         )
     else:
         path = seeing.write_mmproj(model, tmp_path / "model.gguf", inside=True)
-    text = Text(model)
+    text = LanguageModel(model)
     text.open(path)
     files = find_tower(text, path)
     assert files is not None
@@ -86,7 +86,7 @@ def test_a_file_of_ollama_has_the_tower_inside(tmp_path: Path, name: str) -> Non
     tower.close()
 
 
-def found(text: Text, path: Path) -> TowerFiles:
+def found(text: LanguageModel, path: Path) -> TowerFiles:
     """The tower in this file."""
     text.open(path)
     files = find_tower(text, path)
@@ -200,7 +200,7 @@ def test_towers_of_other_converters_of_ollama(tmp_path: Path, name: str) -> None
     writer.write_tensors_to_file()
     writer.close()
     sections = model.text["rope_parameters"].get("mrope_section")
-    text = Text(model)
+    text = LanguageModel(model)
     del text.metadata[f"{arch}.rope.dimension_sections"]
     if name == "qwen2_5_vl":
         text.metadata[f"{arch}.rope.mrope_section"] = sections

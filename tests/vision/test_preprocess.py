@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from akunu.base.errors import ImageError, InvalidArgumentError, ModelFileError, UnsupportedError
-from akunu.vision.preprocess import Part, Patches, Run, processor_of
+from akunu.vision.preprocess import ImagePart, Patches, Run, processor_of
 from vision.cases import CASES, GOLDEN, Case, picture, samples
 
 IMAGES = [(case, size) for case in CASES for size in case.sizes]
@@ -22,11 +22,11 @@ def golden() -> dict[str, npt.NDArray[np.generic]]:
         return dict(kept)
 
 
-def shown(case: Case, size: tuple[int, int]) -> list[Part]:
+def shown(case: Case, size: tuple[int, int]) -> list[ImagePart]:
     return processor_of(case)(picture(size), case.tokens)
 
 
-def images(parts: list[Part]) -> list[Patches]:
+def images(parts: list[ImagePart]) -> list[Patches]:
     return list(dict.fromkeys(part.patches for part in parts if isinstance(part, Run)))
 
 

@@ -411,7 +411,7 @@ def test_the_norm_of_merged_patches_has_an_epsilon_of_its_own(tmp_path: Path) ->
     assert np.abs(rows[0] - rows[1]).max() > 0.1 * rows[0].std()
 
 
-class Text:
+class LanguageModel:
     """The opened file of a model of text, as far as it matters."""
 
     def __init__(self, model: seeing.Seeing, **other: object) -> None:
@@ -426,9 +426,9 @@ class Text:
 
 def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) -> None:
     model = tmp_path / "model-Q4_0.gguf"
-    assert find_tower(Text(case.model), model) is None
+    assert find_tower(LanguageModel(case.model), model) is None
     path = seeing.write_mmproj(case.model, tmp_path / "mmproj-model-f32.gguf")
-    files = find_tower(Text(case.model), model)
+    files = find_tower(LanguageModel(case.model), model)
     assert files is not None
     assert files.name == path.name
     assert files.spec.turning == case.files.spec.turning
@@ -444,14 +444,14 @@ def test_an_mmproj_file_beside_a_model_is_its_tower(case: Case, tmp_path: Path) 
     tower.close()
     # F16 before others; not that of a model of another size, or of another architecture.
     seeing.write_mmproj(case.model, tmp_path / "mmproj-model-f16.gguf")
-    best = find_tower(Text(case.model), model)
+    best = find_tower(LanguageModel(case.model), model)
     assert best is not None
     assert best.name == "mmproj-model-f16.gguf"
     with pytest.raises(ModelFileError, match="have 64: it is another model's"):
-        find_tower(Text(case.model, **{f"{case.model.arch}.embedding_length": 64}), model)
-    assert find_tower(Text(case.model, **{"general.architecture": "phi3"}), model) is None
+        find_tower(LanguageModel(case.model, **{f"{case.model.arch}.embedding_length": 64}), model)
+    assert find_tower(LanguageModel(case.model, **{"general.architecture": "phi3"}), model) is None
     with pytest.raises(UnsupportedError, match="expected that of a tower for models of the arch"):
-        find_tower(Text(case.model, **{"general.architecture": "phi3"}), model, path)
+        find_tower(LanguageModel(case.model, **{"general.architecture": "phi3"}), model, path)
 
 
 def test_a_model_and_a_tower_of_other_sizes_do_not_belong_together(case: Case) -> None:
@@ -487,7 +487,7 @@ def test_names_of_older_converters_are_taken_by_their_shapes(tmp_path: Path) -> 
         return name.replace(part, other[part]) if part else name
 
     seeing.write_mmproj(model, tmp_path / "mmproj-model.gguf", swapped)
-    files = find_tower(Text(model), tmp_path / "model.gguf")
+    files = find_tower(LanguageModel(model), tmp_path / "model.gguf")
     assert files is not None
     tower, golden = Tower(files, device=DEVICE), seeing.golden(model)
     rows = tower.encode(Patches(golden.pixels[0], (1, *model.grids[0]), b"")).rows.numpy()

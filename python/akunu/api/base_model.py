@@ -1,4 +1,4 @@
-"""What loaded models of all kinds have in common."""
+"""The base of loaded models of all kinds."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class BaseModel(ABC, metaclass=Loading):
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
-    """What is said of a member that only other models have, by its name or by their kind."""
+    """The words about a member that only other models have, by its name or by their kind."""
     _task: ClassVar[str | None] = None
-    """What a model that this class loads is for."""
+    """The task of a model that this class loads."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class BaseModel(ABC, metaclass=Loading):
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return self._name
 
     @property
@@ -142,7 +142,7 @@ class BaseModel(ABC, metaclass=Loading):
         return f"<akunu.{type(self).__name__} {self.name}{self._facts()}{state}>"
 
     def _facts(self) -> str:
-        """What `repr` says of it."""
+        """Return the facts that `repr` shows."""
         return ""
 
     if not TYPE_CHECKING:  # a type checker is to know which members there are

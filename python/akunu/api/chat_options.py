@@ -80,7 +80,7 @@ class ChatOptions(GenerationOptions, total=False):
 
 
 class ChatPrompt(NamedTuple):
-    """What a chat asks of a model.
+    """The prompt of a chat, the options of its generation and how its answer is read.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def prepare(
     context: int,
     sight: Sight | None = None,
 ) -> ChatPrompt:
-    """What a chat asks of a model; `sight` is what shows it images, if it can be shown any.
+    """Make the prompt and the options of a chat; `sight` shows the model images, if it can read them.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def prepare(
 
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:
-    """What `schema` or `json` ask of the content, taken out of the options; None for anything else."""
+    """Take `schema` or `json` out of the options as a tag for the content; None for anything else."""
     structure = structure_of(options)
     if structure is None or structure.kind not in ("schema", "json"):
         return None

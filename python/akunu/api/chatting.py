@@ -30,7 +30,7 @@ _spelled_out = partial(spelled_out, options=(ChatOptions, GenerationOptions))
 
 
 class Chatting(Tokenizing):
-    """What a `Model` does with conversations."""
+    """The methods of a `Model` for conversations."""
 
     _template_metadata: Mapping[str, object]
     _template: ChatTemplate | None

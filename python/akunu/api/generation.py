@@ -128,7 +128,7 @@ class Generation:
 
     @property
     def running(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the generation has begun and not ended."""
         return self._sequence.slot is not None
 
     def pieces(self, reading: Reading | None = None) -> Generator[Piece, None, None]:
@@ -177,7 +177,7 @@ class Generation:
         )
 
     def stats(self) -> Stats:
-        """Its counts and times so far."""
+        """The counts and times of the generation so far."""
         sequence = self._sequence
         prefilled = len(sequence.prompt) - sequence.cached_tokens if sequence.prefill_seconds > 0 else 0
         return Stats(
@@ -252,7 +252,7 @@ class Generation:
         return self._matcher.push(text)
 
     def _tail(self) -> str:
-        """What was held back, when the output is over: unfinished characters and the start of a stop text."""
+        """Return what was held back at the end: unfinished characters and the start of a stop text."""
         text = self._matcher.push(self._detokenizer.flush() if self._detokenizer else "")
         return text if self._matcher.matched else text + self._matcher.flush()
 
@@ -269,7 +269,7 @@ class Generation:
         return "length" if self._sequence.ended and not self._sequence.ready else None
 
     def _seen(self) -> int:
-        """How many tokens the caller has seen: all of them, or those wholly in the text that was released."""
+        """Return how many tokens the caller has seen: all, or those wholly in the text that was released."""
         if self._finish_reason and not self._matcher.matched:
             return len(self._ids)
         return bisect_right(self._ends, self._released)

@@ -1,4 +1,4 @@
-"""What a model says of itself: logits, times of its commands, how well it predicts a text."""
+"""Measurements of a model: logits, times of its commands, how well it predicts a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_RUNS: Final = 1 << 20
 
 
 class Measuring(Tokenizing):
-    """What a `Model` measures, each in one turn between two steps of its generations."""
+    """The measurements of a `Model`, each of which takes one turn between two steps of its generations."""
 
     _engine: Engine
 
@@ -36,7 +36,7 @@ class Measuring(Tokenizing):
     def _text_ids(
         self, text: str, *, parse_special: bool = False
     ) -> tuple[list[int], npt.NDArray[np.uint32]]:
-        """What each window of a text begins with, and the text's tokens."""
+        """Return what each window of a text begins with, and the text's tokens."""
         tokenizer = self.tokenizer
         prefix = list(tokenizer.template.before)
         ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
@@ -92,7 +92,7 @@ class Measuring(Tokenizing):
         stride: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> float:
-        """How surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
+        """Return how surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
 
         As llama.cpp's `llama-perplexity` has it by default, so that figures can be compared: the text is cut
         into windows of 512 tokens, and the second half of each is scored; the rest of the text is left out.
@@ -153,7 +153,7 @@ class Measuring(Tokenizing):
         parse_special: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> ImportanceMatrix:
-        """How much an error in each column of the weights counts, for `akunu.convert`.
+        """Measure how much an error in each column of the weights counts, for `akunu.convert`.
 
         The text is run in windows of 512 tokens, or what the context holds, and each begins with the BOS
         token if the model wants one.
@@ -161,7 +161,7 @@ class Measuring(Tokenizing):
         Parameters
         ----------
         text
-            Of the kind that the model is for; some ten thousand tokens are plenty.
+            A text of the kind that the model is for; some ten thousand tokens are plenty.
         name
             What a file says of where it is from.
         parse_special

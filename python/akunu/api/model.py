@@ -468,9 +468,9 @@ class Model(Chatting, Measuring, Adapting):
         prompt
             As in `generate`; of a conversation, what `chat_template.encode` gives.
         cache_salt
-            Of the sequences that it is kept for: see `akunu.GenerationOptions`.
+            The salt of the sequences that it is kept for: see `akunu.GenerationOptions`.
         adapter, adapter_scale
-            Of the sequences that it is kept for.
+            The adapter of the sequences that it is kept for.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""How the answer to one prompt is read: pieces with deltas while it is written, a message at its end."""
+"""Read the answer to one prompt: pieces with deltas while it is written, a message at its end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reading:
         self.loose = 0
         """Most calls in another form than the family's that are read as calls (`loose_calls`)."""
         self.late: LateConstraints | None = None
-        """What the answer has to be like once it has begun as one."""
+        """The constraint of the answer once it has begun as a call."""
         self._family = family
         self._tools = Tools(tools)
         self._thinking = thinking

@@ -1,4 +1,4 @@
-"""What a generation gives: pieces while it runs, and a completion at its end."""
+"""The results of a generation: pieces while it runs, and a completion at its end."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class BatchError(AkunuError):
     def __str__(self) -> str:
         first = min(self.errors)
         return (
-            f"{len(self.errors)} of {len(self.completions)} texts failed (`completions` of this error has "
+            f"{len(self.errors)} of {len(self.completions)} outputs failed (`completions` of this error has "
             f"the others), the first of prompts[{first}]: {self.errors[first]}"
         )
 

@@ -14,7 +14,7 @@ from akunu.base.kept import Kept
 from akunu.chat.images import GivenImage, ShownImages, images_in
 from akunu.vision.inputs import Inputs, Placed, place
 from akunu.vision.pictures import open_picture, picture_bytes
-from akunu.vision.preprocess import Part, Run, processor_of
+from akunu.vision.preprocess import ImagePart, Run, processor_of
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
@@ -46,7 +46,7 @@ class _Key(NamedTuple):
 
 
 class Sight:
-    """What a model does with images.
+    """The images of a model's prompts: prepared, encoded and kept.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ class Sight:
         self._processor = processor_of(tower.spec)
         self._token = _placeholder(tokenizer, self._processor.marker, self._processor.token)
         self._context = context
-        self._ready: Kept[_Key, list[Part]] = Kept(KEPT_BYTES, _size)
+        self._ready: Kept[_Key, list[ImagePart]] = Kept(KEPT_BYTES, _size)
         self._lock = threading.Lock()
         self._opening = threading.Semaphore(_AT_ONCE)
 
     def shown(self, messages: Sequence[Mapping[str, Any]], tokens: object = None) -> ShownImages | None:
-        """What stands for the images of messages; None where they have none.
+        """Return what stands for the images of messages; None where they have none.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Sight:
         return ShownImages(processor.marker, processor.around, self._token, images)
 
     def inputs(self, n: int, rows: PlacedRows) -> Inputs:
-        """What a prompt of `n` tokens has besides: the images, encoded, which takes as long as it takes."""
+        """Return what a prompt of `n` tokens has besides them: the images, which are encoded first."""
         encoded = {patches: self.tower.encode(patches) for patches in {run.patches: None for _, run in rows}}
         parts = [Placed(start, encoded[run.patches], run.first, run.count) for start, run in rows]
         return place(n, parts, self.tower.spec)
@@ -124,7 +124,7 @@ class Sight:
         fitting = [n for n in budgets if n <= min(most or LOW_TOKENS, LOW_TOKENS)]
         return max(fitting, default=most)
 
-    def _parts(self, given: GivenImage, tokens: int | None) -> list[Part]:
+    def _parts(self, given: GivenImage, tokens: int | None) -> list[ImagePart]:
         source = given.source
         try:
             if not isinstance(source, str | os.PathLike | bytes | bytearray | memoryview):
@@ -144,7 +144,7 @@ class Sight:
         return made
 
 
-def _size(parts: Sequence[Part]) -> int:
+def _size(parts: Sequence[ImagePart]) -> int:
     return sum(patches.picture.nbytes for patches in {p.patches for p in parts if isinstance(p, Run)})
 
 

@@ -35,7 +35,7 @@ _spelled_out = partial(spelled_out, options=(ChatOptions, GenerationOptions))
 
 
 class Answering(Protocol):
-    """What a session needs of its model."""
+    """The part of a model that a session needs."""
 
     @property
     def name(self) -> str: ...
@@ -68,7 +68,7 @@ class Session:
 
     @property
     def messages(self) -> list[Message]:
-        """What was said, a copy. A stream that is open is ended, and counts as far as it was read."""
+        """A copy of the messages so far. A stream that is open is ended, and counts as far as it was read."""
         self._settle()
         return deepcopy(self._messages)
 
@@ -173,7 +173,7 @@ class Session:
         path
             A file that `save` wrote.
         **options
-            Of the session, as in `Model.session`.
+            The session's options, as in `Model.session`.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Session:
 
 
 def _as_text(value: object) -> str:
-    """What JSON has for an image: its path, or a `data:` URL.
+    """Return an image as JSON: its path, or a `data:` URL.
 
     Raises
     ------

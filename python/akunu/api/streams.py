@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Server(Protocol):
-    """What a stream needs of its model."""
+    """The part of a model that a stream needs."""
 
     def _forked(self) -> bool: ...
     def _check_process(self) -> None: ...

@@ -26,7 +26,7 @@ Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 
 
 class LoadedEngine(Protocol):
-    """What runs a model: `_core.Engine` or `_core.Encoder`."""
+    """The engine of a model: `_core.Engine` or `_core.Encoder`."""
 
     @property
     def context(self) -> int: ...

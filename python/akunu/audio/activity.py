@@ -1,4 +1,4 @@
-"""Where somebody speaks: frames that stand out of the steady background, and are no noise by their spectrum.
+"""Find speech: frames that stand out of the steady background, and are no noise by their spectrum.
 
 Two things are measured in every hundredth of a second, between 200 and 4000 Hz: the energy over the
 background, which is the least energy of the three seconds around (speech pauses between syllables, hum and
@@ -43,7 +43,7 @@ QUIETEST: Final = -4.5  # log10 of the power of a band, about -65 dB below full 
 
 @dataclass(frozen=True)
 class VadOptions:
-    """What counts as speech; names and defaults are faster-whisper's.
+    """The options of speech detection; names and defaults are faster-whisper's.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class SpeechSpan:
 
 @dataclass(frozen=True)
 class Detector:
-    """What says how probable speech is.
+    """A function that says how probable speech is.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Detector:
 
 
 def speech_probability(blocks: Iterable[Samples]) -> Iterator[Floats]:
-    """How probable speech is in each hundredth of a second, in pieces, two and a half seconds late at most.
+    """Yield the probability of speech in each hundredth of a second, in pieces, up to 2.5 seconds late.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ OURS: Final = Detector(SAMPLE_RATE // FRAMES_PER_SECOND, speech_probability)
 def speech_spans(
     blocks: Iterable[Samples], options: VadOptions | None = None, detector: Detector = OURS
 ) -> Iterator[SpeechSpan]:
-    """Where somebody speaks, each stretch as soon as the silence after it is long enough.
+    """Yield stretches of speech, each as soon as the silence after it is long enough.
 
     Parameters
     ----------

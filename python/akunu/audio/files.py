@@ -28,7 +28,7 @@ __all__ = ["Recording"]
 
 BLOCK_FRAMES: Final = 1 << 15
 SHORTFALL: Final = 0.01
-"""What may be missing of the announced length: that of an MP3 file without a table is an estimate."""
+"""The announced length that may be missing: that of an MP3 file without a table is an estimate."""
 _BYTES: Final = re.compile(
     r"^ *(?:data|SSND|BODY|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE
 )
@@ -113,12 +113,12 @@ class Recording:
 
     @property
     def channels(self) -> int:
-        """How many channels its first part has."""
+        """The number of channels of the first part."""
         return int((self._foreign or self._first).channels)
 
     @property
     def seconds(self) -> float | None:
-        """Its length, as its head tells it; None where it does not, or several parts would tell theirs."""
+        """The length that the head gives; None where it gives none, or where several parts have one each."""
         if self._foreign is not None:
             return self._foreign.seconds
         return None if len(self._parts) > 1 else float(self._first.frames / self._first.samplerate)
@@ -144,7 +144,7 @@ class Recording:
     def _rest(
         self, part: FileRecording | None, seconds: float, error: AudioError
     ) -> tuple[int, Iterator[Samples]]:
-        """What FFmpeg hears of a part behind its first seconds, or the error where it does not read it."""
+        """Return what FFmpeg hears of a part behind its first seconds, or the error where it reads none."""
         file: IO[bytes] = self._source
         if part is not None:
             file = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
@@ -206,7 +206,7 @@ class Recording:
             )
 
     def _raise_failed(self) -> None:
-        """What the caller's file raised while libsndfile read it."""
+        """Raise what the caller's file raised while libsndfile read it."""
         if self._failed:
             raise self._failed.pop()
 
@@ -292,7 +292,7 @@ def _forward() -> Any:
 
 
 def _announced(file: soundfile.SoundFile) -> int:
-    """How many frames its head promises, where libsndfile counts those there are."""
+    """Return how many frames the head promises, where libsndfile counts those there are."""
     frames: int = file.frames
     found = _BYTES.search(file.extra_info)
     size, there = map(int, found.groups()) if found else (0, 0)

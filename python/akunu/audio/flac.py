@@ -76,7 +76,7 @@ def _one(file: Bytes, start: int, end: int) -> FileRecording:
 
 
 def _frames(data: bytes, block: int) -> Iterator[_Frame]:
-    """Where frames seem to begin, by their heads."""
+    """Yield where frames seem to begin, by their heads."""
     at = -1
     while (at := data.find(b"\xff", at + 1)) >= 0:
         if at + 16 <= len(data) and data[at + 1] & 0xFE == 0xF8:

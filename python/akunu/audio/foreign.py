@@ -34,7 +34,7 @@ FOREIGN_SUFFIXES: Final = frozenset(
     | {".wma", ".wmv", ".asf", ".avi", ".flv", ".mpg", ".mpeg", ".mts", ".m2ts", ".amr", ".ac3", ".ape"}
     | {".wv", ".mp2", ".ra", ".rm", ".dts", ".tta", ".mxf", ".ogv"}
 )
-"""How files are named that FFmpeg reads, and libsndfile does not."""
+"""The suffixes of files that FFmpeg reads, and libsndfile does not."""
 
 _FORMATS: Final = (
     "mov,mp4,m4a,3gp,matroska,webm,aac,adts,loas,mp3,ogg,flac,wav,w64,aiff,au,caf,asf,avi,flv,mpeg,mpegts,"
@@ -42,7 +42,7 @@ _FORMATS: Final = (
 )
 _BLOCK: Final = 1 << 15
 _SHORTFALL: Final = 0.02
-"""What may be missing of the announced length, besides a second."""
+"""The share of the announced length that may be missing, besides a second."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def available() -> bool:
 
 
 def remedy() -> str:
-    """What to do about a recording that nothing here reads, as the end of a message."""
+    """Return what to do about a recording that nothing here reads, as the end of a message."""
     return "FFmpeg does not read it either" if available() else NEEDS
 
 
@@ -166,7 +166,7 @@ def _av_blocks(
 
 
 def _setup(frame: Any) -> tuple[object, ...]:
-    """What a resampler takes from its first frame."""
+    """Return what a resampler takes from its first frame."""
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
@@ -189,7 +189,7 @@ def _joined(pieces: Iterator[Samples]) -> Iterator[Samples]:
 
 
 def _by_program(program: str, file: IO[bytes], name: str, stack: ExitStack) -> Foreign | None:
-    """What `ffmpeg` writes as a WAV file, whose head tells rate and channels."""
+    """Open what `ffmpeg` writes as a WAV file, whose head tells rate and channels."""
     copy = stack.enter_context(tempfile.NamedTemporaryFile())  # noqa: SIM115
     shutil.copyfileobj(file, copy)
     copy.flush()

@@ -96,7 +96,7 @@ def frame_size(head: bytes | bytearray) -> int:
 
 
 def _kind(head: bytes) -> int:
-    """What all frames of a recording share: version, rate, whether there is one channel."""
+    """Return what all frames of a recording share: version, rate, whether there is one channel."""
     return (head[1] & 0x18) << 8 | (head[2] & 0x0C) << 4 | (head[3] >> 6 == 3)
 
 
@@ -116,7 +116,7 @@ def _confirmed(file: Bytes, at: int, frames: int = 1) -> bool:
 
 
 def _following(file: Bytes, at: int, end: int, frames: int = 1) -> int | None:
-    """Where the next frame before `end` is that so many more of its kind follow."""
+    """Return where the next frame before `end` is that so many more of its kind follow."""
     while at < min(end, file.size):
         block = file.at(at, 1 << 16)
         place = -1
@@ -129,7 +129,7 @@ def _following(file: Bytes, at: int, end: int, frames: int = 1) -> int | None:
 
 
 def _skipped(file: Bytes, at: int) -> int | None:
-    """Where to go on after what is no frame."""
+    """Return where to go on after what is no frame."""
     tag = file.at(at, 10)
     if tag[:3] == b"ID3" and len(tag) == 10:
         return after_id3(tag, at)
@@ -139,7 +139,7 @@ def _skipped(file: Bytes, at: int) -> int | None:
 
 
 def _table_at(frame: bytes) -> int | None:
-    """Where the table in a frame begins, if it holds one in place of sound."""
+    """Return where the table in a frame begins, if it holds one in place of sound."""
     one = frame[3] >> 6 == 3
     side = (17 if one else 32) if frame[1] & 0x08 else (9 if one else 17)
     for place in (4 + side, 6 + side):  # with a sum
@@ -149,7 +149,7 @@ def _table_at(frame: bytes) -> int | None:
 
 
 def _count(table: bytes, place: int) -> int | None:
-    """How many frames a table counts."""
+    """Return how many frames a table counts."""
     if table[place : place + 4] == b"VBRI":
         return None  # libmpg123 does not read it
     flags = int.from_bytes(table[place + 4 : place + 8], "big")
@@ -157,7 +157,7 @@ def _count(table: bytes, place: int) -> int | None:
 
 
 def _missing(run: _Run) -> int | None:
-    """How many samples the table promises, where there are fewer frames."""
+    """Return how many samples the table promises, where there are fewer frames."""
     samples = 1152 if run.header[1] & 0x08 else 576
     return None if run.counted is None or run.counted <= run.frames else run.counted * samples
 

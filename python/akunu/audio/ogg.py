@@ -25,7 +25,7 @@ def recordings(file: Bytes, begin: int) -> Iterator[FileRecording]:
 
 
 def _pages(file: Bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Where each page begins, and its flags."""
+    """Yield where each page begins, and its flags."""
     while at < file.size:
         head = file.at(at, _HEAD)
         if head[:4] != b"OggS" or len(head) < _HEAD:
@@ -36,7 +36,7 @@ def _pages(file: Bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _next(file: Bytes, at: int) -> int:
-    """Where the next page may begin."""
+    """Return where the next page may begin."""
     while block := file.at(at, 1 << 16):
         found = block.find(b"OggS")
         if found >= 0:

@@ -51,7 +51,7 @@ class Bytes:
 
 
 def after_id3(tag: bytes, at: int) -> int:
-    """Where the tag ends that begins so at `at`."""
+    """Return the end of the tag that begins so at `at`."""
     size = 0
     for byte in tag[6:10]:
         size = size << 7 | byte & 0x7F

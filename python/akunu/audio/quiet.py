@@ -20,7 +20,7 @@ __all__ = ["quiet"]
 
 _LOCK: Final = threading.Lock()
 _before: list[Any] = []
-"""What `stderr` was, once for each that wants silence."""
+"""The earlier `stderr`, once for each that wants silence."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Where somebody speaks by Silero's model, from an ONNX file of the user's. Needs `onnxruntime`."""
+"""Find speech with Silero's model, from an ONNX file of the user's. It needs `onnxruntime`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEFORE: Final = 64
 
 _SAMPLES, _RATE = "input", "sr"
 _STATES: Final = (("state",), ("h", "c"))
-"""What a model keeps from frame to frame: one by one, or of files that take many frames in a call."""
+"""The inputs that keep a model's state: frame by frame, or in files that take many frames in a call."""
 
 
 def silero_detector(path: str | os.PathLike[str]) -> Detector:

@@ -25,7 +25,7 @@ AudioSource = (
     | npt.NDArray[Any]
     | Iterable[npt.NDArray[Any] | bytes | bytearray | memoryview]
 )
-"""What `audio_blocks` takes."""
+"""The sources that `audio_blocks` takes."""
 
 
 def audio_blocks(
@@ -91,7 +91,7 @@ def load_audio(audio: AudioSource, *, sampling_rate: int | None = None) -> Sampl
 
 
 def audio_channels(audio: AudioSource) -> int:
-    """How many channels a recording or an array has; 1 for what is only known when it comes."""
+    """Return the number of channels of a recording or an array; 1 for what is only known when it comes."""
     if hasattr(audio, "__array__"):
         array = np.asarray(audio)
         return array.shape[1] if array.ndim == 2 else 1
@@ -102,7 +102,7 @@ def audio_channels(audio: AudioSource) -> int:
 
 
 def audio_seconds(audio: AudioSource, sampling_rate: int | None = None) -> float | None:
-    """How long it is by what it says of itself; None where that is not known before all is read."""
+    """Return the length that a source gives; None where that is not known before all is read."""
     if isinstance(audio, np.ndarray):
         return len(audio) / (sampling_rate or SAMPLE_RATE) if audio.ndim else None
     if isinstance(audio, bytes) or (isinstance(audio, str | os.PathLike) and os.path.isfile(audio)):

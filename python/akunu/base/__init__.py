@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, checked arguments, files and progress; it knows no models."""
+"""The lowest floor: errors, checked arguments, files and progress. It knows no models."""

@@ -1,4 +1,4 @@
-"""What a model on the Hugging Face Hub is called: `user/repo[@revision][:file]`, or its address."""
+"""Names of models on the Hugging Face Hub: `user/repo[@revision][:file]`, or an address."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _without_latest(word: str | None) -> str:
 
 
 def model_name(path: Path) -> str:
-    """What a file or folder is called; one of the Hub's cache by its repository: its name is a commit."""
+    """Return the name of a file or folder; one in the Hub's cache is named by its repository."""
     path = Path(os.path.abspath(path))  # the one that we are in is "."
     repository = path.parent.parent.name
     if path.parent.name == "snapshots" and repository.startswith("models--"):

@@ -1,4 +1,4 @@
-"""What a model's memory is used for, and what the process gives back of its own."""
+"""Tell what a model's memory is used for, and give back what the process does not need."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ A function that needs a third argument is also told what is being done, where th
 """
 
 Report = Callable[..., None]
-"""What `reporter` gives: called as `report(done, total)` or `report(done, total, what)`."""
+"""The function that `reporter` gives: called as `report(done, total)` or `report(done, total, what)`."""
 
 _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
@@ -64,7 +64,7 @@ def check_callback(progress: object) -> None:
 def reporter(
     progress: bool | Progress, title: str, *, unit: Literal["bytes", "count"] = "bytes"
 ) -> Iterator[Report | None]:
-    """What to call as work is done: the caller's function, a bar that somebody sees, or nothing.
+    """Yield the function to call as work is done: the caller's, one that draws a bar, or nothing.
 
     Parameters
     ----------

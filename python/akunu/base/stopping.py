@@ -46,13 +46,13 @@ class StopMatcher:
         return text[:certain]
 
     def flush(self) -> str:
-        """What was held back, when the text ends without a stop text."""
+        """Return what was held back, when the output ends without a stop text."""
         held, self._held = self._held, ""
         return held
 
 
 def beginning(stop: str, text: str) -> int:
-    """Where `text` ends in the longest part that `stop` begins with; its length for none."""
+    """Return where `text` ends in the longest beginning of `stop`; its length for none."""
     at = text.find(stop[0], max(0, len(text) - len(stop) + 1))
     while at >= 0 and not stop.startswith(text[at:]):
         at = text.find(stop[0], at + 1)

@@ -19,7 +19,7 @@ _NAME: Final = 40
 
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
-    """Where to write a file that becomes `path` at the end; nothing is left of one that is not finished.
+    """Yield a path to write to, which becomes `path` at the end; nothing is left of an unfinished file.
 
     A file of that name is replaced. What is no file, such as a device or a pipe, is written as it is.
     """

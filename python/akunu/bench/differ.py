@@ -47,7 +47,7 @@ TOLERANCE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two engines disagree.
+    """A place where two engines disagree.
 
     Attributes
     ----------

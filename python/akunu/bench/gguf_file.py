@@ -29,7 +29,7 @@ CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """How a block is laid out, and the spread of its values when the scale is 1 and the rest is random.
+    """The layout of a block, and the spread of its values when the scale is 1 and the rest is random.
 
     Attributes
     ----------
@@ -79,8 +79,8 @@ LAYOUTS: Final[Mapping[str, BlockLayout]] = MappingProxyType(
         "q2_0": BlockLayout((("d", "<f2"), ("bits", "16u1")), 1.12),
     }
 )
-"""By type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m` has a
-quarter of it in front of each four small scales."""
+"""The layouts by type. `mxfp4` has a power of two instead of a scale: byte e stands for 2**(e - 127). `iq1_m`
+has a quarter of it in front of each four small scales."""
 
 
 def random_blocks(dtype: str, n_elems: int, cols: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:

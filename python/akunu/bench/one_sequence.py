@@ -50,7 +50,7 @@ class OneSequence:
 
     @property
     def tokens(self) -> npt.NDArray[np.uint32]:
-        """Their ids (a copy)."""
+        """The ids of the tokens (a copy)."""
         return self.engine.tokens(self.slot)
 
     def begin(self, ids: Sequence[int] | npt.NDArray[np.uint32], **settings: Any) -> int:

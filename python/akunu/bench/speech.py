@@ -1,4 +1,4 @@
-"""How long a Whisper model takes: its encoder for a window, and its decoder for a token."""
+"""Time a Whisper model: its encoder for a window, and its decoder for a token."""
 
 from __future__ import annotations
 

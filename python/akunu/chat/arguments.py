@@ -46,7 +46,7 @@ _TYPES: Final = ("string", "integer", "number", "boolean", "null", "array", "obj
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What may stand between the marks of a call.
+    """The grammar of what may stand between the marks of a call.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class _Writer:
         return self.rule(schema_expression({**self._definitions, **whole}))
 
     def resolved(self, ref: str) -> Schema:
-        """What a reference within the schema names."""
+        """Return what a reference within the schema names."""
         found: Any = self.root
         for part in ref.removeprefix("#").strip("/").split("/"):
             found = found.get(part) if isinstance(found, Mapping) else None

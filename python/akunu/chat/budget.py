@@ -19,7 +19,7 @@ ENTRY: Final = 32
 
 
 class Budget:
-    """What is left of the limits during one rendering."""
+    """The remainder of the limits during one rendering."""
 
     def __init__(self, limits: RenderLimits, now: datetime) -> None:
         self.limits = limits

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _NAME: Final = "_-.:/"
-"""What names have besides letters and digits."""
+"""The characters of names besides letters and digits."""
 _ARGUMENTS: Final = ("arguments", "parameters")
 
 
@@ -53,7 +53,7 @@ class Calls(Protocol):
         """More of its arguments, as JSON."""
 
     def done(self) -> None:
-        """It is complete."""
+        """End the call, which is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class CallFormat:
 
     @property
     def trigger(self) -> str:
-        """What a call that is written by the pattern begins with, whatever its function."""
+        """The beginning of every call that is written by the pattern, whatever its function."""
         begin = self.pattern.partition("{name}")[0]
         return next((mark for mark in self.marks if begin.startswith(mark)), begin)
 
@@ -225,7 +225,7 @@ class _Call:
             mark = yield from self._mark()
 
     def _mark(self) -> Steps[str]:
-        """What follows a member. Nothing need close an object that has all of a call: models forget it."""
+        """Read what follows a member. Nothing need close an object that has all of a call: models forget."""
         source = self._calls.source
         start = source.at
         yield from source.space()

@@ -1,4 +1,4 @@
-"""What an answer consists of, as it is written: content, reasoning, and calls of tools."""
+"""The parts of an answer, as it is written: content, reasoning, and calls of tools."""
 
 from __future__ import annotations
 

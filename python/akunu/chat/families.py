@@ -58,7 +58,7 @@ GENERIC: Final = CallFormat(
     end="</tool_call>",
     pattern='<tool_call>\n{"name": "{name}", "arguments": {arguments}}\n</tool_call>',
 )
-"""What models are told where their template has no words for tools (`generic_tools`)."""
+"""The words for models whose template has none for tools (`generic_tools`)."""
 
 _MINIMAX: Final = "]<]minimax[>["
 _DSML: Final = "｜DSML｜"

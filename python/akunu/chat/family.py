@@ -1,4 +1,4 @@
-"""What is known of a family of models: how they mark what an answer consists of."""
+"""Families of models: how each marks the parts of an answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _openai_id() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """How models of one family write an answer.
+    """The way in which models of one family write an answer.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Family:
     def tool_tag(
         self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", parallel: bool = True
     ) -> StructuralTag | None:
-        """What an answer has to be like for its calls to be as asked; None where nothing has to.
+        """Return the constraint by which an answer's calls are as asked; None where nothing is asked.
 
         Parameters
         ----------

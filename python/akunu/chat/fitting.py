@@ -1,4 +1,4 @@
-"""Whether arguments are what a tool's schema asks for, as far as their structure goes.
+"""Check that arguments are what a tool's schema asks for, as far as their structure goes.
 
 Formats, patterns and bounds are not looked at: a pattern is the client's and a text the model's, and
 matching one against the other can take for ever. Structured output sees to them where they have to hold.

@@ -13,24 +13,24 @@ from typing import Any, Final, NamedTuple
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.tokenizer import Segment
-from akunu.vision.preprocess import Part, Run
+from akunu.vision.preprocess import ImagePart, Run
 
 __all__ = ["DETAILS", "GivenImage", "RowsSegment", "ShownImages", "image_of", "images_in"]
 
 _KINDS: Final = ("image", "image_url", "input_image")
 DETAILS: Final = ("auto", "high", "low", "original")
-"""How closely an image is to be looked at, in OpenAI's API."""
+"""The values of `detail` in OpenAI's API, which say how closely an image is looked at."""
 _NAMES: Final = ("image", "image_url", "url", "path", "base64", "data", "source")
-"""Where a part has its image, under one or another name."""
+"""The names under which a part has its image."""
 
 
 class GivenImage(NamedTuple):
     """An image of a message, as it was given."""
 
     source: object
-    """What `akunu.vision.pictures.open_picture` takes."""
+    """The image, as `akunu.vision.pictures.open_picture` takes it."""
     path: str
-    """Where it is, such as "messages[0].content[1]"."""
+    """The place of the image, such as "messages[0].content[1]"."""
     low: bool = False
     """A few tokens are enough: OpenAI's `detail` is "low"."""
 
@@ -89,7 +89,7 @@ def _detail(part: Mapping[str, Any], path: str) -> object:
 
 @dataclass(frozen=True)
 class ShownImages:
-    """What stands for the images of a conversation in its prompt.
+    """The strings and rows that stand for the images of a conversation in its prompt.
 
     Attributes
     ----------
@@ -106,10 +106,10 @@ class ShownImages:
     marker: str
     around: tuple[str, str]
     token: int
-    images: Sequence[Sequence[Part]]
+    images: Sequence[Sequence[ImagePart]]
 
     def segments(self, n: int) -> Iterator[Segment]:
-        """What stands for image number `n`."""
+        """Yield what stands for image number `n`."""
         for part in self.images[n]:
             if isinstance(part, Run):
                 yield RowsSegment("", ids=(self.token,) * part.count, run=part)
@@ -122,7 +122,7 @@ class ShownImages:
         Parameters
         ----------
         segments
-            Of a rendering.
+            The segments of a rendering.
         mark
             What stands for an image there: the marker, or any character.
         bare

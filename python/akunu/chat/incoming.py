@@ -21,7 +21,7 @@ SPACE = " \t\r\n"
 
 
 class Malformed(Exception):
-    """What comes next is not of the form that is read."""
+    """The text that comes next is not of the format that is read."""
 
 
 class Incoming:
@@ -29,7 +29,7 @@ class Incoming:
 
     def __init__(self) -> None:
         self.text = ""
-        """What has arrived and is not forgotten."""
+        """The text that has arrived and is not forgotten."""
         self.at = 0
         """The next character to read."""
         self.over = False

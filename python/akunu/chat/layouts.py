@@ -1,4 +1,4 @@
-"""How an answer is laid out: reasoning, content and calls in order, or messages on channels."""
+"""Layouts of answers: reasoning, content and calls in order, or messages on channels."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["Answer", "addressed", "channels", "in_order"]
 
 
 class Marking(Protocol):
-    """How an answer's parts are marked."""
+    """The marks of an answer's parts."""
 
     @property
     def call_format(self) -> CallFormat:
-        """How calls of tools are written."""
+        """The format in which calls of tools are written."""
 
     @property
     def reasoning(self) -> tuple[str, str]:
-        """What reasoning begins and ends with."""
+        """The marks that reasoning begins and ends with."""
 
     @property
     def around(self) -> tuple[str, ...]:
-        """What stands around the content, and is none of it."""
+        """The marks that stand around the content, and are none of it."""
 
 
 class Answer(Calls, Protocol):

@@ -1,4 +1,4 @@
-"""What rendering a chat template may take."""
+"""Limits of rendering a chat template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["RenderLimits"]
 
 @dataclass(frozen=True)
 class RenderLimits:
-    """What rendering one chat may take; far above what real templates need."""
+    """The limits of rendering one chat; they are far above what real templates need."""
 
     source_chars: int = 1 << 20
     """Length of a template."""
@@ -25,5 +25,5 @@ class RenderLimits:
     """Time, for what the other limits let through."""
 
     def for_a_word(self) -> RenderLimits:
-        """What a conversation of a few words may take."""
+        """Return the limits for a conversation of a few words."""
         return replace(self, chars=self.chars // 64, steps=self.steps // 128, seconds=self.seconds / 16)

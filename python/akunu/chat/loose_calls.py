@@ -32,7 +32,7 @@ MOST_LOOSE: Final = 64
 """Calls in one answer."""
 
 AFTER_TEXT: Final = "\n<tools>"
-"""What begins such calls after a text."""
+"""The beginnings of such calls after a text."""
 
 _TAGS: Final = ("<tools>", "</tools>", "<tool_call>", "</tool_call>", ",", ";", "[", "]")
 _FENCE: Final = "```"
@@ -60,7 +60,7 @@ def loose_calls(calls: Calls, most: int, *, fences: bool = True) -> Steps[None]:
 
 
 def _dress(source: Incoming, fences: bool) -> Steps[bool]:
-    """What may stand around objects; whether one follows."""
+    """Read what may stand around objects; return whether one follows."""
     while True:
         yield from source.space()
         if fences and (yield from source.one_of((_FENCE,))):
@@ -104,7 +104,7 @@ class _KeptCall:
 
 _STARTS: Final = ("{", "[", "`", "<")
 _STYLE: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ \t\r\n]{0,24}"}
-"""Such calls are written on several lines; how they are is the model's own."""
+"""The style of such calls, on several lines, which is the model's own."""
 _ARGUMENTS: Final = """start: SPACE? {schema} END
 SPACE: /[ \\t\\r\\n]{{1,24}}/
 END: /[ \\t\\r\\n]{{0,24}}\\}}/
@@ -148,7 +148,7 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
 
 
 def _part(tools: Tools, found: re.Match[str]) -> LatePart | None:
-    """What follows the beginning of a call; None where that takes too long to compile."""
+    """Return the grammar of what follows a call's beginning; None where that takes too long to compile."""
     from akunu.structured.late import LatePart
 
     name = found["name"]

@@ -1,4 +1,4 @@
-"""Where to mark strings from outside, so that no control token comes out of them unmarked.
+"""Choose where strings from outside are marked, so that no control token comes out of them unmarked.
 
 A mark is a private-use character that survives rendering. Where it comes out the text is cut into two
 `Segment`, across which no control token is recognised.

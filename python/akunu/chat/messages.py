@@ -1,4 +1,4 @@
-"""What the caller gives a template: checked, and copied into plain lists, dicts and strings."""
+"""Check what the caller gives a template, and copy it into plain lists, dicts and strings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def message_list(messages: object) -> Sequence[Mapping[str, Any]]:
 
 
 def texts_of(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What the messages say; what is of another form is refused by `Reader`."""
+    """Yield the texts of the messages; `Reader` refuses what is of another format."""
     for message in messages:
         content = message.get("content")
         for part in content if isinstance(content, list | tuple) else (content,):

@@ -1,4 +1,4 @@
-"""What a template does with roles, contents, tools and calls: a word is rendered and looked for."""
+"""Find what a template does with roles, contents, tools and calls: a word is rendered and looked for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SETTINGS: Final[Mapping[_Place, Any]] = {
         ((_SYSTEM, *before), after) for before, after in _AFTER_AN_ANSWER
     ),
 }
-"""What stands before and after a message, in conversations that one template or another accepts."""
+"""The messages before and after one, in conversations that one template or another accepts."""
 _SYSTEMS: Final = ("system", "developer")
 _RESULT: Final = {"role": "tool", "content": "r", "name": "f", "tool_call_id": "call00001"}
 _ARGUMENTS: Final = {_WORD: 7}
@@ -60,15 +60,15 @@ _TOOL: Final = {
     },
 }
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
-"""What templates call the reasoning of an assistant's message (Qwen, GLM; Gemma; gpt-oss, LFM)."""
+"""The names that templates have for an assistant's reasoning (Qwen, GLM; Gemma; gpt-oss, LFM)."""
 _MOST_KEPT: Final = 64
 _End = Literal["results", "an answer", "nothing"]
 _AFTER_CALLS: Final[tuple[_End, ...]] = ("results", "an answer", "nothing")
-"""What may follow calls, from what mostly does."""
+"""The messages that may follow calls, the usual ones first."""
 
 
 class _CallForm(NamedTuple):
-    """How a template wants a message with calls."""
+    """The form in which a template wants a message with calls."""
 
     as_text: bool
     """The arguments as JSON text, not as an object."""
@@ -262,14 +262,14 @@ class Probe:
 
     @cached_property
     def _call_form(self) -> _CallForm | None:
-        """None where the template writes no calls."""
+        """The form of a message with calls; None where the template writes none."""
         for end in _AFTER_CALLS:
             for content in (None, ""):
                 as_object = self._with_call(_ARGUMENTS, content, end)
                 as_text = self._with_call(json.dumps(_ARGUMENTS), content, end)
                 if content is None and "None" in as_object + as_text:
                     continue
-                # As Python writes it: a text is wanted.
+                # A mapping that comes out as Python writes it shows that a text is wanted.
                 if _WORD in as_object and f"'{_WORD}': 7" not in as_object:
                     return _CallForm(as_object == as_text, content, takes_any=bool(as_text))
                 if _WORD in as_text:
@@ -287,7 +287,7 @@ class Probe:
         return f"{_WORD}2" in next(filter(None, texts), "")
 
     def _with_call(self, arguments: object, content: str | None, end: _End, *more: str) -> str:
-        """What is made of a call, and of `more` of these names beside it; "" where that fails."""
+        """Render a call, and `more` of these names beside it; "" where that fails."""
         called = [
             {**_CALL, "id": f"call{n:05}", "function": {"name": name, "arguments": arguments}}
             for n, name in enumerate((_WORD, *more), 1)
@@ -356,7 +356,7 @@ class Probe:
 
 
 def _words(messages: Iterable[Mapping[str, Any]]) -> str:
-    """What messages say, as one."""
+    """Return what messages say, as one text."""
     return "\n\n".join(each["content"] for each in messages if each.get("content"))
 
 

@@ -1,4 +1,4 @@
-"""Whether and how much a model thinks, by the variables that templates have for it."""
+"""Variables by which templates say whether and how much a model thinks."""
 
 from __future__ import annotations
 

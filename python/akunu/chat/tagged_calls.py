@@ -77,7 +77,7 @@ def invoked_calls(form: CallFormat, calls: Calls, mark: str) -> Steps[None]:
 
 
 _IS_STRING: Final = {">": None, ' string="true">': True, ' string="false">': False}
-"""What follows a parameter's name, and whether it says that the value is a string."""
+"""The text that follows a parameter's name, and whether it says that the value is a string."""
 
 
 def _invoked_call(form: CallFormat, calls: Calls) -> Steps[None]:
@@ -243,7 +243,7 @@ def _nested(source: Incoming, tag: str, parent: str, schema: Schema, root: Schem
 
 
 def _tag_name(source: Incoming, end: str = ">") -> Steps[str]:
-    """What a tag names, up to its end; `end` is that of an attribute, too."""
+    """Return what a tag names, up to its end; `end` is that of an attribute, too."""
     start = source.at
     while (char := (yield from source.peek())) and char not in '<>"\n':
         source.at += 1

@@ -83,7 +83,7 @@ class ChatTemplate:
                     f"chat template {name!r}: found {type(text).__name__}, expected a text"
                 )
         self.family: Family = family_of("\n".join(self.sources.values()), tokenizer.control_texts())
-        """How models with this template mark reasoning and calls of tools."""
+        """The family, by which models with this template mark reasoning and calls of tools."""
         self._tokenizer = tokenizer
         self._limits = limits or RenderLimits()
         self._templates = {name: compile_template(text, self._limits) for name, text in self.sources.items()}
@@ -284,7 +284,7 @@ class ChatTemplate:
     def _reader(
         self, messages: Sequence[Mapping[str, Any]], images: ShownImages | None
     ) -> tuple[Reader, str]:
-        """What reads the messages, and the character that stands for an image until they are rendered."""
+        """Return the reader of messages, and the character that stands for an image until rendering."""
         if images is None:
             return Reader(self._limits), ""
         reader = Reader(self._limits, "")
@@ -301,7 +301,7 @@ class ChatTemplate:
         images: ShownImages,
         image: str,
     ) -> list[Segment]:
-        """What is rendered, with the images as the template has them, or else in their places in the text."""
+        """Render with the images as the template has them, or else in their places in the text."""
         marks = Marks({*self._tokenizer.control_texts(), images.marker})
         in_parts = {**given, "messages": [_in_parts(message, image) for message in given["messages"]]}
         with suppress(TemplateError):
@@ -322,7 +322,7 @@ class ChatTemplate:
         strings: Sequence[str],
         marks: Marks,
     ) -> list[Segment]:
-        """What is rendered, cut where no control token may cross."""
+        """Cut what is rendered where no control token may cross."""
         plain = rendered(given)
         mark = unused_character([plain, *self.sources.values(), *strings, *self._tokenizer.control_texts()])
         error: TemplateError | None = None
@@ -350,7 +350,7 @@ class ChatTemplate:
         ]
 
     def family_for(self, tools: Sequence[Mapping[str, Any]] | None, *, generic: bool = True) -> Family:
-        """How an answer is read: where the template leaves tools out, calls are in the generic format."""
+        """Return the family that reads an answer: calls are generic where tools are left out."""
         if tools and generic and self._probes[self._choose(None, True)].leaves_tools_out:
             return replace(self.family, call_format=GENERIC)
         return self.family

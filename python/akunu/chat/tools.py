@@ -10,7 +10,7 @@ __all__ = ["NO_PARAMETERS", "Schema", "Tools", "inner_schema", "kind_of", "named
 Schema = Mapping[str, Any]
 
 NO_PARAMETERS: Final[Schema] = {"type": "object", "properties": {}, "additionalProperties": False}
-"""What a function without `parameters` takes, as in OpenAI's API: nothing."""
+"""The parameters of a function that has no `parameters`: none, as in OpenAI's API."""
 
 
 class Tools(Mapping[str, Schema]):
@@ -96,7 +96,7 @@ def _kinds(schema: Schema, root: Schema, seen: set[str]) -> set[str]:
 
 
 def named_schema(ref: str, root: Schema) -> Schema:
-    """What a reference within a schema names; {} where that is not known."""
+    """Return what a reference within a schema names; {} where that is not known."""
     found = root
     for part in ref.removeprefix("#").strip("/").split("/"):
         found = _mapping(found.get(part))

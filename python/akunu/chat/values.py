@@ -24,7 +24,7 @@ MOST_NESTED: Final = 64
 
 @dataclass(frozen=True)
 class Notation:
-    """How values are written.
+    """The notation in which values are written.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.$"
 _KEY: Final = "_-.$"
-"""What a key without quotes has besides letters and digits."""
+"""The characters of a key without quotes besides letters and digits."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _HEX: Final = re.compile("[0-9a-fA-F]+")
 _HIGH: Final = re.compile("[dD][89abAB][0-9a-fA-F]{2}")
@@ -148,7 +148,7 @@ def read_string(source: Incoming, quote: str, notation: Notation, write: Write) 
 
 
 def _escape(source: Incoming) -> Steps[str]:
-    """What follows a backslash, as JSON; a backslash without a meaning is one.
+    """Return what follows a backslash, as JSON; a backslash without a meaning is one.
 
     Half of a surrogate pair is no character: U+FFFD takes its place, since most readers of JSON refuse it.
     """

@@ -112,7 +112,7 @@ def _text(error: Exception) -> str:
 
 
 def usage_text(error: click.UsageError) -> str:
-    """What is wrong, and where the right usage is explained."""
+    """Return what is wrong, and where the right usage is explained."""
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
         hint, option = error.param_hint, error.param
         if hint is None and option is not None and error.ctx is not None:
@@ -225,7 +225,7 @@ class Group(click.Group):
     """A group that guesses which subcommand was meant."""
 
     elsewhere: Mapping[str, str] = {}
-    """What other programs call a subcommand."""
+    """The names that other programs have for a subcommand."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -47,7 +47,7 @@ MAX_CHARACTERS = 256 << 20
 """Most characters of a text that is read whole; what has more, such as a device, has perhaps no end."""
 
 WAIT_SECONDS = 2.0
-"""How long standard input may be silent before a remark."""
+"""Seconds that standard input may be silent before a remark."""
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
@@ -91,7 +91,7 @@ def decoding_text(error: UnicodeDecodeError) -> str:
 
 @contextmanager
 def text_input() -> Iterator[None]:
-    """Where standard input is read: bytes that are no text are an error that says so."""
+    """Read standard input as text: bytes that are no text are an error that says so."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["OVERFLOWS", "Conversation", "command_names"]
 
 OVERFLOWS: Final = ("stop", "drop")
-"""What happens when the context is full: say so, or forget the oldest turns."""
+"""Choices when the context is full: say so, or forget the oldest turns."""
 
 _ROLES: Final = ("user", "assistant")
 
@@ -37,7 +37,7 @@ class Conversation:
     model
         Answers.
     arguments
-        Of `Model.stream_chat`.
+        The arguments of `Model.stream_chat`.
     system
         System message, if any.
     stats
@@ -158,7 +158,7 @@ class Conversation:
             note(f"[the context is full: the oldest {_turns(dropped)} forgotten]")
 
     def _length(self, messages: Sequence[dict[str, Any]] | None = None) -> int:
-        """Their tokens."""
+        """Return the number of tokens of messages."""
         names = ("template_variables", "image_tokens")
         given = {name: self.arguments[name] for name in names if name in self.arguments}
         return self.model.count_tokens(self._all(messages), **given)

@@ -1,4 +1,4 @@
-"""How fast a dispatch table runs on a machine, from what it must move and do.
+"""Predict how fast a dispatch table runs on a machine, from what it must move and do.
 
 A command takes as long as the slower of its memory traffic and its arithmetic (Williams et al.,
 "Roofline", CACM 2009), each at the share of the peak that good kernels reach, and a fixed time for every
@@ -22,7 +22,7 @@ __all__ = ["Machine", "Prediction", "predict"]
 
 @dataclass(frozen=True)
 class Machine:
-    """What a prediction needs to know.
+    """The figures of a machine that a prediction needs.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What commands of a dispatch table cost: grouped, and against the least time this machine needs for them.
+"""Costs of the commands of a dispatch table: grouped, and against the least time this machine needs for them.
 
 The floor of a command is the longer of two times: its bytes over the memory bandwidth, and its operations
 over the arithmetic peak, both measured in the same run (Williams et al., "Roofline", CACM 2009). Bytes and

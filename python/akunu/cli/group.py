@@ -56,7 +56,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
      "download": "models fetch", "version": "--version",
      "whisper": "transcribe", "help": "--help"}
 )  # fmt: skip
-"""What other programs call a command."""
+"""The names that other programs have for a command."""
 
 
 class LazyGroup(Group):

@@ -72,7 +72,7 @@ def naming(images: Sequence[str], number: int) -> Iterator[None]:
 
 
 def text_of(content: object) -> str:
-    """What a content says, for people."""
+    """Return the text of a content, for people."""
     if not isinstance(content, list):
         return str(content)
     texts = (str(part.get("text", "[image]")) for part in content)
@@ -93,7 +93,7 @@ def named_in(text: str) -> tuple[str, list[str]]:
     if not found:
         return text, []
     for word in found:
-        # As it may stand in the line: quoted, with backslashes before blanks, or plain.
+        # The path may stand in the line quoted, with backslashes before blanks, or plain.
         for spelt in (f"'{word}'", f'"{word}"', re.sub(r"([^\w@%+=:,./-])", r"\\\1", word), word):
             if spelt in text:
                 text = text.replace(spelt, " ", 1)

@@ -94,7 +94,7 @@ class LineEditor:
         return lines
 
     def completions(self, text: str, line: str) -> list[str]:
-        """What `text`, the last word of `line`, may become."""
+        """Return what `text`, the last word of `line`, may become."""
         command, space, _ = line.lstrip().partition(" ")
         if not space:
             return [f"{name} " for name in self._commands if name.startswith(text.lower())] if text else []

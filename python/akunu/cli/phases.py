@@ -1,4 +1,4 @@
-"""Which dispatch table is meant: options that commands about tables share."""
+"""Options that choose a dispatch table, which commands about tables share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROWS = {"decode": 1, "batch": 8, "prefill": 512, "encode": 128}
 """Rows of each phase when none are given."""
 
 PHASE_OPTIONS = ("phase", "rows", "texts", "position")
-"""Their names."""
+"""The names of these options."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TableOptions:
     rows
         Tokens at once; of encode, of each text; of batch, texts.
     texts
-        Of encode.
+        The number of texts of the phase encode.
     position
         Tokens of each text in the KV cache before.
     """
@@ -88,7 +88,7 @@ def phase_options(function: F) -> F:
 
 
 def table_options(context: int | None, phase: str, rows: int, position: int) -> dict[str, int]:
-    """What an engine needs for a table of `rows` at `position`; `context` is of --context."""
+    """Return the options of an engine for a table of `rows` at `position`; `context` is that of --context."""
     needed = position + (1 if phase == "batch" else rows)
     if context is None:
         context = needed + 1

@@ -22,7 +22,7 @@ _ANSWER: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a program is to find a model.
+    """The address and the name under which a program finds a model.
 
     Attributes
     ----------
@@ -272,4 +272,4 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         ),
     }
 )  # fmt: skip
-"""By the name that `akunu launch` takes."""
+"""The programs, by the name that `akunu launch` takes."""

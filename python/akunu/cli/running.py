@@ -24,7 +24,7 @@ LOG_VARIABLE: Final = "AKUNU_SERVE_LOG"
 
 _POLL_SECONDS: Final = 0.05
 _LOG_SECONDS: Final = 7 * 86400
-"""How long the log of a server that is gone stays."""
+"""Seconds that the log of a server that is gone stays."""
 
 _LAST_LINES: Final = 5
 """Lines of the log that an error shows."""

@@ -25,7 +25,7 @@ _PROMPT: Final = ROWS["prefill"]
 
 
 class _Runner(Protocol):
-    """What runs a model."""
+    """The engine that runs a model."""
 
     @property
     def device(self) -> str: ...
@@ -152,7 +152,7 @@ _Opened = tuple[OpenTable, Callable[[], None]]
 
 
 def _chosen(asked: TableOptions, model: str, kind: str, phases: tuple[str, ...]) -> TableOptions:
-    """With a phase, which is one of the model's; the first of them unless another is asked for."""
+    """Return the choice with one of the model's phases: the first unless another is asked for."""
     phase = asked.phase or phases[0]
     if phase not in phases:
         raise click.UsageError(f"--phase {phase}: {model} {kind}, and has {', '.join(phases)}")

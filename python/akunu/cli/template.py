@@ -95,7 +95,7 @@ def _given(model: Model, wanted: str) -> Any:
 
 
 def _advice(model: Model, error: TemplateError) -> str:
-    """What to do about a template that is missing or broken."""
+    """Return what to do about a template that is missing or broken."""
     if "no chat template" not in str(error):
         return f"{error}; --chat-template NAME|FILE uses another one"
     likely = _likely(model)

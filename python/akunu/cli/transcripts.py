@@ -1,4 +1,4 @@
-"""Where transcripts go: files of several formats, standard output, and how sure a word is as its colour."""
+"""Write transcripts to files of several formats or to standard output, coloured by probability."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AUDIO_SUFFIXES: Final = frozenset(
 )
 """Files of a folder that are recordings, for libsndfile."""
 _TRANSCRIPTS: Final = frozenset({".txt", ".srt", ".vtt", ".tsv", ".lrc", ".json"})
-"""What may lie beside them without a word."""
+"""Files that may lie beside recordings without a word."""
 
 _COLOURS: Final = ((0.5, "red"), (0.8, "yellow"))
 """Colour of what is less probable."""
@@ -83,7 +83,7 @@ class Outputs:
     names
         The recordings.
     layout
-        Of subtitles.
+        The layout of subtitles.
     """
 
     def __init__(
@@ -205,6 +205,6 @@ class until_interrupted:  # reads as a function
 
 
 def print_failure(prog: str, name: str, error: Exception) -> None:
-    """What went wrong with one file; the others go on."""
+    """Print what went wrong with one file; the others go on."""
     text = str(error)
     print_error(prog, "error", text if name in text else f"{name}: {error}")

@@ -34,7 +34,7 @@ class WordWrap:
         self._may_break = False
 
     def feed(self, text: str) -> str:
-        """What can be written now that `text` has arrived."""
+        """Return what can be written now that `text` has arrived."""
         tokens = _TOKENS.findall(self._held + text)
         self._held = ""
         if tokens and not tokens[-1].isspace():
@@ -47,7 +47,7 @@ class WordWrap:
         return "".join(map(self._token, tokens))
 
     def flush(self) -> str:
-        """What was held back. The text may go on."""
+        """Return what was held back. The text may go on."""
         word, self._held = self._held, ""
         out = self._token(word) if word else ""
         out += self._space

@@ -1,4 +1,4 @@
-"""What a folder says of a model that makes vectors and comes as GGUF: names, configuration, modules.
+"""The files of a folder for an embedding model that comes as GGUF: names, configuration, modules.
 
 The inverse of `akunu.describe.encoder_config`, by the same tables; `akunu.conversion.folder_config` compares
 what the new configuration says with what the file says.
@@ -26,7 +26,7 @@ from akunu.files.model_files import GgufModel
 __all__ = ["DENSE_FOLDERS", "module_files", "modules_of", "tensor_name", "vectors_config"]
 
 DENSE_FOLDERS: Final = ("2_Dense", "3_Dense")
-"""Where dense layers lie, each with a file of its own."""
+"""The folders of dense layers, each of which has a file of its own."""
 
 _TYPES: Final = "sentence_transformers.models."
 _SIZES: Final = ("n_layers", "context_length", "dim", "ffn_dim", "n_heads")
@@ -34,7 +34,7 @@ _SIZES: Final = ("n_layers", "context_length", "dim", "ffn_dim", "n_heads")
 
 
 def tensor_name(spec: ModelSpec, rule: TensorRule, layer: int) -> str:
-    """What the folder calls a tensor; one of a dense layer begins with `DENSE`."""
+    """Return the folder's name of a tensor; one of a dense layer begins with `DENSE`."""
     name = rule.hf.replace("{n}", str(layer))
     ranks = spec.config.encoder is not None and spec.config.encoder.task == "rank"
     beside = {head.hf for head in head_layers(spec) if not head.inside}
@@ -75,7 +75,7 @@ def vectors_config(model: GgufModel, spec: ModelSpec) -> dict[str, object]:
 
 
 def modules_of(spec: ModelSpec) -> Modules:
-    """What the folder's other files will say."""
+    """Return the content of the folder's other files."""
     encoder = spec.config.encoder
     assert encoder is not None
     if encoder.task == "rank":

@@ -1,4 +1,4 @@
-"""What a GGUF file says of a model that makes vectors: names of its tensors, and keys of its pooling.
+"""The names of tensors and the keys of pooling in a GGUF file of an embedding model.
 
 The inverse of `akunu.describe.encoder_config`. Names and conventions are llama.cpp's; what its reader has no
 key for is refused.
@@ -30,7 +30,7 @@ def encoder_layers(hf: Mapping[str, object], config: ModelConfig) -> Metadata:
     """The keys of an encoder's layers, besides its sizes."""
     row = ENCODERS[config.arch]
     found: Metadata = {}
-    # Of ModernBERT, in which two are usual, llama.cpp's converter says it always.
+    # llama.cpp's converter always says it for ModernBERT, in which two are usual.
     if config.activation != row.activation or row.window_period:
         found["hidden_activation"] = next(k for k, v in ACTIVATIONS.items() if v == config.activation)
     if row.rope:

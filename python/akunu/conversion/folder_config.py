@@ -1,4 +1,4 @@
-"""What a folder's `config.json` and `generation_config.json` say of a model that comes as GGUF.
+"""Write a folder's `config.json` and `generation_config.json` for a model that comes as GGUF.
 
 The inverse of `akunu.describe.hf_config.resolve_hf`, by the same tables. What that reads in the new
 configuration is compared with what the file says, number by number: what Hugging Face's files cannot say is
@@ -102,7 +102,7 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
 
 
 def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
-    """What the configuration says of biases; raises where its class has others."""
+    """Return what the configuration says of biases; raise where its class has others."""
     rules = ARCHITECTURES[row.arch].rules
     known = {part for rule in rules for part, _ in rule.parts}
     needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}

@@ -1,4 +1,4 @@
-"""What a folder of SafeTensors will hold: its tensors, its configuration, and its other files."""
+"""Plan a folder of SafeTensors: its tensors, its configuration, and its other files."""
 
 from __future__ import annotations
 

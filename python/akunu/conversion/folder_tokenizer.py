@@ -1,4 +1,4 @@
-"""What a folder's `tokenizer.json` and `tokenizer_config.json` say of a vocabulary that comes as GGUF.
+"""Write a folder's `tokenizer.json` and `tokenizer_config.json` for a vocabulary that comes as GGUF.
 
 The inverse of `akunu.conversion.tokenizer_metadata`, and as strict: a text with everything in it must come
 out the same.
@@ -41,7 +41,7 @@ def folder_tokenizer(
     tokenizer
         Made from them.
     context_length
-        Of the model.
+        The context length of the model.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def _byte_level(vocabulary: Vocabulary, metadata: Mapping[str, object]) -> token
 
 
 def _lines() -> tokenizers.pre_tokenizers.PreTokenizer:
-    """What cuts runs of newlines from the rest."""
+    """Return what cuts runs of newlines from the rest."""
     import tokenizers
 
     return tokenizers.pre_tokenizers.Split(tokenizers.Regex("\n+|[^\n]+"), "isolated")

@@ -1,4 +1,4 @@
-"""What a GGUF file says of a model that comes as a folder: its configuration under GGUF's keys.
+"""Write the metadata of a GGUF file for a model that comes as a folder: its configuration under GGUF's keys.
 
 The inverse of `akunu.describe.config.resolve`: what that reads here is what
 `akunu.describe.hf_config.resolve_hf` reads in the folder, and both describe the same model. Names and
@@ -200,7 +200,7 @@ def _attention(config: ModelConfig) -> dict[str, object]:
 
 
 def _experts(hf: Mapping[str, object], config: ModelConfig) -> dict[str, object]:
-    """How many experts there are, of which sizes, how they are chosen, and which layers have them."""
+    """Return the keys of experts: their number, sizes, choice, and the layers that have them."""
     layers = [n for n, block in _mixed_blocks(config) if isinstance(block, Experts)]
     if not layers:
         return {}

@@ -19,7 +19,7 @@ Adapters = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[s
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """What is added to a model's tensors, and a hash of it."""
+    """The additions to a model's tensors, and a hash of them."""
 
     additions: Mapping[str, Sequence[Addition]]
     digest: str

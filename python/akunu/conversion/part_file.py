@@ -32,7 +32,7 @@ def digest_of(parts: Iterable[object]) -> str:
 
 
 def stamps(paths: Iterable[str]) -> list[tuple[str, int, int]]:
-    """What tells files from others and from what they were: names, sizes, times of change."""
+    """Return names, sizes and times of change, which tell files from others and from what they were."""
     found = [(Path(path).name, os.stat(path)) for path in paths]
     return [(name, status.st_size, status.st_mtime_ns) for name, status in found]
 
@@ -45,7 +45,7 @@ class PartFile:
     path
         What it is to become; a file of that name is replaced at the end.
     digest
-        Of all that decides the bytes.
+        The digest of all that decides the bytes.
     ends
         Sizes of the file at which something is finished, ascending; the last one is the whole.
 

@@ -1,4 +1,4 @@
-"""What a GGUF file will hold: its keys, and where the values of each tensor come from."""
+"""Plan a GGUF file: its keys, and where the values of each tensor come from."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def _check_pairs(folder: ModelFolder, plan: Plan, config: ModelConfig) -> None:
 
 
 def _pair(tokenizer: Tokenizer, config: ModelConfig) -> tuple[int, int]:
-    """How many tokens stand between the texts of a pair, and how many kinds of rows it has."""
+    """Return how many tokens stand between the texts of a pair, and how many kinds of rows it has."""
     pair = tokenizer.template.pair
     return len(pair.between), min(max(config.kinds, 1), 2 if pair.first_kind is not None else 1)
 
 
 def rotated_heads(rule: TensorRule, spec: ModelSpec, folder_style: RopeStyle) -> int:
-    """How many heads have rows in a tensor whose order is another in a folder; 0: it is the same.
+    """Return how many heads have rows in a tensor whose order is another in a folder; 0: it is the same.
 
     `folder_style`: which elements of a head rotate together there.
     """

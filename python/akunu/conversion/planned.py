@@ -23,7 +23,7 @@ Order = npt.NDArray[np.intp]
 
 
 class Change(Enum):
-    """What becomes of each value."""
+    """A function that changes each value."""
 
     NONE = "none"
     DECAY = "-exp(x)"
@@ -73,12 +73,12 @@ class PlannedTensor:
 
     @property
     def matrix(self) -> bool:
-        """Whether it has rows that may be quantised; vectors, also several of them, stay floats."""
+        """Whether the tensor has rows that may be quantised; vectors, also several of them, stay floats."""
         return bool(self.sources) and self.sources[0].n_cols > 0
 
     @property
     def n_matrices(self) -> int:
-        """How many matrices it has: one for each expert, mostly 1."""
+        """The number of matrices: one for each expert, mostly 1."""
         return math.prod(self.shape[:-2]) if self.matrix else 1
 
 
@@ -179,7 +179,7 @@ def _joined(orders: Sequence[Order], count: int, *, interleaved: bool) -> Order:
 
 
 def _refs(spec: ModelSpec, prefix: str, name: str, sizes: _Sizes) -> tuple[tuple[TensorRef, ...], Change]:
-    """Where a canonical tensor's rows are, whether or not the files have it by this name."""
+    """Return where a canonical tensor's rows are, whether or not the files have it by this name."""
     found = spec.tensors.get(prefix + name)
     if found is not None:
         return (found,), Change.NONE
@@ -197,7 +197,7 @@ def _refs(spec: ModelSpec, prefix: str, name: str, sizes: _Sizes) -> tuple[tuple
 
 
 class _Sizes:
-    """What a layer's mixers say of counts, and of the rows of heads."""
+    """The counts of a layer's mixers, and the rows of heads."""
 
     def __init__(self, spec: ModelSpec, layer: int | None) -> None:
         self._counts: dict[str, int] = {}

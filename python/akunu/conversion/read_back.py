@@ -1,4 +1,4 @@
-"""What new files say of a model, read back: every number has to be that of the old files."""
+"""Read back what new files say of a model: every number has to be that of the old files."""
 
 from __future__ import annotations
 

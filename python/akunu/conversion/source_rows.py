@@ -105,7 +105,7 @@ class SourceRows:
         return found
 
     def _places(self, which: npt.NDArray[np.intp]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Which tensor has each row, and which of its rows that is."""
+        """Return which tensor has each row, and which of its rows that is."""
         each = self.n_rows // len(self.data)
         tensor, at = np.divmod(which, each)
         if self.ref.group is None:
@@ -159,7 +159,7 @@ def _is_run(rows: npt.NDArray[np.intp]) -> bool:
 
 
 class PlannedRows:
-    """What a tensor of the new files is made of."""
+    """The rows that a tensor of the new files is made of."""
 
     def __init__(self, source: Source, tensor: PlannedTensor) -> None:
         self._tensor = tensor
@@ -302,7 +302,7 @@ class Source:
         return self._files.tensor_bytes(name)
 
     def drop(self, refs: tuple[TensorRef, ...]) -> None:
-        """What `refs` begin in has been read, and need not stay in memory."""
+        """Give back the memory of what `refs` begin in, which has been read."""
         for ref in refs:
             for name in (ref.source, ref.scales, ref.biases, *ref.more):
                 if name:

@@ -58,7 +58,7 @@ def affine_quantize(values: Floats, bits: int) -> tuple[npt.NDArray[np.uint32], 
     values
         float32 [rows, cols], cols a multiple of `GROUP`.
     bits
-        Of a code: 2, 3, 4, 5, 6 or 8.
+        The bits of a code: 2, 3, 4, 5, 6 or 8.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def write_mlx(
 
 
 def _parts(source: Source, tensor: PlannedTensor, bits: int) -> list[_Part]:
-    """What a tensor becomes: itself, or codes, scales and biases."""
+    """Return what a tensor becomes: itself, or codes, scales and biases."""
     if not tensor.sources:
         nbytes = source.entries[tensor.name].nbytes
         return [_Part(tensor.name, tensor.dtype.upper(), tensor.shape, nbytes)]
@@ -171,7 +171,7 @@ def _pieces(source: Source, tensor: PlannedTensor, bits: int) -> Iterator[bytes]
 
 @contextmanager
 def _folder_of_remains(folder: Path) -> Iterator[None]:
-    """It stays when it is left by an error, unless nothing was written there."""
+    """Yield a folder that stays when it is left by an error, unless nothing was written there."""
     folder.mkdir(exist_ok=True)
     try:
         yield
@@ -182,7 +182,7 @@ def _folder_of_remains(folder: Path) -> Iterator[None]:
 
 
 def _remove_finished(folder: Path) -> None:
-    """What an earlier conversion, maybe of another model, finished before it was stopped."""
+    """Remove what an earlier conversion, maybe of another model, finished before it was stopped."""
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)

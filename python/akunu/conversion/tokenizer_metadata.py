@@ -1,4 +1,4 @@
-"""What a GGUF file says of a folder's tokenizer.
+"""Write the metadata of a GGUF file for a folder's tokenizer.
 
 Nothing in `tokenizer.json` names the way in which GGUF's readers cut and merge a text: it is found by trying,
 and the ids of a text with everything in it must come out the same.

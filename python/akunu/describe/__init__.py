@@ -1,1 +1,1 @@
-"""What models are, as data: architectures, configurations and tensors, read from what files say."""
+"""Models as data: architectures, configurations and tensors, read from what files say."""

@@ -1,4 +1,4 @@
-"""What Akunu knows about each model architecture, as data.
+"""The table of model architectures.
 
 An architecture is one row of `ARCHITECTURES`: its tensors (name in the file, canonical name, shape), the
 defaults of its configuration, and its flags. `akunu.describe.config.resolve` interprets the rows; no code

@@ -26,7 +26,7 @@ from akunu.describe.tensor_rules import TensorRule
 __all__ = ["ASSISTANT_TENSORS", "with_gguf_assistant", "with_hf_assistant"]
 
 ASSISTANT_TENSORS: Final = "assistant:"
-"""What its tensors' names begin with, where they stand beside the larger model's."""
+"""The prefix of an assistant's tensors, where they stand beside the larger model's."""
 
 _PREFIX: Final = "assistant."
 _DEFAULTS: Final = MappingProxyType({"norm_eps": 1e-6})

@@ -71,7 +71,7 @@ class RopeSet:
 
     @property
     def dim(self) -> int:
-        """How many leading elements of a head are rotated."""
+        """The number of leading elements of a head that are rotated."""
         return 2 * len(self.inv_freq)
 
 
@@ -170,7 +170,7 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class ExpertRouter(Router):
-    """How experts are chosen for a row, of the router's logits.
+    """The choice of a row's experts by the router's logits.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class LayerInputs:
 
 @dataclass(frozen=True)
 class LayerInput:
-    """What a layer makes of part `index` of the layer inputs, times an activated projection of its stream."""
+    """The use of part `index` of the layer inputs, times an activated projection of a layer's stream."""
 
     index: int
     activation: Activation
@@ -286,7 +286,7 @@ class DeltaNet:
     Attributes
     ----------
     taps
-        Of the convolution before it.
+        The taps of the convolution before it.
     grouped
         Neighbouring value heads share a key head; else those do that are `key_heads` apart.
     l2_eps
@@ -373,11 +373,11 @@ class Mamba2:
     Attributes
     ----------
     groups
-        Of neighbouring heads that share their B and C.
+        The number of groups of neighbouring heads that share their B and C.
     state_dim
         Elements of the state for each of a head's elements.
     taps
-        Of the convolution before it.
+        The taps of the convolution before it.
     """
 
     groups: int
@@ -398,7 +398,7 @@ class ShortConvolution:
 
 @dataclass(frozen=True)
 class Merge:
-    """What makes rows for a text of the patches of an image, so many neighbours of each row.
+    """The block that makes a text's rows of an image's patches, so many neighbours of each row.
 
     Attributes
     ----------
@@ -473,8 +473,8 @@ class DraftHead:
     normed_state
         It goes on from what is behind its last norm when it drafts once more; else from what that norm reads.
     dim, norm_eps
-        Of an assistant, which has a size of its own; 0: the model's. Its tensors are `joined`, `output_norm`,
-        `token_embedding`, `next_state`, and those of its blocks.
+        The numbers of an assistant, which has its own; 0: the model's. Its tensors are `joined`,
+        `output_norm`, `token_embedding`, `next_state`, and those of its blocks.
     """
 
     prefix: str

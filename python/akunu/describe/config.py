@@ -97,7 +97,7 @@ M = TypeVar("M", bound=Mixer)
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """What a model that makes a vector of each text has besides its layers.
+    """The description of an embedding model besides its layers.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class EncoderConfig:
 
     @property
     def n_labels(self) -> int:
-        """How many scores there are for an input; 0 for a model that makes vectors."""
+        """The number of scores for an input; 0 for a model that makes vectors."""
         return self.head[-1][0] if self.task == "rank" and self.head else 0
 
 
@@ -222,7 +222,7 @@ class ModelConfig:
         return values.pop()
 
     def _unused(self, kind: type[object]) -> list[Attention]:
-        """What a file says of heads where no layer attends: there is one, and all of it would rotate."""
+        """Return the numbers of heads where no layer attends: there is one, and all of it would rotate."""
         head_dim = self.rope_dim or 64
         return [Attention(1, 1, head_dim, head_dim**-0.5)] if kind is Attention else []
 
@@ -285,7 +285,7 @@ class ModelConfig:
 
     @property
     def rope_dim(self) -> int:
-        """How many leading elements of a head are rotated, in all sets."""
+        """The number of leading elements of a head that are rotated, in all sets."""
         dims = {rope.dim for rope in self.rope_sets} or {0}
         if len(dims) != 1:
             raise UnsupportedError(f"the layers of this {self.arch} model rotate different parts of a head")
@@ -293,7 +293,7 @@ class ModelConfig:
 
     @property
     def rope_style(self) -> RopeStyle:
-        """Which elements of a head rotate together."""
+        """The elements of a head that rotate together."""
         return self.rope_sets[0].style if self.rope_sets else "half"
 
 
@@ -652,7 +652,7 @@ def resolve(
 
 
 def rows_of_table(tensors: Mapping[str, TensorInfo], names: Iterable[str]) -> int:
-    """How many rows the first of these tensors has, such as the table of layer inputs; 0: there is none."""
+    """Return the rows of the first of these tensors, such as the table of layer inputs; 0: there is none."""
     table = next((tensors[name] for name in names if name in tensors), None)
     return rows_of(table) if table is not None else 0
 

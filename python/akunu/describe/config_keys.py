@@ -54,7 +54,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     {
         "n_layers": ConfigKey(("block_count",), int, 1, 4096, hf=("num_hidden_layers", "n_layer")),
         "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
-        # Of an assistant: that of the model that it drafts for.
+        # An assistant has that of the model that it drafts for.
         "model_dim": ConfigKey(("embedding_length_out",), int, 1, 1 << 20, hf=("backbone_hidden_size",)),
         "n_heads": ConfigKey(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
@@ -62,7 +62,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "n_kv_heads": ConfigKey(("attention.head_count_kv",), int, 0, 1 << 14, hf=("num_key_value_heads",)),
         "head_dim": ConfigKey(("attention.key_length",), int, 2, 1 << 12, hf=("head_dim",)),
         "value_dim": ConfigKey(("attention.value_length",), int, 2, 1 << 12),
-        # Of layers with a window, where it is another.
+        # This is for layers with a window, where it is another.
         "local_head_dim": ConfigKey(("attention.key_length_swa",), int, 2, 1 << 12, hf=("local_head_dim",)),
         "local_value_dim": ConfigKey(("attention.value_length_swa",), int, 2, 1 << 12),
         # The last layers that read the keys and values of others.
@@ -72,7 +72,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "layer_input_dim": ConfigKey(
             ("embedding_length_per_layer_input",), int, 0, 1 << 16, 0, hf=("hidden_size_per_layer_input",)
         ),
-        # Of several residual streams (AltUp), and up to where the gates of their layers are cut off: in GGUF
+        # Several residual streams (AltUp), and up to where the gates of their layers are cut off: in GGUF
         # files, and in configurations as `spelled`, standard deviations above the mean, -inf for nothing.
         "streams": ConfigKey(("altup.num_inputs",), int, 0, 8, 0, hf=("altup_num_inputs",)),
         "active_stream": ConfigKey(("altup.active_idx",), int, 0, 7, 0, hf=("altup_active_idx",)),
@@ -160,7 +160,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "logit_divisor": ConfigKey(("logit_scale",), float, 1e-6, 1e6, 1.0, hf=("logits_scaling",)),
         "q_gain": ConfigKey((), float, 0.0, 1e6, 0.0, hf=("qk_scale_factor",)),
         "branch_norm_eps": ConfigKey((), float, 1e-13, 0.1, hf=("post_norm_eps",)),
-        # Of queries, by position.
+        # This scales queries by position.
         "temperature": ConfigKey(
             ("attention.temperature_scale",), float, 0.0, 1e3, hf=("llama_4_scaling_beta",)
         ),
@@ -209,7 +209,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
             ("rope.scaling.yarn_beta_slow",), float, 1e-3, 1e6, 1.0, hf=("beta_slow",)
         ),
         "yarn_log_multiplier": ConfigKey(("rope.scaling.yarn_log_multiplier",), float, 0.0, 1e3),
-        # Of latent attention: elements of a key are those of a head, or of what is kept, see `latent_sizes`.
+        # In latent attention elements of a key are those of a head, or of what is kept, see `latent_sizes`.
         "latent_q_rank": ConfigKey(("attention.q_lora_rank",), int, 0, 1 << 16, 0, hf=("q_lora_rank",)),
         "latent": ConfigKey(("attention.kv_lora_rank",), int, 1, 1 << 12, hf=("kv_lora_rank",)),
         "latent_nope": ConfigKey((), int, 1, 1 << 12, hf=("qk_nope_head_dim",)),
@@ -217,7 +217,7 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "latent_value": ConfigKey((), int, 1, 1 << 12, hf=("v_head_dim",)),
         "latent_key_length": ConfigKey(("attention.key_length_mla",), int, 2, 1 << 13),
         "latent_value_length": ConfigKey(("attention.value_length_mla",), int, 1, 1 << 13),
-        # Of gated delta nets, and of Mamba-2: see `akunu.describe.recurrent`.
+        # Gated delta nets and Mamba-2 have these: see `akunu.describe.recurrent`.
         "delta_key_heads": ConfigKey(
             ("ssm.group_count",), int, 1, 1 << 14, hf=("linear_num_key_heads", "mamba_n_groups", "n_groups")
         ),

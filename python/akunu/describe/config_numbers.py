@@ -45,7 +45,7 @@ class Numbers:
         raise NotImplementedError
 
     def shown_key(self, name: str) -> str:
-        """How a key is named in a message."""
+        """Return a key's name for a message."""
         return name
 
     def get(self, name: str) -> object:
@@ -91,12 +91,12 @@ class Numbers:
         return tuple(float(self._checked(field, each)) for each in values)
 
     def recurrent_layers(self) -> tuple[bool, ...]:
-        """Which layers have a recurrence in attention's place: by default all but each n-th."""
+        """Return which layers have a recurrence in attention's place: by default all but each n-th."""
         interval = self.integer("full_attention_interval")
         return tuple((n + 1) % interval != 0 for n in range(self.n_layers))
 
     def windowed_layers(self) -> tuple[bool, ...]:
-        """Which layers a sliding window is for."""
+        """Return which layers have a sliding window."""
         raise NotImplementedError
 
     def _number(self, field: str, default: float | None) -> int | float:
@@ -165,7 +165,7 @@ class LatentSizes:
     value_dim: int
 
     def symbols(self, n_heads: int, dim: int) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for in a layer."""
+        """Return the values of `TensorRule`'s symbols in a layer."""
         return {
             "latent_q_rank": self.q_rank,
             "latent_q_whole": 0 if self.q_rank else dim,
@@ -199,7 +199,7 @@ class DecoderSizes:
     laurel_rank: int = 0
 
     def symbols(self, vocab_size: int, layer_input_rows: int = 0, positions: int = 0) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for outside of layers."""
+        """Return the values of `TensorRule`'s symbols outside of layers."""
         return {
             "vocab_size": vocab_size,
             "dim": self.dim,
@@ -230,7 +230,7 @@ class DecoderSizes:
         return alike[-1]
 
     def layer_symbols(self, layer: int) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for in a layer."""
+        """Return the values of `TensorRule`'s symbols in a layer."""
         experts = self.experts
         sizes = (
             {

@@ -1,4 +1,4 @@
-"""How an encoder's attention looks at the distance of a key from a query, by its `config.json`.
+"""Attention by the distance of a key from a query, as an encoder's `config.json` describes it.
 
 A distance has a row of a table: near ones each their own, farther ones share some. Sources: T5 (Raffel
 et al., 2019) for MPNet's buckets, DeBERTa (He et al., 2020), and Transformers' classes of both.
@@ -22,7 +22,7 @@ _MPNET_BUCKETS, _MPNET_FARTHEST = 32, 128
 
 @dataclass(frozen=True)
 class Distances:
-    """How attention looks at distances: see `akunu.describe.blocks.RelativeAttention`.
+    """The way in which attention looks at distances: see `akunu.describe.blocks.RelativeAttention`.
 
     Attributes
     ----------

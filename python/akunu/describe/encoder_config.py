@@ -449,7 +449,7 @@ def _padding(config: Mapping[str, object]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Names:
-    """What the tensors of a row are called in a file."""
+    """The names of a row's tensors in a file."""
 
     row: Row
     named: Callable[[TensorRule], str]
@@ -479,7 +479,7 @@ def _resolve(
     distances: Distances | None = None,
     left_out: frozenset[str] = frozenset(),
 ) -> ModelSpec:
-    """What is common to all files.
+    """Describe what is common to all files.
 
     `rotary` is called with the head size and whether there are windows, if heads rotate at all. `local` says
     of each layer whether it is windowed, where the architecture has windows. `left_out` are canonical names

@@ -1,4 +1,4 @@
-"""What a folder of Sentence Transformers says besides the model: modules, pooling, prompts, lengths."""
+"""Read what a folder of Sentence Transformers says besides the model: modules, pooling, prompts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 STATIC: Final = "static_embedding"
-"""What stands for the `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
+"""The `model_type` of a table of vectors (StaticEmbedding), whose files name none."""
 SETTINGS: Final = tuple(
     f"sentence_{kind}_config.json"
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 """Names of the file that says how the model reads texts; the first that is there counts."""
 DENSE: Final = "dense."
-"""What stands, with a number, before the names of the tensors of dense layers, which have their own files."""
+"""The prefix, with a number, of tensors of dense layers, which have files of their own."""
 
 _POOLINGS: Final[Mapping[str, Pooling]] = {
     "pooling_mode_cls_token": "cls",
@@ -59,7 +59,7 @@ _LENGTHS_COUNT: Final = ("dot", "euclidean", "manhattan")
 
 _ACTIVATIONS: Final = {"Identity": "", "Tanh": "tanh", "GELU": "gelu", "ReLU": "relu"}
 _SCORES: Final = {"Sigmoid": "sigmoid", "Identity": "", "Tanh": "tanh"}
-"""What a cross-encoder's score goes through, by the names of classes of torch."""
+"""The functions that a cross-encoder's score goes through, by the names of classes of torch."""
 
 _FOLDER = re.compile(r"[\w-][\w.-]*")
 
@@ -76,7 +76,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Modules:
-    """What those files say; what they don't is as here.
+    """The settings in those files; what they leave out is as here.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ def _labels(found: object) -> tuple[str, ...]:
 
 
 def _score(folder: Path, common: Mapping[str, object], model: Mapping[str, object]) -> str:
-    """What a score goes through, as `CrossEncoder` of Sentence Transformers chooses it."""
+    """Return what a score goes through, as `CrossEncoder` of Sentence Transformers chooses it."""
     inner, old = model.get("sentence_transformers"), "sbert_ce_default_activation_function"
     if isinstance(inner, dict) and "activation_fn" in inner:
         own = ("config.json: sentence_transformers.activation_fn", inner["activation_fn"])
@@ -320,7 +320,7 @@ def _length(found: object) -> int | None:
 
 
 def _transformer(path: Path) -> dict[str, Any]:
-    """What is said of the model itself: its rows are those of the last layer."""
+    """Return what is said of the model itself, whose rows have to be those of the last layer."""
     found = read_optional(path)
     modality = found.get("modality_config")
     text = modality.get("text") if isinstance(modality, dict) else None

@@ -1,4 +1,4 @@
-"""What Akunu knows of each encoder, as data; the counterpart of `architectures` and `hf_models`.
+"""The table of encoders; the counterpart of `architectures` and `hf_models`.
 
 A row of `ENCODERS` is an architecture by its name in GGUF files; a row of `HF_ENCODERS` is a `model_type` of
 Hugging Face's and says which of them it is. Facts about names: gguf-py's `constants.py`, and Transformers'
@@ -48,7 +48,7 @@ class Row:
     defaults
         By field of `CONFIG_KEYS`, of every file.
     rank_pooling
-        Of rerankers whose file does not say.
+        The pooling of rerankers whose file does not say.
     window_period
         Every n-th layer, from the first on, sees the whole text; the others a window. 0: all see all.
     distances

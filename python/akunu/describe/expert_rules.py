@@ -317,7 +317,7 @@ _STORED_APART: Final[Sequence[frozenset[str]]] = (
     frozenset(name for rule in _DELTA_GATES for name, _ in rule.parts),
     frozenset({"latent_k", "latent_v", "latent_kv_b"}),
 )
-"""What the forms are forms of, by the canonical names of the usual one."""
+"""The canonical names of the tensors that the forms store in another way."""
 
 
 _OLLAMA_NAMES: Final = (
@@ -415,7 +415,7 @@ def mlx_rules(rules: Iterable[TensorRule]) -> tuple[TensorRule, ...]:
 
 
 def expert_layers(numbers: LayerNumbers, n_layers: int) -> list[bool]:
-    """Which layers have experts: all, but the first ones and between some that the file names."""
+    """Return which layers have experts: all, but the first ones and between some that the file names."""
     if numbers.integer("n_experts") == 0:
         return [False] * n_layers
     types = numbers.get("mlp_layer_types")

@@ -67,7 +67,7 @@ FILE_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
         "q2_0": FileType(41, "Q2_0", "q2_0"),
     }
 )
-"""By the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
+"""The file types, by the name that `akunu convert --type` and `akunu-bench --synthetic` take."""
 
 SYNTHETIC_TYPES: Final[Mapping[str, FileType]] = MappingProxyType(
     {

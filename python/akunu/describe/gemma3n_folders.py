@@ -1,4 +1,4 @@
-"""What is known of folders of Gemma 3n. Facts: Transformers' `gemma3n`."""
+"""Folders of Gemma 3n. Facts: Transformers' `gemma3n`."""
 
 from __future__ import annotations
 

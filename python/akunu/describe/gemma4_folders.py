@@ -1,4 +1,4 @@
-"""What is known of folders of Gemma 4. Facts: Transformers' `gemma4` and `gemma4_unified`."""
+"""Folders of Gemma 4. Facts: Transformers' `gemma4` and `gemma4_unified`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _spelled(config: Mapping[str, object], defaults: Mapping[str, float]) -> Map
 
 
 def _full_sizes(own: Mapping[str, object], types: Sequence[str]) -> Mapping[str, object]:
-    """What `per_layer_config` says of the layers that see everything, which are alike."""
+    """Return what `per_layer_config` says of the layers that see everything, which are alike."""
     full = [own.get(str(n), {}) for n, kind in enumerate(types) if kind == _FULL]
     others = [n for n, kind in enumerate(types) if kind != _FULL and own.get(str(n))]
     first = full[0]

@@ -100,13 +100,13 @@ class GgufNumbers(Numbers):
 
 
 def local_by_period(n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
-    """Which layers a window is for: all but the last (the first) of each `period`, 0: all."""
+    """Return which layers have a window: all but the last (the first) of each `period`, 0: all."""
     full = 0 if full_first else period - 1
     return [period == 0 or n % period != full for n in range(n_layers)]
 
 
 def local_layers_of(meta: GgufNumbers, n_layers: int, period: int, *, full_first: bool = False) -> list[bool]:
-    """Which layers a window is for: as the file says, else by `local_by_period`."""
+    """Return which layers have a window: as the file says, else by `local_by_period`."""
     pattern = meta.suffixed("attention.sliding_window_pattern")
     if pattern is None:
         pattern = period

@@ -21,7 +21,7 @@ _ROPE_SCALINGS = ("none", "linear", "yarn", "longrope")
 
 
 class GgufSource(Protocol):
-    """What `resolve` needs of an open file; `akunu._core.GgufFile` is one."""
+    """The part of an open file that `resolve` needs; `akunu._core.GgufFile` is one."""
 
     @property
     def metadata(self) -> Mapping[str, object]: ...
@@ -41,8 +41,8 @@ def gguf_rotary(
     plain_local: bool = False,
     local_head_dim: int = 0,
 ) -> list[tuple[npt.NDArray[np.float64], float]]:
-    """What `model_config` takes as `rotary`; `windowed`: some layers have a window, and are not scaled where
-    `plain_local`. Their heads may have another size.
+    """Return what `model_config` takes as `rotary`; `windowed`: some layers have a window, and are not scaled
+    where `plain_local`. Their heads may have another size.
     """
     rope_dim = _rope_dim(meta, "rope_dim", head_dim)
     local_dim = rope_dim

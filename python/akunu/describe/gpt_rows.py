@@ -21,7 +21,7 @@ _BY_KEY_HEAD = (("attn_q", "group_q_dim"), ("attn_k", "head_dim"), ("attn_v", "h
 
 
 _TWO_NORMS: Final = (f"{BLK}attn_norm_2.weight", f"{_HF}ln_attn.weight", "ffn_norm")
-"""What Falcon 40B has, whose attention and feed-forward have a norm each, side by side."""
+"""The norms of Falcon 40B, whose attention and feed-forward have one each, side by side."""
 
 
 def _norm(source: str, hf: str, name: str) -> tuple[TensorRule, ...]:

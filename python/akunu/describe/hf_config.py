@@ -224,7 +224,7 @@ def _attn_scale(numbers: HfNumbers, row: HfModel, head_dim: int) -> float:
 def _rotated(
     config: Mapping[str, object], numbers: HfNumbers, arch: Architecture, layer_window: Sequence[int]
 ) -> list[bool]:
-    """Whose heads are rotated: as the configuration says of each layer, or by its period, or as usual."""
+    """Return whose heads rotate: as the configuration says of each layer, or by its period, or as usual."""
     n_layers = len(layer_window)
     if arch.rope_switch and config.get("position_embedding_type", "rope") != "rope":
         return [False] * n_layers
@@ -473,7 +473,7 @@ def _refuse_bias(found: Sequence[str], flag: str, owner: str) -> None:
 
 
 def _prefix(tensors: Mapping[str, TensorInfo], suffix: str) -> str:
-    """What stands before the decoder's names, of which `suffix` is one: "model.", or more where it is a part
+    """Return what stands before the decoder's names, such as `suffix`: "model.", or more where it is a part
     of the model.
     """
     # Layers that predict a token more may have a copy.

@@ -186,7 +186,7 @@ DENSE_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             biases="flag",
             ffn_biases=True,
         ),
-        # Of a checkpoint that also sees pictures, the text model is loaded.
+        # A checkpoint may also see pictures; its text model is loaded.
         "qwen2_vl": _QWEN2_VL,
         "qwen2_vl_text": _QWEN2_VL,
         "qwen2_5_vl": _QWEN2_VL,

@@ -1,4 +1,4 @@
-"""What Akunu knows about Hugging Face's model types, as data: which architecture each is, and what differs.
+"""The table of Hugging Face's model types: which architecture each is, and what differs.
 
 A model type is one row of `HF_MODELS`, by `model_type` of `config.json`. Names of tensors and numbers are in
 the rows of `akunu.describe.architectures`.
@@ -81,7 +81,7 @@ _GEMMA3 = HfModel(
     tied=True,
     norm_add=1.0,
     biases="flag",
-    # Of a checkpoint that also sees pictures, the text model is loaded.
+    # A checkpoint may also see pictures; its text model is loaded.
     ignored=("*.rotary_emb.inv_freq", "*vision_tower.*", "*multi_modal_projector.*"),
 )  # fmt: skip
 
@@ -92,7 +92,7 @@ _MISTRAL = HfModel(
     model_class="MistralForCausalLM",
 )
 
-# Of a checkpoint that also sees pictures, the text model is loaded.
+# A checkpoint may also see pictures; its text model is loaded.
 _PARTS_LEFT_OUT = MappingProxyType(
     {"*mtp.*": "multi-token prediction", "*visual.*": "images", "*vision_tower.*": "images"}
 )

@@ -1,4 +1,4 @@
-"""What a row of `akunu.describe.hf_models` consists of."""
+"""The row of `akunu.describe.hf_models`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from akunu.describe.tensor_rules import RopeStyle, Router
 __all__ = ["HfModel", "Windowed", "defaults_of", "layers_of"]
 
 Windowed = Literal["none", "every", "all", "layers", "later", "period"]
-"""Which layers `sliding_window` applies to: none, every one, or by `layer_types` and where there are none all
-("all" where Transformers' class itself does not read them), those from `max_window_layers` on where
+"""The layers that `sliding_window` applies to: none, every one, or by `layer_types` and where there are none
+all ("all" where Transformers' class itself does not read them), those from `max_window_layers` on where
 `use_sliding_window` is set, or all but each n-th."""
 
 
@@ -126,7 +126,7 @@ class HfModel:
 
 
 def layers_of(config: Mapping[str, object], defaults: Mapping[str, float]) -> int | None:
-    """How many layers a configuration says; None for what is refused where it is read."""
+    """Return the number of layers in a configuration; None for what is refused where it is read."""
     n_layers = config.get("num_hidden_layers", int(defaults["n_layers"]))
     return n_layers if isinstance(n_layers, int) and 1 <= n_layers <= 4096 else None
 

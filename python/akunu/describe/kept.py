@@ -1,4 +1,4 @@
-"""What a sequence keeps in memory, by its model's numbers: for each token, and whatever its length."""
+"""Count what a sequence keeps in memory, by its model's numbers: for each token, and at any length."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kept:
     Attributes
     ----------
     token : int
-        Of each token: keys and values of layers without a window, in F16.
+        Bytes of each token: keys and values of layers without a window, in F16.
     windows : int
         Those of layers with a window, in F16, when it is full.
     states : int
@@ -70,7 +70,7 @@ def kept_by(config: ModelConfig) -> Kept:
 
 
 def layers_text(config: ModelConfig) -> str:
-    """How many layers there are, and what they compute."""
+    """Return how many layers there are, and what they compute."""
     counts = Counter(block.mixer.kind.replace("_", " ") for block in config.blocks)
     mixers = ", ".join(f"{n} {kind}" for kind, n in counts.items())
     experts = config.mixers(Experts)

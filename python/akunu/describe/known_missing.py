@@ -37,7 +37,7 @@ ASSISTANTS: Final = ("gemma4-assistant", "gemma4_assistant", "gemma4_unified_ass
 
 
 def why_missing(name: object) -> str:
-    """What is missing for an architecture or model type of this name, as the middle of a message; or ""."""
+    """Return what is missing for an architecture or model type, as the middle of a message; or ""."""
     if name in ASSISTANTS:
         return ", which drafts for Gemma 4: load the model that it belongs to, with draft= this one"
     what = _MISSING.get(name) if isinstance(name, str) else None

@@ -33,7 +33,7 @@ def _of_heads(source: str, name: str, rows: str, cols: str) -> TensorRule:
     return TensorRule(source, "", ((name, rows),), cols, count="n_heads")
 
 
-# Of what has a size of 0 there is no tensor: queries are projected at once, or in two steps.
+# A size of 0 means that there is no tensor: queries are projected at once, or in two steps.
 _LATENT_ATTENTION: Final = (
     *NORMS,
     matrix(

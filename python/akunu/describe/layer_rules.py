@@ -135,7 +135,7 @@ QK_NORM = (
     vector(BLK + "attn_q_norm.weight", HF + "self_attn.q_norm.weight", "attn_q_norm", "head_dim"),
     vector(BLK + "attn_k_norm.weight", HF + "self_attn.k_norm.weight", "attn_k_norm", "head_dim"),
 )
-# The same by the names of Hunyuan's classes, of rotated heads.
+# Hunyuan's classes have other names for the same norm, here of rotated heads.
 LATE_QK_NORM = (
     vector(BLK + "attn_q_norm.weight", HF + "self_attn.query_layernorm.weight", "attn_q_norm", "head_dim"),
     vector(BLK + "attn_k_norm.weight", HF + "self_attn.key_layernorm.weight", "attn_k_norm", "head_dim"),
@@ -253,7 +253,7 @@ _GATED_BIAS = (
     ),
     *FOLDER_BIAS[1:],
 )
-# As in Gemma's files this name stands for the norm of something else.
+# This name stands for the norm of something else, as in Gemma's files.
 SHIFTED_NORMS = (
     ATTN_NORM,
     vector(BLK + "post_attention_norm.weight", HF + "post_attention_layernorm.weight", "ffn_norm", "dim"),

@@ -14,7 +14,7 @@ from akunu.describe.tensor_rules import Architecture, LayerKind, MixerKind, Pred
 __all__ = ["PREDICTION", "PredictionLayer", "moved_names", "noticed", "prediction_layer", "with_names"]
 
 PREDICTION: Final = "multi-token prediction"
-"""What its tensors are for, where they are left out."""
+"""The use of a head's tensors, for the notice that they are left out."""
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,7 @@ def _settings(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] |
 
 
 class _Module:
-    """How one module is quantized: as it says itself, else as the model."""
+    """The quantization of one module: its own, else the model's."""
 
     def __init__(self, where: str, settings: Mapping[str, object], name: str) -> None:
         own = settings.get(name)

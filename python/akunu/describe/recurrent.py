@@ -26,7 +26,7 @@ class RecurrentSizes:
         Of a delta net; of Mamba-2, the groups, the heads, the elements of a state for each of a head's, and a
         head's elements.
     taps
-        Of the convolution.
+        The taps of the convolution.
     """
 
     kind: MixerKind | None = None
@@ -37,7 +37,7 @@ class RecurrentSizes:
     taps: int = 0
 
     def symbols(self, dim: int) -> dict[str, int]:
-        """What the symbols of `TensorRule` stand for in a layer of a model of that width."""
+        """Return the values of `TensorRule`'s symbols in a layer of a model of that width."""
         if self.kind is None:
             return {}
         if self.kind == "short_convolution":

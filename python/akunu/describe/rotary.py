@@ -26,10 +26,10 @@ Frequencies = npt.NDArray[np.float64]
 UNROTATED: Final = 1e29
 """A pair with this divisor, or a greater one, is not rotated."""
 UNROTATED_DIVISOR: Final = 1e30
-"""What files have for such a pair."""
+"""The divisor that files have for such a pair."""
 
 DIVISORS: Final = "divisors from 0.001 to 1e6, or 1e30 for no rotation"
-"""What `is_divisor` takes, for messages."""
+"""The divisors that `is_divisor` takes, for messages."""
 
 
 def is_divisor(value: float) -> bool:
@@ -80,7 +80,7 @@ def yarn(
     if truncate:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, rope_dim - 1)
-    # Of a short context, or a small theta, the range may be reversed, and its ramp falls.
+    # With a short context or a small theta the range may be reversed, and its ramp falls.
     ramp = np.clip((np.arange(rope_dim // 2) - low) / (high - low or 1e-3), 0.0, 1.0)
     return np.asarray(inv_freq * (1.0 - ramp) + inv_freq / factor * ramp)
 

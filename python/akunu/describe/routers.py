@@ -1,4 +1,4 @@
-"""How a model chooses experts: as its file says, or else as its architecture does."""
+"""Describe how a model chooses experts: as its file says, or else as its architecture does."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from akunu.describe.tensor_rules import Architecture, Gate, Gating
 __all__ = ["GATINGS", "expert_keys", "gguf_router", "hf_gate", "hf_router"]
 
 GATINGS: Final[tuple[Gating, ...]] = ("softmax", "sigmoid", "softmax_chosen", "sqrt_softplus")
-"""By `expert_gating_func`, which counts from 1."""
+"""The gatings by `expert_gating_func`, which counts from 1."""
 
 _HF_GATINGS: Final[Mapping[str, tuple[Gating, ...]]] = {
     "softmax": ("softmax", "softmax_chosen"),
     "sigmoid": ("sigmoid",),
     "sqrtsoftplus": ("sqrt_softplus",),
 }
-"""By `scoring_func`."""
+"""The gatings by `scoring_func`."""
 
 
 def expert_keys(arch: Architecture, numbers: Numbers) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _with_numbers(router: ExpertRouter, numbers: Numbers, *, grouped: bool = Tru
 
 
 def hf_gate(arch: Architecture, numbers: Numbers) -> Gate:
-    """How the model's experts are gated; only a class that clamps reads how."""
+    """Return how the model's experts are gated; only a class that clamps reads it."""
     if arch.gate == Gate():
         return arch.gate
     return dataclasses.replace(

@@ -38,7 +38,7 @@ class TensorInfo(Protocol):
 
 @dataclass(frozen=True)
 class TensorRef:
-    """Where a canonical tensor lies: rows `first_row` to `first_row + n_rows` of tensor `source`.
+    """The place of a canonical tensor: rows `first_row` to `first_row + n_rows` of tensor `source`.
 
     A vector (norm, bias) has one element a row, and `n_cols` 0. `add` is added to every element: some files
     hold the weights of a norm less 1. Of a quantized matrix in several tensors, `dtype` is the type that they
@@ -159,7 +159,7 @@ def _place(
     owner: str,
     n_places: int,
 ) -> dict[str, TensorRef]:
-    """Where the parts of a rule's tensors lie, by their canonical names."""
+    """Return where the parts of a rule's tensors lie, by their canonical names."""
     rows = [sizes[symbol] for _, symbol in rule.parts]
     n_cols = sizes[rule.cols] if rule.cols is not None else 0
     count = sizes[rule.count] if rule.count is not None else 1

@@ -1,4 +1,4 @@
-"""What rows of `akunu.describe.architectures` consist of: tensor rules, kinds of layers, choices by name."""
+"""The parts of rows of `akunu.describe.architectures`: tensor rules, kinds of layers, choices by name."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ __all__ = [
 
 
 RopeStyle = Literal["interleaved", "half"]
-"""Which elements of a head rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
+"""The elements of a head that rotate together: (2i, 2i+1), or (i, i + rope_dim/2)."""
 
 Pooling = Literal["mean", "cls", "last"]
-"""What becomes of a text's rows: their mean, the first, or the last one."""
+"""The pooling of a text's rows: their mean, the first, or the last one."""
 
 Activation = Literal["silu", "gelu_tanh", "gelu", "tanh", "relu", "relu2"]
 
@@ -53,17 +53,17 @@ MixerKind = Literal[
     "mamba2",
     "short_convolution",
 ]
-"""What a block computes; `akunu.describe.blocks` has a class for each."""
+"""The computation of a block; `akunu.describe.blocks` has a class for each."""
 
 
 Parallel = Literal["never", "always", "unnormed"]
 """Whether attention and feed-forward are side by side: "unnormed" where the latter has no norm of its own."""
 
 Rotated = Literal["all", "none", "period", "windowed", "windowed_or_all"]
-"""Whose heads are rotated: see `Architecture.rotated`."""
+"""The layers whose heads are rotated: see `Architecture.rotated`."""
 
 Gating = Literal["softmax", "sigmoid", "softmax_chosen", "sqrt_softplus"]
-"""What the logits of a router become: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
+"""The function of a router's logits: a softmax of all, each one's sigmoid, a softmax of the chosen ones, or
 the root of each one's softplus."""
 
 
@@ -72,7 +72,7 @@ Turned = Literal["never", "always", "maybe"]
 
 
 class LayerNumbers(Protocol):
-    """What a file says of layers, as `Architecture.layer_kinds` reads it."""
+    """The numbers of layers in a file, as `Architecture.layer_kinds` reads them."""
 
     def get(self, name: str) -> object: ...
     def integer(self, field: str, *, default: int | None = None) -> int: ...
@@ -153,7 +153,7 @@ class TensorRule:
 
 @dataclass(frozen=True)
 class Router:
-    """How a model chooses experts, where its file does not say it.
+    """The choice of experts, where a model's file does not describe it.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Router:
 
 @dataclass(frozen=True)
 class Gate:
-    """How an expert's two products become its inner elements, see `akunu.blocks.Experts`."""
+    """The function of an expert's two products that gives its inner elements, see `akunu.blocks.Experts`."""
 
     limit: float = 0.0
     sharpness: float = 1.0
@@ -250,7 +250,7 @@ class Architecture:
     layers
         The kinds of layers, by name.
     router, gate
-        Of models with experts.
+        The choice of experts and their gate, in models with experts.
     biased_router
         The router of a GGUF file that has a bias that chooses, where it is another.
     layer_kinds
@@ -395,7 +395,7 @@ class Architecture:
         )
 
     def rotated_layers(self, layer_window: Sequence[int], window: int) -> list[bool]:
-        """Whose heads are rotated, of layers with these windows; `window`: what the file says of them."""
+        """Return whether heads are rotated, for each layer, given its window; `window` is the file's."""
         if self.rotated == "none":
             return [False] * len(layer_window)
         if self.rotated == "period":

@@ -1,4 +1,4 @@
-"""How a decoder is asked whether a document is relevant: in the words of Qwen3-Reranker's card."""
+"""Ask a decoder whether a document is relevant, in the words of Qwen3-Reranker's card."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEGINNING: Final = Segment(
     True,
 )
 ENDING: Final = Segment("<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", True)
-"""What follows the document; then comes the answer."""
+"""The text between the document and the answer."""
 
 
 def question(query: str, document: str, instruction: str | None = None) -> list[Segment]:

@@ -69,7 +69,7 @@ def open_encoder(
     quantize: Mapping[str, str] | None,
     progress: Callable[[int, int], None] | None,
 ) -> _core.Encoder:
-    """What runs the model, without a tokenizer; `context` are most tokens of a text."""
+    """Open the engine of a model, without a tokenizer; `context` is the most tokens of a text."""
     floats = {name: "f32" for name, ref in spec.tensors.items() if ref.dtype and name.startswith(_ROWS)}
     return _core.Encoder(
         opened.files,

@@ -45,7 +45,7 @@ _SCORES: Final[Mapping[str, Callable[[Scores], Scores]]] = {
     "tanh": np.tanh,
     "": lambda scores: scores,
 }
-"""What a score goes through, as `Modules.score` names it."""
+"""The functions that a score goes through, as `Modules.score` names them."""
 
 _BATCH: Final = 4096
 """Texts that are tokens at a time, whatever their number."""
@@ -323,7 +323,7 @@ class EmbeddingModel(Tokenizing):
         truncate: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[float]:
-        """How relevant documents are for a query.
+        """Score how relevant documents are for a query.
 
         Parameters
         ----------

@@ -72,7 +72,7 @@ _CHANGES_BASE: Final = ("pissa", "olora", "corda", "eva_merged", "loftq", "lora_
 
 @dataclass(frozen=True, eq=False)
 class AdapterPart:
-    """What an adapter adds to a matrix: scale·B·A.
+    """The addition of an adapter to a matrix: scale·B·A.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class AdapterFile:
         return replace(self, parts=parts)
 
     def of_model(self, spec: ModelSpec, linears: Mapping[str, tuple[int, int]]) -> dict[str, AdapterPart]:
-        """What it adds to the matrices that a model computes with, by their names there.
+        """Return the additions to the matrices that a model computes with, by their names there.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class AdapterFile:
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """What is added to rows of a tensor in a model's files: scale·B·A.
+    """The addition to rows of a tensor in a model's files: scale·B·A.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Addition:
 
 
 def additions_of(adapter: AdapterFile, spec: ModelSpec) -> dict[str, list[Addition]]:
-    """What a model with the adapter merged has more, by the names of tensors in the model's files.
+    """Return what merging the adapter adds, by the names of tensors in the model's files.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def additions_of(adapter: AdapterFile, spec: ModelSpec) -> dict[str, list[Additi
 
 
 def _rows_of(ref: TensorRef) -> npt.NDArray[np.intp]:
-    """Which rows of a file's tensor are a canonical tensor's."""
+    """Return which rows of a file's tensor are a canonical tensor's."""
     at = np.arange(ref.n_rows)
     if ref.group is not None:
         group, place = np.divmod(at, ref.group[0])
@@ -427,7 +427,7 @@ _Place = tuple[str, npt.NDArray[np.intp], int]
 
 
 def _places(spec: ModelSpec, kind: str) -> dict[str, list[_Place]]:
-    """What each tensor in files of a kind holds, by its name there."""
+    """Return what each tensor in files of a kind holds, by its name there."""
     own = "GGUF" if spec.tensors["token_embedding"].source == "token_embd.weight" else "PEFT"
     return _own_places(spec, kind) if own == kind else _other_places(spec, kind)
 

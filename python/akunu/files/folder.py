@@ -44,7 +44,7 @@ INDEX: Final = "model.safetensors.index.json"
 _INDEX_LIMIT: Final = 64 << 20
 _PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _VOCABULARIES: Final = ("vocabulary.", "shared_vocabulary.", "source_vocabulary.")
-"""How files of vocabularies begin that lie beside CTranslate2's `model.bin`."""
+"""The beginnings of vocabulary files that lie beside CTranslate2's `model.bin`."""
 _OPENAI_WHISPER: Final = re.compile(r"((?:tiny|base|small|medium|large)(?:-v\d(?:-turbo)?)?(?:\.en)?)\.pt")
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 _SERIES = re.compile(r"(?P<stem>.+)-(?P<part>\d{2,6})-of-(?P<of>\d{2,6})\.safetensors")
@@ -104,7 +104,7 @@ def is_model_folder(names: Collection[str]) -> bool:
 
 
 def pickle_error(where: object, names: Iterable[str], model_type: object = None) -> UnsupportedError | None:
-    """What to say of weights in formats that are not read, if these files are some.
+    """Return the error for weights in formats that are not read, if these files are some.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def pickle_error(where: object, names: Iterable[str], model_type: object = None)
     names
         Its files.
     model_type
-        Of its `config.json`, where that is known.
+        The type in its `config.json`, where that is known.
     """
     found = sorted(names)
     pickles = [name for name in found if name.endswith(_PICKLES)]
@@ -140,7 +140,7 @@ def pickle_error(where: object, names: Iterable[str], model_type: object = None)
 
 
 def adapter_error(where: object, names: Collection[str]) -> UnsupportedError | None:
-    """What to say of what was trained beside a model, if these files are that."""
+    """Return the error for what was trained beside a model, if these files are that."""
     if "adapter_config.json" not in names:
         return None
     return UnsupportedError(
@@ -228,7 +228,7 @@ class ModelFolder:
 
     @property
     def weights(self) -> Sequence[TensorEntry | Weight]:
-        """Its tensors, those of a quantized matrix as one; as they are where they do not fit together."""
+        """The folder's tensors, those of a quantized matrix as one, or as they are if they do not fit."""
         try:
             return weights_of(self.config, self.files.tensors)
         except AkunuError:

@@ -107,7 +107,7 @@ def stored_metadata(path: Path) -> dict[str, Stored]:
 
 
 def _end(data: bytes, at: int, kind: int) -> int:
-    """Where the value of this type that begins at `at` ends."""
+    """Return where the value of this type that begins at `at` ends."""
     if kind in _SCALARS:
         return at + struct.calcsize(_SCALARS[kind])
     if kind == _Kind.STRING:

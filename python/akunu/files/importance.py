@@ -1,4 +1,4 @@
-"""How much an error in each column of a model's weights counts: an importance matrix.
+"""Importance matrices: how much an error in each column of a model's weights counts.
 
 A column of a matrix is multiplied by one element of its input. The mean square of that element over a text is
 what the squared error of the column's weights adds to the squared error of the product, if inputs do not
@@ -50,7 +50,7 @@ _SAME_INPUT: Final = {
 
 @dataclass(frozen=True, eq=False)
 class ImportanceMatrix:
-    """What `Model.importance_matrix` has measured, or `read` has found in a file.
+    """An importance matrix, which `Model.importance_matrix` has measured or `read` has found in a file.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class ImportanceMatrix:
         _write(self, as_path("path", path).expanduser())
 
     def columns(self, tensor: str, n_cols: int, n_matrices: int = 1) -> Floats | None:
-        """What the columns of a matrix count, or those of each expert's; None where nothing is known of it.
+        """Return what the columns of a matrix, or of each expert's, count; None where nothing is known of it.
 
         Raises
         ------

@@ -30,7 +30,7 @@ TOWERS: Final = ("v.*", "a.*", "mm.*", "resampler.*")
 
 
 class ModelFiles(Protocol):
-    """What `akunu.load` needs of a model's files."""
+    """The part of a model's files that `akunu.load` needs."""
 
     @property
     def format(self) -> str:
@@ -46,7 +46,7 @@ class ModelFiles(Protocol):
 
     @property
     def modules(self) -> Modules:
-        """What the files of an embedding model say besides."""
+        """The modules that the files of an embedding model name besides."""
 
     @property
     def metadata(self) -> Mapping[str, object]:
@@ -130,7 +130,7 @@ class GgufModel:
 
     @property
     def weights(self) -> Sequence[TensorEntry]:
-        """Its tensors."""
+        """The tensors of the file."""
         return self.files.tensors
 
     def spec(

@@ -1,4 +1,4 @@
-"""What a caller says of a model in place of its files: rotary scaling, and keys of a GGUF file."""
+"""Replace what a model's files say: rotary scaling, and keys of a GGUF file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GGUF: Final = {
     "beta_slow": "yarn_beta_slow",
     "attention_factor": "yarn_attn_factor",
 }
-"""What GGUF calls them, below `rope.scaling`."""
+"""The names of these settings in GGUF, below `rope.scaling`."""
 _OVERRIDE: Final = re.compile(r"(?P<key>[^=\s]+)=(?P<kind>int|float|bool|str):(?P<value>.*)", re.DOTALL)
 _BOOLS: Final = {"true": True, "false": False}
 

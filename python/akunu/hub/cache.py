@@ -160,7 +160,7 @@ def _snapshots() -> Iterator[Path]:
 
 
 def _files(snapshot: Path) -> list[Path]:
-    """What is of a model, by the names: weights, and the texts beside them."""
+    """Return the files of a model, by their names: weights, and the texts beside them."""
     kinds = (".gguf", ".safetensors", ".json", ".jinja")
     return sorted(
         path

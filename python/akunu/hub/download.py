@@ -100,7 +100,7 @@ def search(words: str, limit: int) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        Of each `name`, `downloads` of the last month, `likes` and the day of the last change, `updated`.
+        Each has a `name`, `downloads` of the last month, `likes` and the day of the last change, `updated`.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _is_network(error: Exception) -> bool:
 
 
 def _explained(name: HubName, error: Exception) -> ModelFileError:
-    """What an error of the Hub's client means, and what to do."""
+    """Return what an error of the Hub's client means, and what to do."""
     from huggingface_hub import constants, errors
 
     repo = name.repo
@@ -186,7 +186,7 @@ def _explained(name: HubName, error: Exception) -> ModelFileError:
 
 
 def _from_cache(name: HubName, error: Exception) -> Path:
-    """What the cache has of a repository whose list of files cannot be had."""
+    """Return what the cache has of a repository whose list of files cannot be had."""
     cached = repository_files(name.repo, name.revision)
     if not cached:
         raise _explained(name, error) from error

@@ -1,4 +1,4 @@
-"""Which files of a repository a name means."""
+"""Choose the files of a repository that a name means."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from akunu.tokenizer.older_files import FILES as OLDER_FILES
 __all__ = ["MODEL_MODULE", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
 
 PREFERRED: Final = ("Q4_K_M", "Q4_0", "Q8_0", "F16", "BF16")
-"""Which quantization `user/repo` means when the repository has several."""
+"""The quantisations that `user/repo` means when the repository has several, the first one first."""
 
 _WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors")
 _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 MODEL_MODULE: Final = re.compile(r"0_(Transformer|StaticEmbedding)(?=$|/)")
-"""Where folders of Sentence Transformers have the model, if it is not at their top."""
+"""The folder in which Sentence Transformers keeps the model, if it is not at the top."""
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 _PIECE = re.compile(
     r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2})|\.(?P<end>\d{2,3}|a[a-z]))",

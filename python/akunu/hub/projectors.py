@@ -1,4 +1,4 @@
-"""Which file beside a model has its tower: llama.cpp's `mmproj` files, by their names.
+"""Find the file beside a model that has its tower: llama.cpp's `mmproj` files, by their names.
 
 A repository has one model in several types, and maybe its tower in several. A user's folder may have many
 models, each with a tower or without one: there a tower has to bear the model's name.
@@ -57,7 +57,7 @@ def projector_of(files: Sequence[str], model: str) -> str | None:
     own = [file for file in found if _bare(file) == name]
     others = {_bare(file) for file in gguf if not is_projector(file)} - {name}
     if not own and others:
-        # Of several models, one may be meant by the beginning of its name.
+        # Where there are several models, one may be meant by the beginning of its name.
         own = [file for file in found if (bare := _bare(file)) and name.startswith(bare)]
         if any(other.startswith(_bare(file)) for file in own for other in others):
             return None

@@ -18,7 +18,7 @@ Kind = Literal["chat", "coder", "embedding", "reranking", "speech"]
 _MB: Final = 10**6
 _GB: Final = 10**9
 _BASE: Final = 300 * _MB
-"""What a process takes besides: activations, the tokenizer, Python."""
+"""Bytes that a process takes besides: activations, the tokenizer, Python."""
 
 
 _WINDOW_ROWS: Final = 1024
@@ -26,7 +26,7 @@ _WINDOW_ROWS: Final = 1024
 
 
 class Cache(NamedTuple):
-    """What a model's KV cache takes."""
+    """The memory of a model's KV cache."""
 
     token_bytes: int
     """Bytes of a token, in layers that see the whole sequence."""
@@ -35,7 +35,7 @@ class Cache(NamedTuple):
     """Bytes of a token, in layers that see the last `window` tokens."""
 
     def bytes(self, tokens: int) -> int:
-        """For a sequence of so many tokens."""
+        """Return the bytes for a sequence of so many tokens."""
         return self.token_bytes * tokens + self.windowed_bytes * min(tokens, self.window + _WINDOW_ROWS)
 
 
@@ -253,7 +253,7 @@ _USUAL: Final = {
     "bge-reranker": "bge-reranker:v2-m3", "ms-marco": "ms-marco:minilm", "whisper": "whisper:small",
     "whisper:large": "whisper:large-v3", "whisper:turbo": "whisper:large-v3-turbo",
 }  # fmt: skip
-"""What a family is without a size, and other names; a smaller one of the family where memory is short."""
+"""The model of a family without a size, and other names; a smaller one where memory is short."""
 
 _QUANTIZED: Final = re.compile(r"-(q\d\w*|iq\d\w*|f16|bf16|f32|mxfp4)$", re.IGNORECASE)
 

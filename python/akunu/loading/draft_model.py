@@ -1,4 +1,4 @@
-"""What drafts for a model (`load(draft=…)`): a smaller one, an assistant, or a head; if they fit together."""
+"""Open what drafts for a model (`load(draft=…)`): a smaller model, an assistant, or a head, if they fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table says about a model: architecture, size and file type, as llama-bench describes them."""
+"""Describe a model for a table: architecture, size and file type, as llama-bench does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ModelFacts", "Tensor", "model_facts"]
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the table says about a model: `type` as "qwen3 0.6B Q4_0", bytes and number of its weights.
+    """The columns of a model in a table: `type` as "qwen3 0.6B Q4_0", bytes and number of its weights.
 
     `load_mode` is "mmap" for a file and "none" for weights that were made up.
     """
@@ -31,7 +31,7 @@ class ModelFacts:
 
 
 class Tensor(Protocol):
-    """What counts of a tensor: see `akunu._core.TensorEntry`."""
+    """The part of a tensor that counts: see `akunu._core.TensorEntry`."""
 
     @property
     def dtype(self) -> str: ...

@@ -50,7 +50,7 @@ class FoundModel(os.PathLike[str]):
     speech
         A speech model is wanted, whose size alone is a short name.
     tower
-        Of a repository, the file by which the model reads images is wanted too.
+        Whether the file by which the model reads images is wanted too, from a repository.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FoundModel(os.PathLike[str]):
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         return hub_name.model_name(self.path)
 
     @cached_property

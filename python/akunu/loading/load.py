@@ -213,7 +213,7 @@ class _Described:
 def _described(
     found: FoundModel, asked: LoadOptions, *, own_head: bool, assistant: Assistant | None = None
 ) -> _Described:
-    """What the files describe, as a model for that task and with that context.
+    """Return what the files describe, as a model for that task and with that context.
 
     `own_head`: with the head that drafts, if it has one; or with that `assistant`.
     """
@@ -278,7 +278,7 @@ def _described(
 
 
 def _tower(found: FoundModel, asked: LoadOptions) -> TowerFiles | None:
-    """What reads images, in the model's files or beside them; without one that is named, text can be read."""
+    """Find what reads images, in the model's files or beside them; without it, text can still be read."""
     if asked.mmproj is False or asked.task is not None:
         return None
     from akunu.vision.towers import find_tower

@@ -36,7 +36,7 @@ _TASKS: Final = ("embed", "rerank", "transcribe")
 
 
 class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is loaded.
+    """The options of loading a model.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _OPTIONAL: Final = tuple(field.name for field in msgspec.structs.fields(LoadOptions) if field.default is None)
-"""None stands for what suits the model."""
+"""The options for which None stands for what suits the model."""
 
 
 def _is_left_open(name: str, value: object) -> bool:

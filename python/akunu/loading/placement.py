@@ -1,4 +1,4 @@
-"""Where a model runs: the devices that are here, and for "auto" the first that takes the model."""
+"""Choose where a model runs: the devices that are here, and for "auto" the first that takes the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_spread(device: str) -> bool:
 
 
 def first_gpu(device: str) -> str:
-    """What runs on one GPU beside a model on several: the first of them; other ids as they are."""
+    """Return the first GPU of several, on which what stands beside a model runs; other ids as they are."""
     return [*_gpus(device), device][0]
 
 
@@ -76,7 +76,7 @@ def present(wanted: str) -> list[str]:
 
 
 def on_first(devices: Sequence[str], load: Callable[[str], T]) -> T:
-    """What `load` gives on the first of `devices` that has room for the model and kernels for it.
+    """Return what `load` gives on the first of `devices` that has room for the model and kernels for it.
 
     Why it is not the first of all is warned of.
 

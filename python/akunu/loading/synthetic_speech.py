@@ -1,4 +1,4 @@
-"""How long a Whisper model takes, its encoder for a window and its decoder for a token; random weights."""
+"""Time a Whisper model with random weights: its encoder for a window and its decoder for a token."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def write_random(name: str, path: Path, *, seed: int = 0) -> None:
     path
         The file.
     seed
-        Of the weights.
+        The seed of the weights.
 
     Raises
     ------

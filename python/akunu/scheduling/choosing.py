@@ -1,4 +1,4 @@
-"""Which drafts a step verifies: those that make it faster than one without."""
+"""Choose the drafts that a step verifies: those that make it faster than one without."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEIGHBOURS: Final = 4
 
 
 class Drafts(NamedTuple):
-    """What a sequence's step is to verify: these tokens, or so many that a smaller model writes first."""
+    """The drafts that a sequence verifies in a step: these tokens, or so many by a smaller model."""
 
     tokens: list[int]
     written: int = 0
@@ -43,13 +43,13 @@ def choose_drafts(
     writing
         The sequences, by turn.
     rows
-        Of their step without drafts.
+        The rows of their step without drafts.
     most
         Rows of a step whose tokens may be sampled.
     context
         Most tokens of a sequence.
     costs
-        Of the engine's steps.
+        The costs of the engine's steps.
     proposer
         Writes where nothing is found that is likelier.
     """
@@ -84,7 +84,7 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Looku
 
 
 def _or_proposed(sequence: Sequence, found: Proposal, context: int, proposer: Proposer) -> Proposal:
-    """What was looked up, or what the smaller model would write if that is likelier."""
+    """Return what was looked up, or what the smaller model would write if that is likelier."""
     trust = sequence.proposer_trust.value
     room = min(sequence.room_for_drafts(context), proposer.room(sequence), sequence.proposer_trust.most)
     return found if found.tokens and found.trust >= trust else Proposal(trust, room, True)

@@ -1,4 +1,4 @@
-"""What an engine has done and holds: counts for `Model.stats`, and why a prompt was not in the cache."""
+"""Count what an engine has done and holds for `Model.stats`, and why a prompt was not in the cache."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class ModelStats:
 
 
 class Beginnings:
-    """How far sequences have begun alike, whether or not the cache still holds it."""
+    """The beginnings that sequences have shared, whether or not the cache still holds them."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[int, None] = OrderedDict()

@@ -56,7 +56,7 @@ class DiskTier:
     files
         Where they are.
     parts
-        Of pages.
+        The parts of pages.
     read_page
         `Engine.read_page` of some parts, between two steps; called from the tier's thread.
     busy

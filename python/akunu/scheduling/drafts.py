@@ -21,29 +21,29 @@ from akunu._core import Lookup
 __all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts", "UsualTrust"]
 
 CHAIN_SECONDS: Final = 0.040
-"""How long a chain may take: text still flows, and the cost of a submission is far below one per cent."""
+"""Seconds that a chain may take: text still flows, and a submission costs far below one per cent."""
 TRUST: Final = ((3, 0.2), (6, 0.4), (12, 0.8))
 """Tokens that agree, and how likely a token holds after so many until it is known."""
 KINDS: Final = [least for least, _ in TRUST[1:]]
-"""Where a proposal of the next kind begins."""
+"""The lengths at which a proposal of the next kind begins."""
 FORGET: Final = 0.8
 """Weight of what was known, after one more token was compared."""
 PROPOSER_TRUST: Final = 0.7
-"""How likely a token that a smaller model writes holds, until it is known."""
+"""The probability that a smaller model's token holds, until it is known."""
 PROPOSER_FORGET: Final = 0.95
 """`FORGET` for the drafts of a smaller model, which say more at a time."""
 PROPOSER_PRIOR: Final = 4
-"""How many verified drafts `PROPOSER_TRUST` counts for: where none holds, a few are enough to see it."""
+"""The number of verified drafts that `PROPOSER_TRUST` counts for: where none holds, a few show it."""
 PROPOSER_HOPE: Final = 0.002
-"""How far trust in it comes back with every step in which it was not asked, when its last draft held."""
+"""The share of trust that comes back with each step in which it was not asked, if its last draft held."""
 PROPOSER_LEAST_HOPE: Final = PROPOSER_HOPE / 16
-"""How far it comes back where nothing has held for long: trying again costs less than a per cent then."""
+"""The share that comes back where nothing has held for long: trying again costs below a per cent then."""
 PROPOSER_NEW: Final = 0.3
 """Weight of the sequence that ended last in what is assumed of the next one."""
 PROPOSER_MOST: Final = 8
 """Tokens that it drafts."""
 GAIN: Final = 1.1
-"""How much faster a step with drafts must be than one without."""
+"""The least gain of a step with drafts over one without."""
 LONGEST_PAUSE: Final = 0.02
 """Between two steps; a longer one was no work, nobody wanted a step."""
 KNOTS: Final = (1, 2, 4, 8, 16, 32)
@@ -53,7 +53,7 @@ ROW: Final = 0.05
 
 
 class Drafter:
-    """What one sequence proposes, and how far its proposals hold."""
+    """The drafts that one sequence proposes, and how often they hold."""
 
     def __init__(self) -> None:
         self.lookup = Lookup()
@@ -63,7 +63,7 @@ class Drafter:
 
     @property
     def trust(self) -> float:
-        """How likely a token of the proposal holds, when those before it do."""
+        """The probability that a token of the proposal holds, when those before it do."""
         return self._trust[self._kind]
 
     def propose(self, others: Sequence[Lookup]) -> None:
@@ -84,7 +84,7 @@ class Drafter:
 
 
 class ProposerTrust:
-    """How likely a token that a smaller model writes for one sequence holds, when those before it do.
+    """The probability that a smaller model's token for one sequence holds, when those before it do.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class ProposerTrust:
     def __init__(self, value: float = PROPOSER_TRUST) -> None:
         self.value = value
         self.most = PROPOSER_MOST
-        """How many it drafts at most: half as many after each time that none of them held."""
+        """The most that it drafts: half as many after each time that none of them held."""
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
 
@@ -116,12 +116,12 @@ class ProposerTrust:
             self._hope = max(self._hope / 2, PROPOSER_LEAST_HOPE)
 
     def hope(self) -> None:
-        """It was not asked."""
+        """Count a step in which the smaller model was not asked."""
         self.value += self._hope * max(PROPOSER_TRUST - self.value, 0.0)
 
 
 class UsualTrust:
-    """What is assumed of a new sequence: half of it is how the smaller model did in the ones before."""
+    """The trust in drafts for a new sequence: half of it is how the smaller model did in the ones before."""
 
     def __init__(self) -> None:
         self._usual = PROPOSER_TRUST
@@ -140,7 +140,7 @@ class Proposal(NamedTuple):
     """Drafts that a sequence could have."""
 
     trust: float
-    """How likely a token holds, when those before it do."""
+    """The probability that a token holds, when those before it do."""
     tokens: int
     written: bool = False
     """A smaller model has to write them first."""
@@ -222,7 +222,7 @@ class StepCosts:
         Parameters
         ----------
         rows
-            Of the step without drafts.
+            The rows of the step without drafts.
         proposals
             One for each sequence, maybe of no tokens.
         most
@@ -274,4 +274,4 @@ _PLACES: Final = [(0, 0.0)] + [
     for i, (low, high) in enumerate(pairwise(KNOTS))
     for rows in range(low, high + (high == KNOTS[-1]))
 ]
-"""For a number of rows, the knot at or below it, and how far it is on the way to the next."""
+"""The knot at or below each number of rows, and how far it is on the way to the next."""

@@ -22,7 +22,7 @@ __all__ = ["HeadProposer", "share_of_head"]
 LATEST: Final = 64
 """Latest tokens of a sequence that tell whether it has common ones."""
 HELD: Final = 0.7
-"""How likely a draft holds, where that decides between drafts of all tokens and of common ones."""
+"""The probability that a draft holds, for choosing between drafts of all tokens and of common ones."""
 
 
 def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
@@ -57,7 +57,7 @@ class HeadProposer:
         self._costs = {False: StepCosts(), True: StepCosts()}
         self._common = self._tokens > 0
         self.interrupt: BaseException | None = None
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def seconds(self, sequences: int, step: float) -> float:
         """Return the expected time of a draft for each of so many sequences; `step` is the engine's time."""

@@ -1,4 +1,4 @@
-"""What the bytes of a cached page follow from, besides its tokens.
+"""The identity of a cached page: what its bytes follow from besides its tokens.
 
 A cache that outlives its process must never give a page of other weights, or one that other code computed.
 The identity holds what can change them:
@@ -71,7 +71,7 @@ def identity(
 
 
 def _plain(value: object) -> object:
-    """What has the same `repr` exactly where it is equal: NumPy's leaves digits and elements out."""
+    """Return what has the same `repr` exactly where it is equal: NumPy's leaves digits and elements out."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.tobytes()
     if isinstance(value, Mapping):

@@ -24,7 +24,7 @@ NUMBERS: Final[list[int]] = [
 ]
 """Signals whose handlers may raise."""
 WAIT_SECONDS: Final = 0.1
-"""How long a signal goes unnoticed in `wait`."""
+"""Seconds for which a signal goes unnoticed in `wait`."""
 
 
 class _HeldSignals:
@@ -66,13 +66,13 @@ class _HeldSignals:
             self._deliver(self._before)
 
     def patience(self, seconds: float | None) -> float | None:
-        """How long to wait before `check`."""
+        """Return how long to wait before `check`."""
         if not (self._depth and _in_main_thread()):
             return seconds
         return WAIT_SECONDS if seconds is None else min(seconds, WAIT_SECONDS)
 
     def forked(self) -> None:
-        """In a new process, whose main thread is the one that forked."""
+        """Forget the signals in a new process, whose main thread is the one that forked."""
         if self._depth:
             self._depth, self._raised, self.stop = 0, None, None
             self._came.clear()

@@ -28,11 +28,11 @@ BEHIND_ROWS: Final = 64
 
 
 class Proposer(Protocol):
-    """What drafts for an engine: a smaller model, or a head of the model's own."""
+    """A source of drafts for an engine: a smaller model, or a head of the model's own."""
 
     @property
     def interrupt(self) -> BaseException | None:
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""
@@ -79,7 +79,7 @@ class Followed:
     agreed: int
     """Tokens that it was told."""
     drafted: list[int] = field(default_factory=list)
-    """What it wrote after these."""
+    """The drafts that the smaller model wrote after these tokens."""
     ended: bool = False
     """The last of that ends the sequence."""
 
@@ -103,7 +103,7 @@ class ModelProposer:
     vocab_size
         Its ids are smaller.
     share
-        Of the larger model's time for a step, that it is expected to take until it was measured.
+        The share of the larger model's time for a step that it is expected to take, until that is measured.
     """
 
     def __init__(self, engine: Engine, vocab_size: int, share: float) -> None:
@@ -114,7 +114,7 @@ class ModelProposer:
         self._followed: dict[Sequence, Followed] = {}
         self._refused: set[Sequence] = set()
         self.interrupt: BaseException | None = None
-        """What the handler of a signal raised in the latest `write`."""
+        """The exception that the handler of a signal raised in the latest `write`."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """There is one way to write."""
@@ -151,7 +151,7 @@ class ModelProposer:
         self._run(going, steps)
         if going:
             self._costs.measured(len(going), (time.perf_counter() - began) / steps)
-        # Of what it wrote, the ids that the larger model has.
+        # The ids that the larger model has, of what it wrote.
         return [
             list(takewhile(self._vocab_size.__gt__, followed.drafted)) if followed else []
             for followed in all_followed
@@ -168,7 +168,7 @@ class ModelProposer:
         self._engine.close()
 
     def _follow(self, sequence: Sequence) -> Followed | None:
-        """What the engine holds of a sequence, told all of it; None where this model cannot."""
+        """Return what the engine holds of a sequence, told all of it; None where this model cannot."""
         try:
             if (followed := self._followed.get(sequence)) is None:
                 return self._begin(sequence)

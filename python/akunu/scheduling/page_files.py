@@ -67,9 +67,9 @@ class PageFiles:
     limit
         Bytes of all files, those of other models included.
     identity
-        Of the model and how it runs: pages of equal tokens are equal exactly where this is.
+        The identity of the model and how it runs: pages of equal tokens are equal exactly where this is.
     part_bytes
-        Of the parts of each page.
+        The bytes of the parts of each page.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a page has besides the keys and values of layers that see all: parts that only some sequences need of
+"""The parts of a page besides the keys and values of layers that see all, which only some sequences need of
 it.
 
 Part 0 is that of layers without a window. A part for each window follows, which a sequence needs of the pages

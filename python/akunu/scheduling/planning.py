@@ -1,4 +1,4 @@
-"""Who has slots, and what each sequence has of the next step: rows, pages, drafts.
+"""Plan steps: which sequences have slots, and how many rows, pages and drafts each has in the next one.
 
 Who goes first is a matter of turns: the order of arrival, in which a higher priority is a head start, and in
 which the owners of sequences (their salts) take turns. Where all slots are taken, the owner with most of them
@@ -84,12 +84,12 @@ _turn = attrgetter("turn")
 
 
 def fitting(done: int, seconds: float, most: int) -> int:
-    """How many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
+    """Return how many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
     return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
 
 
 def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
-    """How many rows of a step each owner's prompts may have: a share, and what others leave of theirs."""
+    """Return how many rows of a step each owner's prompts may have: a share, and what others leave."""
     wanted = Counter[str | None]()
     for sequence in prompts:
         wanted[sequence.salt] += sequence.left
@@ -99,7 +99,7 @@ def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
 
 
 def _chain(writing: Iterable[Sequence], context: int) -> int:
-    """How many tokens a step of these sequences may be."""
+    """Return how many tokens a step of these sequences may be."""
     most, longest = math.inf, dict[str | None, float]()
     for s in writing:
         most = min(most, context - s.length)

@@ -1,4 +1,4 @@
-"""What the keys and values of a sequence follow from, besides the model: what its pages are known by.
+"""The prefix of a sequence: what its keys and values follow from, and its pages are known by.
 
 Two sequences share pages where all of it is equal. The engine knows a salt and an adapter as a 64-bit root, a
 hash under a secret of this process, so that nobody can choose a salt that meets another's. Files have both in
@@ -53,12 +53,12 @@ class Prefix:
 
     @property
     def owner(self) -> tuple[str | None, str | None]:
-        """What all of it depends on: sequences of another owner share nothing with it."""
+        """The owner, on whom all of it depends: sequences of another owner share nothing with it."""
         return self.salt, self.adapter
 
     @property
     def root(self) -> int:
-        """What the engine knows the owner by."""
+        """The number by which the engine knows the owner."""
         return 0 if self.owner == (None, None) else _root(*self.owner)
 
     @property
@@ -72,7 +72,7 @@ class Prefix:
         return found
 
     def first(self, n: int) -> Prefix:
-        """Its first `n` tokens."""
+        """Return the prefix of the first `n` tokens."""
         contents = None if self.contents is None else self.contents[:n]
         return Prefix(self.ids[:n], self.salt, contents, self.adapter)
 

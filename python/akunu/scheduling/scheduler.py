@@ -1,4 +1,4 @@
-"""Which thread runs the next step.
+"""Schedule steps: one of the threads that wait for tokens runs the next one for all.
 
 There is no thread of its own: of the threads that wait for tokens, one leads. It has a step planned for all
 sequences whose readers keep up (`planning`), runs it, hands out what came of it, and makes way. So a lone

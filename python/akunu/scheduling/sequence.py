@@ -50,7 +50,7 @@ class Adapter:
     Attributes
     ----------
     number
-        Of the engine's adapters.
+        The adapter's number in the engine.
     scale
         Multiplies what it adds.
     digest
@@ -63,13 +63,13 @@ class Adapter:
 
     @property
     def key(self) -> str:
-        """What the sequence's pages are known by."""
+        """The key by which the sequence's pages are known."""
         return f"{self.digest}*{self.scale!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedChunk:
-    """What a step gave a constrained sequence: as a `Chunk`, with the tokens that were forced."""
+    """The result of a step for a constrained sequence: a `Chunk`, with the tokens that were forced."""
 
     ids: list[int]
     ended: bool
@@ -95,33 +95,33 @@ class Sequence:
     speculative: bool = True
     """Tokens may be drafted."""
     constraint: Constraint | None = None
-    """What its constraint, if it has one, allows; told of all `tokens`."""
+    """The constraint of the output, if there is one; it is told of all `tokens`."""
 
     salt: str | None = None
-    """Whose it is: it shares what is cached, and drafts, with sequences of the same one only, and takes turns
-    with those of others. None is one too."""
+    """The owner's salt: the sequence shares what is cached, and drafts, with those of the same salt, and
+    takes turns with those of others. None is one too."""
     contents: npt.NDArray[np.uint64] | None = None
     """Hashes of what stands at its positions where that is no token: see `Prefix`. Those of its `inputs`."""
     adapter: Adapter | None = None
-    """What is added to the model's products for it."""
+    """The adapter, which is added to the model's products for the sequence."""
     inputs: Inputs | None = None
-    """What its prompt has besides tokens."""
+    """The inputs that the prompt has besides tokens, such as images."""
     priority: int = 0
-    """Who waits with a higher one goes first."""
+    """The waiting sequence with the highest priority goes first."""
     turn: tuple[int, int] = (0, 0)
-    """Its place among all sequences; the smallest goes first."""
+    """The sequence's place in the order of arrival; the smallest goes first."""
     round: int = 0
-    """Where its owner's sequences stand among those of others, without its priority: see `Turns`."""
+    """The round of its owner's turns, without its priority: see `Turns`."""
     tokens: list[int] = field(default_factory=list)
-    """What has been generated, an end token included."""
+    """The tokens that have been generated, an end token included."""
     forced: int = 0
-    """How many of these its constraint forced after the last one that was sampled: rows of the next step."""
+    """The number of these that the constraint forced after the last sampled one: rows of the next step."""
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None
-    """Where the engine keeps it; None while it waits."""
+    """The slot in which the engine keeps the sequence; None while it waits."""
     known: int = field(init=False)
     """Tokens that are known: the prompt, and what was sampled."""
     length: int = 0
@@ -131,13 +131,13 @@ class Sequence:
     sought: int | None = None
     """Pages that were looked for in these files so far; None: all, or there are no files."""
     seek_names: list[str] = field(default_factory=list)
-    """Their names, in the files, of all pages."""
+    """The names of all these pages in the files."""
     seek_time: int = 0
     """`time.time_ns()` when looking for them began."""
     counted: bool = False
-    """Its prompt is among those of `ModelStats`."""
+    """Whether the prompt has been counted in `ModelStats`."""
     squeezed_out: bool = False
-    """It had to give its slot back for want of pages, and waits until there is room for all of it."""
+    """Whether it had to give its slot back for want of pages, and waits until there is room for all of it."""
     ended: bool = False
     """An end token was sampled, or nothing is left to run: it needs no more steps."""
     cancelled: bool = False
@@ -163,10 +163,10 @@ class Sequence:
     expert_misses: int = 0
     expert_bytes: int = 0
     expert_seconds: float = 0.0
-    """What `Engine.paged_experts` counted in this sequence's steps."""
+    """Seconds that `Engine.paged_experts` counted in this sequence's steps."""
 
     def arrive(self, number: int, arrival: int) -> None:
-        """It belongs to round `number`, and is the `arrival`-th that came.
+        """Put the sequence into round `number`, as the `arrival`-th that came.
 
         Each step of priority goes ahead of `HEAD_START` rounds that came before, so whoever waits is
         overtaken by so many later ones at most, and its turn comes.
@@ -189,7 +189,7 @@ class Sequence:
 
     @property
     def writing(self) -> bool:
-        """What is to be run is the token that was sampled last, and those that are forced after it."""
+        """Whether the rows to run are the token that was sampled last, and those that are forced after it."""
         return 0 < self.known - self.length <= 1 + self.forced and len(self.tokens) > self.forced
 
     @property
@@ -209,7 +209,7 @@ class Sequence:
         return time.perf_counter() - self.ready_at if self.ready else 0.0
 
     def whole_images(self, rows: int, most: int) -> int:
-        """How many rows may be run, where `rows` are wanted and no step may end within an image.
+        """Return how many rows may run, where `rows` are wanted and no step may end within an image.
 
         More than are wanted where it begins with an image, up to `most`; 0 where that is not enough.
         """
@@ -227,14 +227,14 @@ class Sequence:
         return np.concatenate([self.prompt, np.array(self.tokens, np.uint32)]) if self.tokens else self.prompt
 
     def prefix(self, n: int | None = None) -> Prefix:
-        """Its first `n` known tokens, or all, and what else its pages are known by."""
+        """Return the first `n` known tokens, or all, and what else the sequence's pages are known by."""
         inside = n is not None and n <= len(self.prompt)
         ids = self.prompt if inside else self.ids()
         contents = None if self.contents is None else self.contents[:n]
         return Prefix(ids[:n], self.salt, contents, self.adapter.key if self.adapter else None)
 
     def place(self, slot: int, cached: int) -> None:
-        """It has a slot, whose cache holds the first `cached` tokens."""
+        """Give the sequence a slot, whose cache holds the first `cached` tokens."""
         self.slot, self.length, self.squeezed_out = slot, cached, False
         if self.began is None:
             # What its constraint forced at its beginning may be in the cache too, and in files, and is no
@@ -242,7 +242,7 @@ class Sequence:
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
-        """It has no slot any more."""
+        """Take the sequence's slot away."""
         self.slot, self.length, self.sought = None, 0, None
         self.kept.clear()
 
@@ -253,7 +253,7 @@ class Sequence:
             self.cached_tokens = min(length, len(self.prompt))
 
     def lookup(self) -> Lookup:
-        """Its tokens, as drafts are looked up in them."""
+        """The sequence's tokens, as drafts are looked up in them."""
         lookup = self.drafter.lookup
         if (n := len(lookup)) < self.known:
             lookup.extend(self.tokens[n - len(self.prompt) :] if n else self.ids().tolist())
@@ -270,7 +270,7 @@ class Sequence:
         return Proposal(drafter.trust, min(len(drafter.proposal), self.room_for_drafts(context)))
 
     def masks(self, drafts: SequenceOf[int], vocab: int) -> npt.NDArray[np.uint32] | None:
-        """What its constraint allows next, and after each of these drafts; None: everything.
+        """Return what the constraint allows next, and after each of these drafts; None: everything.
 
         Where the constraint leaves no choice only its tokens are sampled, as if there were no drafts. What
         follows a draft that is not allowed is never sampled.
@@ -304,9 +304,10 @@ class Sequence:
         return None if free else masks
 
     def _forced_by(self, constraint: Constraint) -> list[int]:
-        """Where log-probabilities are wanted every token is sampled, if only from one.
+        """Return the tokens that the constraint forces.
 
-        A token that is a row of the next step has no logits of its own.
+        Where log-probabilities are wanted every token is sampled, if only from one: a token that is a row of
+        the next step has no logits of its own.
         """
         return constraint.forced() if self.settings.get("logprobs", -1) < 0 else []
 
@@ -362,7 +363,7 @@ class Sequence:
         return [] if self.ended or self.error else forced
 
     def _obey(self, constraint: Constraint, chunk: Chunk, context: int) -> tuple[ConstrainedChunk, list[int]]:
-        """What a step gave, and what its constraint forces after that, the end of the sequence included."""
+        """Return what a step gave, and what the constraint forces after that, the sequence's end included."""
         forced, ended = list[int](), chunk.ended
         before = len(self.tokens) - len(chunk.ids)
         told = 0 if before == self.forced else before  # what is forced first is untold

@@ -1,4 +1,4 @@
-"""Whose turn it is: the order of arrival, in which the owners of sequences take turns."""
+"""Order sequences by arrival, while their owners take turns."""
 
 from __future__ import annotations
 

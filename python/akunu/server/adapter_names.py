@@ -1,4 +1,4 @@
-"""Which adapter a request has: by the name of its model, by a field, or as its model says."""
+"""Find a request's adapter: by the name of its model, by a field, or as its model says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["adapter_id", "one_of", "with_adapter"]
 
 
 def adapter_id(registry: Registry, entry: Entry, name: str) -> str:
-    """What requests call a model with an adapter: by the adapter's name, where that says which it is."""
+    """Return the name of a model with an adapter in requests: the adapter's, where that says which it is."""
     return name if registry.named(name) == (entry, name) else f"{entry.spec.name}:{name}"
 
 

@@ -1,4 +1,4 @@
-"""For those who run the server: models in and out of memory, and what the engines do."""
+"""Routes for those who run the server: models in and out of memory, and what the engines do."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _state(entry: Entry) -> dict[str, Any]:
 
 
 async def engine(request: Request) -> Response:
-    """What the engines of the loaded models do now."""
+    """Tell what the engines of the loaded models do now."""
     server: Server = request.app.state.server
     return json_response({"models": [_engine(e) for e in server.models.entries() if e.model is not None]})
 

@@ -87,21 +87,21 @@ class Tool(Fields):
 
 
 class OutputFormat(Fields):
-    """What an answer has to look like."""
+    """The format of an answer."""
 
     type: Literal["json_schema"]
     schema: dict[str, Any]
 
 
 class OutputConfig(Fields):
-    """How an answer is made."""
+    """The settings of an answer."""
 
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
     format: OutputFormat | None = None
 
 
 class CountRequest(Fields, kw_only=True):
-    """What `/v1/messages/count_tokens` understands."""
+    """The request of `/v1/messages/count_tokens`."""
 
     accepted: ClassVar = {
         "container": (),
@@ -140,7 +140,7 @@ class CountRequest(Fields, kw_only=True):
     thread: Any = None
 
     def turn(self) -> tuple[Turn, list[str]]:
-        """What is asked of the model, and warnings."""
+        """Return what is asked of the model, with warnings."""
         if self.thread is not None:  # Anthropic's client repeats the request without it, by the details
             raise ApiError(
                 400, "thread: this server has no threads; leave it out", param="thread",
@@ -195,7 +195,7 @@ class CountRequest(Fields, kw_only=True):
 
 
 class MessagesRequest(CountRequest, kw_only=True):
-    """What `/v1/messages` understands."""
+    """The request of `/v1/messages`."""
 
     accepted: ClassVar = {
         **CountRequest.accepted,

@@ -50,7 +50,7 @@ async def messages(request: Request) -> Response:
 
 
 async def count_tokens(request: Request) -> Response:
-    """How many tokens a request would have."""
+    """Count the tokens that a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, CountRequest)
     size = RequestRecord.of(request).bytes
@@ -131,7 +131,7 @@ def _content(block: Block) -> dict[str, Any]:
         return {"type": "thinking", "thinking": block.text, "signature": ""}
     if block.kind == "content":
         return {"type": "text", "text": block.text}
-    # As the model wrote it: read into values, a number that is too large for them would be lost.
+    # The text stays as the model wrote it: read into values, a number that is too large would be lost.
     arguments = msgspec.Raw((block.text or "{}").encode())
     return {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
 

@@ -22,7 +22,7 @@ _PLAIN: Final = re.compile(r"(?P<key>[\x21-\x7e]{8,512})" + _REST)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who asks.
+    """The holder of a key, who sends a request.
 
     Attributes
     ----------
@@ -43,12 +43,12 @@ class Holder:
 
     @property
     def salt(self) -> str | None:
-        """What the pages of its prompts are salted with (`cache_salt`), so that nobody else's find them."""
+        """The salt of the pages of the holder's prompts (`cache_salt`), so that nobody else's find them."""
         return "shared" if self.shared else self.id or None
 
 
 ANYONE: Final = Holder()
-"""Where there are no keys."""
+"""The holder of every request, where there are no keys."""
 
 
 class Keys:

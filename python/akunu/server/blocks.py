@@ -26,7 +26,7 @@ class Block:
 
 
 BlockEvent = tuple[Literal["begin", "text", "end"], Block, str]
-"""What happens to a block, and the new text."""
+"""An event of a block, and its new text."""
 
 
 class Blocks:
@@ -37,7 +37,7 @@ class Blocks:
         self._open: Block | None = None
 
     def feed(self, deltas: Iterable[Delta]) -> Iterator[BlockEvent]:
-        """What the deltas do; to be iterated to its end."""
+        """Yield what the deltas do; it has to be iterated to its end."""
         for delta in deltas:
             match delta:
                 case Content(text):

@@ -18,7 +18,7 @@ __all__ = ["Bodies", "Body", "too_large"]
 
 WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
-"""In each such time so much of a body has to arrive, or its end."""
+"""Bytes of a body, or its end, that have to arrive in each such time."""
 
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
@@ -45,7 +45,7 @@ class Bodies:
 
     @property
     def bytes(self) -> int:
-        """What is there now."""
+        """The bytes that are there now."""
         return self._held.total()
 
     def take(self, client: str, size: int) -> None:
@@ -69,7 +69,7 @@ class Bodies:
             await asyncio.sleep(0)
 
     def give(self, client: str, size: int) -> None:
-        """They are no longer there."""
+        """Give back so many bytes of a client's."""
         self._held[client] -= size
         if self._held[client] <= 0:
             del self._held[client]
@@ -93,7 +93,7 @@ class Body:
     client
         Who sends it.
     receive
-        Of the application.
+        The application's function.
     most, seconds
         Bytes that it may have, and time until its end.
     """
@@ -162,7 +162,7 @@ class Body:
         self._window_from, self._window_end = self.size, now + WINDOW_SECONDS
 
     def close(self) -> None:
-        """Its request is answered."""
+        """Give back the room of the body, whose request is answered."""
         self._bodies.give(self._client, self.size)
 
 

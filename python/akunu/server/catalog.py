@@ -1,4 +1,4 @@
-"""Which models a server offers, from names, a folder, or a TOML file."""
+"""List the models that a server offers, from names, a folder, or a TOML file."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ class Idle:
         self._found: dict[str | None, OrderedDict[Connection, None]] = {}
 
     def add(self, connection: Connection) -> None:
-        """It has no request any more, or not yet."""
+        """Count a connection that has no request any more, or not yet."""
         for host in (None, connection.host):
             of_host = self._found.setdefault(host, OrderedDict())
             of_host[connection] = None
             of_host.move_to_end(connection)
 
     def discard(self, connection: Connection) -> None:
-        """It has a request, or ends."""
+        """Stop counting a connection, which has a request or ends."""
         for host in (None, connection.host):
             of_host = self._found.get(host)
             if of_host is not None:
@@ -70,7 +70,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What connections may take.
+    """The limits of connections.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Connection(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """It has a request."""
+        """Whether the connection has a request."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -201,7 +201,7 @@ class Connection(H11Protocol):
         return True
 
     def _watch_head(self) -> None:
-        """Where there is no request, one has to come in time; uvicorn sees to those that had one."""
+        """Watch that a first request comes in time; uvicorn sees to connections that had one."""
         if self.busy or self.timeout_keep_alive_task is not None or self.transport.is_closing():
             _stop(self._head_timer)
             self._head_timer = None
@@ -213,7 +213,7 @@ class Connection(H11Protocol):
         self._watch_unsent()
 
     def _watch_unsent(self) -> None:
-        """Where no more is written, look again later whether the client takes what is there for it."""
+        """Look again later whether the client takes what is there for it, where no more is written."""
         waits = self.flow.write_paused or self.transport.is_closing()
         if waits and self._write_timer is None and (unsent := self.transport.get_write_buffer_size()):
             self._unsent = unsent

@@ -38,22 +38,22 @@ _NO_THINKING: Final = (("thinking", False), ("reasoning_effort", "none"))
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is asked of a chat model."""
+    """The request to a chat model, in any API's terms."""
 
     messages: list[dict[str, Any]]
-    """In OpenAI's form."""
+    """The messages, in OpenAI's format."""
     options: dict[str, Any]
     """Arguments of the chat (`ChatOptions`)."""
     n: int = 1
     upper_limits: tuple[str, ...] = ()
     """Options that a model keeps to by not thinking at all."""
     warnings: list[str] = field(default_factory=list)
-    """What the client is told of; the model's own are there from the first step of an answer on."""
+    """The warnings for the client; the model's own are there from the first step of an answer on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one piece of an output says; the last one of an output has the whole of it."""
+    """One piece of an output; the last one of an output has the whole of it."""
 
     generation: Generation
     deltas: Sequence[Delta]

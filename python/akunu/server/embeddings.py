@@ -26,7 +26,7 @@ __all__ = ["EmbeddingRequest", "embeddings"]
 
 
 class EmbeddingRequest(Fields):
-    """What `/v1/embeddings` understands: OpenAI's fields, and extensions."""
+    """The request of `/v1/embeddings`: OpenAI's fields, and extensions."""
 
     model: str
     input: str | list[str | int | list[int]]

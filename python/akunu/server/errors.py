@@ -38,11 +38,11 @@ _KINDS: Final[Mapping[int, tuple[str, str]]] = {
     503: ("server_error", "overloaded_error"),
     504: ("server_error", "timeout_error"),
 }
-"""What OpenAI and Anthropic call an error, by status."""
+"""The names that OpenAI and Anthropic have for an error, by status."""
 
 
 class ApiError(Exception):
-    """What a client is told instead of an answer.
+    """An error that a client gets instead of an answer.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from akunu.base.errors import ImageError
 __all__ = ["ANY_HOST", "fetch"]
 
 ANY_HOST: Final = "*"
-"""In the list of hosts: all that are public."""
+"""An entry of the list of hosts that stands for all public ones."""
 MOST_BYTES: Final = 32 << 20
 MOST_SECONDS: Final = 15.0
 _MOST_REDIRECTIONS: Final = 3

@@ -217,7 +217,7 @@ def query_fields(request: Request, kind: type[F]) -> F:
 
 @cache
 def _accepted(kind: type[Fields]) -> Mapping[str, tuple[Any, ...]]:
-    """What a kind of fields accepts, and those that it is made of."""
+    """Return what a kind of fields accepts, and those that it is made of."""
     found: dict[str, tuple[Any, ...] | None] = {}
     for each in reversed(kind.__mro__):
         found |= each.__dict__.get("accepted", {})
@@ -289,7 +289,7 @@ def _is_one_of(value: object, values: Iterable[object]) -> bool:
 
 
 def refusal(message: str) -> ApiError:
-    """What `msgspec` found wrong, in words that begin with the name of the field."""
+    """Return what `msgspec` found wrong, in words that begin with the name of the field."""
     unknown = _UNKNOWN.search(message)
     if unknown:
         at = unknown["at"]

@@ -20,7 +20,7 @@ LORA: Final = "lora"
 
 
 class StructuredOutputs(Fields):
-    """What an output has to be like, as vLLM has it."""
+    """The constraint of an output, as vLLM has it."""
 
     json: dict[str, Any] | str | None = None
     regex: str | None = None
@@ -30,7 +30,7 @@ class StructuredOutputs(Fields):
 
 
 class AdapterScale(Fields):
-    """How much of an adapter is added, as llama-server has it."""
+    """The scale of an adapter, as llama-server has it."""
 
     id: int
     scale: float = 1.0
@@ -94,7 +94,7 @@ class ForeignFields(Fields, kw_only=True):
     random_seed: int | None = None
     cache_salt: str | None = None
     request_id: str | None = None  # a label
-    # Of settings that are off, which another field says.
+    # These belong to settings that are off, as another field says.
     dynatemp_exponent: Any = None
     mirostat_tau: Any = None
     mirostat_eta: Any = None

@@ -49,7 +49,7 @@ class Gate:
     app
         What is behind the gate.
     settings, meters
-        Of the server.
+        The server's own.
     routes
         What the server has; the log and the metrics put all other paths together.
     """
@@ -186,7 +186,7 @@ def _length(headers: Headers) -> int:
 
 
 def _address(scope: Scope) -> str:
-    """Where a request comes from: an address, or the network of one where each client has many (IPv6)."""
+    """Return where a request comes from: an address, or the network of one where clients have many (IPv6)."""
     client = scope.get("client")
     host: str = client[0] if client else "-"
     if ":" in host:

@@ -40,7 +40,7 @@ _CONSTRAINED: Final = (*ARGUMENTS, "tools")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What the routes share."""
+    """The state that the routes share."""
 
     settings: Settings
     models: Registry
@@ -52,12 +52,12 @@ class Server:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """What the log says about a request, filled in on the way; never any text of it."""
+    """The log's record of a request, filled in on the way; it never has any text of it."""
 
     id: str
     at: float
     holder: Holder = ANYONE
-    """Whose key it brought."""
+    """The holder of the key that the request brought."""
     bytes: int = 0
     """Size of its body, as far as it has arrived."""
     files: list[FormData] = field(default_factory=list)
@@ -70,7 +70,7 @@ class RequestRecord:
     first_token_seconds: float | None = None
     reasons: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
-    """What was left out of it (`Settings.lenient`)."""
+    """The fields that were left out of the request (`Settings.lenient`)."""
 
     @classmethod
     def of(cls, request: Request) -> RequestRecord:
@@ -102,7 +102,7 @@ class Generation:
 
     @property
     def model(self) -> Model:
-        """What writes it."""
+        """The model that writes the output."""
         model: Model = self._entry.loaded
         return model
 
@@ -149,7 +149,7 @@ class Generation:
             self._count()
 
     def state(self) -> dict[str, Any]:
-        """Where it stands, for those who watch the engine."""
+        """Return whether it waits, reads its prompt or decodes, with its counts, for the engine view."""
         running = "decoding" if self._tokens else "prompt"
         return {
             "state": running if self._stream.running else "waiting",
@@ -229,7 +229,7 @@ def _seeded(options: dict[str, Any], i: int) -> dict[str, Any]:
 
 
 def _priority(server: Server, record: RequestRecord, wanted: int | None) -> int | None:
-    """What a request gets of what it wants: not more than its key has."""
+    """Return the priority that a request gets: what it wants, but not more than its key has."""
     if not server.settings.keys:
         return wanted
     most = record.holder.priority

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can serve."""
+"""Tell whether the server lives, and whether it can serve."""
 
 from __future__ import annotations
 

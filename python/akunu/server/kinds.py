@@ -17,7 +17,7 @@ __all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Kind", "ServedMo
 
 
 class ServedModel(Protocol):
-    """What the server needs of a model of any kind."""
+    """The part of a model of any kind that the server needs."""
 
     @property
     def device(self) -> str:
@@ -33,7 +33,7 @@ class ServedModel(Protocol):
 
     @property
     def stats(self) -> ModelStats:
-        """What it has done; its `steps` grow while it gets on."""
+        """The counts of the model; its `steps` grow while it gets on."""
 
     def cancel(self) -> None:
         """End what runs."""

@@ -1,4 +1,4 @@
-"""How much one client may ask for, and how much may wait."""
+"""Limits of what one client may ask for, and of what may wait."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ Prompt = str | list[int | str]
 
 
 class NativeRequest(SamplingFields, kw_only=True):
-    """What `/completion` understands."""
+    """The request of `/completion`."""
 
     accepted: ClassVar[Mapping[str, tuple[Any, ...] | None]] = {"n_probs": None, "return_tokens": None}
 
@@ -68,7 +68,7 @@ class NativeRequest(SamplingFields, kw_only=True):
     n_probs: Annotated[int, Meta(ge=0, le=_MOST_PROBS)] | None = None
     return_tokens: bool | None = None
     logit_bias: dict[str, float | bool] | list[tuple[int | str, float | bool]] | None = None  # type: ignore[assignment]
-    """By ids or texts, all of whose tokens are meant; false forbids them."""
+    """Biases by id or by text, all of whose tokens are meant; false forbids them."""
     samplers: list[str] | None = None
     """Names of the samplers that may work; their order is Akunu's."""
     response_fields: list[str] | None = None
@@ -122,7 +122,7 @@ class NativeRequest(SamplingFields, kw_only=True):
         ]
 
     def end(self, text: str, seconds: float) -> int | None:
-        """Where an output ends early that has so much text, after so many seconds; None: it goes on."""
+        """Return where an output of so much text ends early, after so many seconds; None: it goes on."""
         return None
 
 
@@ -134,7 +134,7 @@ class OtherFile(Fields):
 
 
 class InfillRequest(NativeRequest, kw_only=True):
-    """What `/infill` understands: what stands before a gap and after it."""
+    """The request of `/infill`: what stands before a gap and after it."""
 
     accepted: ClassVar[Mapping[str, tuple[Any, ...] | None]] = {"t_max_predict_ms": None}
 
@@ -176,7 +176,7 @@ async def completion(request: Request) -> Response:
 
 
 async def infill(request: Request) -> Response:
-    """What stands between two texts."""
+    """Generate what stands between two texts."""
     fields = await read_fields(request, InfillRequest)
     return await _written(request, fields, "/infill")
 
@@ -323,7 +323,7 @@ def _piece(index: int, model: Model, piece: Piece, content: str, fields: NativeR
 
 
 def _settings(model: Model, options: Mapping[str, Any], fields: NativeRequest) -> dict[str, Any]:
-    """How an output is sampled, by llama-server's names where it has others."""
+    """Return how an output is sampled, by llama-server's names where it has others."""
     found = sampling_of(model) | {
         name: value for name, value in options.items() if name in model.sampling.__dataclass_fields__
     }

@@ -1,4 +1,4 @@
-"""What llama-server says of its models: `/props` and `/slots`."""
+"""Tell what llama-server tells of its models: `/props` and `/slots`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def entry_of(server: Server, name: str | None) -> Entry:
 
 
 async def props(request: Request) -> Response:
-    """What a model is: its context, its template, how many sequences it runs at a time."""
+    """Describe a model: its context, its template, how many sequences it runs at a time."""
     server: Server = request.app.state.server
     entry = entry_of(server, query_fields(request, ModelQuery).model)
     found: dict[str, Any] = {
@@ -70,7 +70,7 @@ def sampling_of(model: Model) -> dict[str, Any]:
 
 
 async def slots(request: Request) -> Response:
-    """What each slot does; no text is shown."""
+    """Tell what each slot does; no text is shown."""
     server: Server = request.app.state.server
     entry = entry_of(server, query_fields(request, ModelQuery).model)
     if entry.model is None or kind_of(entry.model) is not TEXT:

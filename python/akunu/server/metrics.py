@@ -1,4 +1,4 @@
-"""What is counted, for Prometheus."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ENGINE: Final = (
 
 
 class _Engines(Collector):
-    """What the engines of the models count themselves; what those counted that are unloaded stays."""
+    """The counts of the models' engines; those of unloaded models stay."""
 
     def __init__(self, models: Registry) -> None:
         self._models = models

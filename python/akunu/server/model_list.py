@@ -30,7 +30,7 @@ _SHOWN: Final = (
 
 
 class ModelsQuery(Fields):
-    """Which of the models, by Anthropic's names; all of them when nothing is said."""
+    """The page of models that is asked for, by Anthropic's names; without any, all of them."""
 
     accepted: ClassVar = {"before_id": ()}
 

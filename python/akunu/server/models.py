@@ -37,7 +37,7 @@ class Watched(Protocol):
     """A generation, as the view of the engine shows it."""
 
     def state(self) -> dict[str, Any]:
-        """Where it stands."""
+        """Return whether it waits, reads its prompt or decodes, with its counts."""
 
 
 @dataclass(eq=False)
@@ -51,28 +51,28 @@ class Entry:
     queue: Counter[str] = field(default_factory=Counter)
     """Generations that run or wait, by the ids of those who asked."""
     wanting: int = 0
-    """How many of them have readers that wait for more."""
+    """The number of them whose readers wait for more."""
     used_at: float = 0.0
     progress_at: float = 0.0
     """`time.monotonic()` when the engine was last seen to get on, or was first asked to."""
     steps: int = 0
-    """Its steps then."""
+    """The steps that the engine had done at that time."""
     bytes: int = 0
     keep_seconds: float | None = None
-    """For how long it stays after its last request, by a client's wish; None: as the settings say."""
+    """Seconds that the model stays after its last request, by a client's wish; None: as the settings say."""
     kind: Kind | None = None
-    """What it was when it was last loaded; None: it has not been yet."""
+    """The kind that the model had when it was last loaded; None: it has not been yet."""
     was_loaded: bool = False
-    """Since the server began; if it was unloaded, a request loads it again."""
-    forms_prepared: bool = False
+    """Whether it was loaded since the server began; if it was unloaded, a request loads it again."""
+    constraints_prepared: bool = False
     unfit: Mapping[str, str] = field(default_factory=dict)
     """Settings for all models that it was loaded without, and why."""
     generations: list[Watched] = field(default_factory=list)
-    """The sequences that have begun."""
+    """The generations that have begun."""
     tokens_per_second: float = 0.0
     """Speed of all sequences together, in the last second or so."""
     earlier: Counter[str] = field(default_factory=Counter)
-    """What was counted (`ModelStats`) until the model was unloaded."""
+    """The counts (`ModelStats`) until the model was unloaded."""
     generated: int = 0
     measured_at: float = 0.0
     adapter: tuple[str, float] | None = None
@@ -82,7 +82,7 @@ class Entry:
     loading: asyncio.Task[None] | None = None
     """Loads it, for all who wait for it."""
     fetching: bool = False
-    """That task waits for its files."""
+    """Whether that task waits for the model's files."""
     calls: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the call that runs, of those that come one at a time."""
 
@@ -182,10 +182,10 @@ class Registry:
         self._room = asyncio.Lock()
         self._closed = False
         self.ending = False
-        """What runs was told to end."""
+        """Whether what runs was told to end."""
 
     def entries(self) -> list[Entry]:
-        """All of them, in the order of the settings."""
+        """Return all models, in the order of the settings."""
         return list(self._entries.values())
 
     def add(self, spec: ModelSpec) -> Entry:
@@ -328,7 +328,7 @@ class Registry:
                 await self._workers.change(loaded.model.close)
                 raise shutting_down()
             entry.model, entry.unfit, entry.bytes = loaded.model, loaded.unfit, loaded.bytes
-            entry.was_loaded, entry.forms_prepared = True, False
+            entry.was_loaded, entry.constraints_prepared = True, False
             entry.kind = kind_of(loaded.model)
             entry.used_at = time.monotonic()
             seconds, memory = time.monotonic() - began, entry.loaded.memory
@@ -349,7 +349,7 @@ class Registry:
         return found
 
     def _take_preload(self, entry: Entry) -> Preload | None:
-        """What has begun of a load, once."""
+        """Take what has begun of a load, once."""
         preload = self._preload
         if preload is None or preload.spec is not entry.spec:
             return None
@@ -364,8 +364,8 @@ class Registry:
         for entry in self._entries.values():
             if any(e.users for e in self._entries.values()):
                 return
-            if entry.model is not None and not entry.forms_prepared:
-                entry.forms_prepared = True
+            if entry.model is not None and not entry.constraints_prepared:
+                entry.constraints_prepared = True
                 if kind_of(entry.model) is TEXT:
                     with contextlib.suppress(Exception):  # a request with a constraint is told
                         await asyncio.to_thread(entry.loaded.prepare_constraints)
@@ -443,7 +443,7 @@ def _why(spec: ModelSpec, error: Exception) -> str:
 
 
 def _not_loaded(spec: ModelSpec, error: Exception) -> ApiError:
-    """What requests for a model are told that cannot be loaded; the log says it too.
+    """Return what requests for a model are told that cannot be loaded; the log says it too.
 
     That lasts where the fault is in its files or settings. Memory may become free, and the network come back.
     """
@@ -456,5 +456,5 @@ def _not_loaded(spec: ModelSpec, error: Exception) -> ApiError:
 
 
 def shutting_down() -> ApiError:
-    """What comes too late."""
+    """Return the error for a request that comes too late."""
     return ApiError(503, "the server is shutting down", code="shutting_down", retry_after=5)

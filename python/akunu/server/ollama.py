@@ -34,7 +34,7 @@ LINES = "application/x-ndjson"
 """The type of streams: a JSON object a line."""
 
 _Part = tuple[Sequence[Delta], list[dict[str, Any]], Completion | None, str | None]
-"""What a piece says, the log-probabilities of its tokens; at the end, the whole, and why it ended."""
+"""A piece and the log-probabilities of its tokens; at the end, the whole, and why it ended."""
 
 
 def now() -> str:
@@ -248,7 +248,7 @@ def _parts(deltas: Sequence[Delta]) -> tuple[str, str, list[dict[str, Any]]]:
             case ToolArguments(index, fragment):
                 calls[index]["function"]["arguments"] += fragment
     for call in calls.values():
-        # As the model wrote it: read into values, a number that is too large for them would be lost.
+        # The text stays as the model wrote it: read into values, a number that is too large would be lost.
         call["function"]["arguments"] = msgspec.Raw((call["function"]["arguments"] or "{}").encode())
     return content, thinking, list(calls.values())
 

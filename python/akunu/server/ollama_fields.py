@@ -118,7 +118,7 @@ class Options(Fields):
 
 
 class Asking(Fields, kw_only=True):
-    """What both ways to generate share."""
+    """The fields that both ways to generate share."""
 
     model: str
     stream: bool | None = None
@@ -146,7 +146,7 @@ class Asking(Fields, kw_only=True):
         return found
 
     def thinking(self) -> dict[str, Any]:
-        """What is asked of the model's thinking."""
+        """The options of the model's thinking."""
         if isinstance(self.think, str):
             return {"reasoning_effort": self.think}
         return {} if self.think is None else {"thinking": self.think}
@@ -158,7 +158,7 @@ class Asking(Fields, kw_only=True):
 
 
 class CalledFunction(Fields):
-    """What an assistant called."""
+    """The function that an assistant called."""
 
     name: str
     arguments: dict[str, Any] | str | None = None
@@ -188,7 +188,7 @@ class Message(Fields):
 
 
 def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> MessageContent:
-    """What is said, with the images, in Base64, before it."""
+    """Return what is said, with the images, in Base64, before it."""
     found = []
     for n, image in enumerate(images or ()):
         if not isinstance(image, str) or not image:
@@ -200,7 +200,7 @@ def _said(text: str, images: Sequence[Any] | None, role: str, at: str) -> Messag
 
 
 class OllamaChatRequest(Asking, kw_only=True):
-    """What `/api/chat` understands."""
+    """The request of `/api/chat`."""
 
     messages: list[Message] | None = None
     tools: list[dict[str, Any]] | None = None
@@ -210,7 +210,7 @@ class OllamaChatRequest(Asking, kw_only=True):
     image_tokens: int | None = None
 
     def turn(self) -> Turn:
-        """What is asked of the model."""
+        """Return what is asked of the model."""
         tools, _ = client_tools(self.tools, "function", ChatTool, lambda tool: function_fields(tool.function))
         options = self.generation() | self.thinking() | {"tools": tools}
         options |= {
@@ -255,7 +255,7 @@ def _call(call: Call, name: str) -> dict[str, Any]:
 
 
 class GenerateRequest(Asking, kw_only=True):
-    """What `/api/generate` understands."""
+    """The request of `/api/generate`."""
 
     accepted: ClassVar = {"template": ("",), "context": ([],)}
 
@@ -269,7 +269,7 @@ class GenerateRequest(Asking, kw_only=True):
     context: Any = None
 
     def turn(self) -> Turn:
-        """What is asked of the model, where its chat template writes the prompt."""
+        """Return what is asked of the model, where its chat template writes the prompt."""
         system: list[dict[str, Any]] = []
         if self.system:
             system.append({"role": "system", "content": self.system})
@@ -279,7 +279,7 @@ class GenerateRequest(Asking, kw_only=True):
 
 
 class EmbedRequest(Fields):
-    """What `/api/embed` understands."""
+    """The request of `/api/embed`."""
 
     model: str
     input: str | list[str]
@@ -290,7 +290,7 @@ class EmbedRequest(Fields):
 
 
 class EmbeddingsRequest(Fields):
-    """What `/api/embeddings` understands."""
+    """The request of `/api/embeddings`."""
 
     model: str
     prompt: str
@@ -318,7 +318,7 @@ class NameRequest(Fields):
 
 
 class PullRequest(NameRequest):
-    """What `/api/pull` understands."""
+    """The request of `/api/pull`."""
 
     insecure: bool | None = None
     stream: bool | None = None

@@ -102,7 +102,7 @@ def _details(entry: Entry) -> dict[str, Any]:
 
 
 async def show(request: Request) -> Response:
-    """What a model is. One that is not loaded is looked at where its files are here."""
+    """Describe a model. One that is not loaded is read from its files, if they are here."""
     server: Server = request.app.state.server
     fields = await read_fields(request, NameRequest)
     entry = model_entry(server, fields.wanted)

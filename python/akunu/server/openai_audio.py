@@ -41,7 +41,7 @@ Format = Literal["json", "text", "srt", "verbose_json", "vtt", "lrc"]
 
 
 class TranslationRequest(Fields, kw_only=True):
-    """What `/v1/audio/translations` understands: OpenAI's fields, and extensions."""
+    """The request of `/v1/audio/translations`: OpenAI's fields, and extensions."""
 
     model: str
     file: bytes
@@ -85,7 +85,7 @@ class TranslationRequest(Fields, kw_only=True):
 
     @property
     def layout(self) -> dict[str, int | None]:
-        """How subtitles are laid out."""
+        """The layout of subtitles."""
         return {
             "max_line_width": self.max_line_width,
             "max_line_count": self.max_line_count,
@@ -99,12 +99,12 @@ class TranslationRequest(Fields, kw_only=True):
 
     @property
     def granularities(self) -> tuple[str, ...]:
-        """What has times in verbose JSON."""
+        """The parts that have times in verbose JSON."""
         return ("segment",)
 
 
 class TranscriptionRequest(TranslationRequest, kw_only=True):
-    """What `/v1/audio/transcriptions` understands: OpenAI's fields, and extensions."""
+    """The request of `/v1/audio/transcriptions`: OpenAI's fields, and extensions."""
 
     accepted: ClassVar = {"include": ([],), "chunking_strategy": ("auto",)}
     task: ClassVar[str] = "transcribe"
@@ -146,12 +146,12 @@ class TranscriptionRequest(TranslationRequest, kw_only=True):
 
 
 async def transcriptions(request: Request) -> Response:
-    """What is said in a recording."""
+    """Transcribe a recording."""
     return await _answer(request, *_fields(await read_form(request), TranscriptionRequest))
 
 
 async def translations(request: Request) -> Response:
-    """What is said in a recording, in English."""
+    """Translate a recording into English."""
     return await _answer(request, *_fields(await read_form(request), TranslationRequest))
 
 

@@ -29,7 +29,7 @@ PATH = "/v1/chat/completions"
 
 
 class StreamOptions(Fields):
-    """How a stream is."""
+    """The options of a stream."""
 
     accepted: ClassVar = {"include_obfuscation": (False,)}
 
@@ -38,7 +38,7 @@ class StreamOptions(Fields):
 
 
 class ChatRequest(ThinkingFields):
-    """What `/v1/chat/completions` understands: OpenAI's fields, and extensions from `top_k` on."""
+    """The request of `/v1/chat/completions`: OpenAI's fields, and extensions from `top_k` on."""
 
     accepted: ClassVar = {
         "add_special_tokens": (False,),
@@ -126,7 +126,7 @@ class ChatRequest(ThinkingFields):
         return options | self.foreign(options)
 
     def turn(self) -> tuple[Turn, list[str]]:
-        """What is asked of the model, and warnings."""
+        """Return what is asked of the model, with warnings."""
         tools, warnings = chat_tools(self.tools)
         if self.store:
             warnings.append("store: chats are not stored; /v1/responses stores its responses")

@@ -1,4 +1,4 @@
-"""What a chat asks of calls and of thinking, by OpenAI's names and those of other servers of its API."""
+"""Choices of calls and of thinking, by OpenAI's names and those of other servers of its API."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
 
 
 AnyChoice = Literal["none", "auto", "required", "any"] | ToolChoice | AllowedTools | _Word
-"""Whether tools are to be called, and which."""
+"""The choice whether tools are called, and which."""
 
 
 def chosen(choice: AnyChoice | None) -> tuple[str | None, list[str] | None]:
@@ -87,14 +87,14 @@ _Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ThinkingMode(Fields):
-    """Whether to think, as DeepSeek, GLM and Kimi have it."""
+    """The switch of thinking, as DeepSeek, GLM and Kimi have it."""
 
     type: Literal["enabled", "disabled", "auto", "adaptive"]
     budget_tokens: int | None = None
 
 
 class Reasoning(Fields):
-    """How to think, as OpenRouter has it."""
+    """The options of thinking, as OpenRouter has them."""
 
     accepted: ClassVar = {"exclude": (False,)}
 
@@ -115,7 +115,7 @@ class ThinkingFields(SamplingFields, kw_only=True):
 
 
 def thinking_options(fields: ThinkingFields, budget: int | None) -> dict[str, Any]:
-    """What is asked of the model's thinking, by whichever name, as arguments of a chat.
+    """Return the options of thinking, by whichever name, as arguments of a chat.
 
     Raises
     ------

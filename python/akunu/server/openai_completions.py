@@ -36,7 +36,7 @@ DEFAULT_TOKENS = 16
 
 
 class CompletionRequest(SamplingFields):
-    """What `/v1/completions` understands: OpenAI's fields, and extensions."""
+    """The request of `/v1/completions`: OpenAI's fields, and extensions."""
 
     model: str
     prompt: str | list[str | int | list[int]]

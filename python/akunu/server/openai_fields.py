@@ -40,7 +40,7 @@ class ContentPart(Fields):
 
 
 class CalledFunction(Fields):
-    """What an assistant called."""
+    """The function that an assistant called."""
 
     name: str
     arguments: str | dict[str, Any] | None
@@ -156,7 +156,7 @@ class ChatTool(Fields):
 
 
 def function_fields(function: Function) -> dict[str, Any]:
-    """What the model, and what is read of its answer, are told of a function."""
+    """Return what the model and the reader of its answer are told of a function."""
     return {
         "name": function.name,
         "description": function.description,
@@ -191,7 +191,7 @@ class JsonSchema(Fields):
 
 
 class ResponseFormat(Fields):
-    """What an answer has to look like."""
+    """The format of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None

@@ -39,7 +39,7 @@ async def responses(request: Request) -> Response:
 
 
 async def input_tokens(request: Request) -> Response:
-    """How many tokens the prompt of a request would have."""
+    """Count the tokens that the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
     record = RequestRecord.of(request)
@@ -57,7 +57,7 @@ async def get_response(request: Request) -> Response:
 
 
 async def input_items(request: Request) -> Response:
-    """What a stored response answers: the items of the conversation before it."""
+    """Return the items of the conversation that a stored response answers."""
     query = query_fields(request, InputItemsQuery)
     items = _stored(request).items
     ordered = items if query.order == "asc" else items[::-1]
@@ -155,11 +155,11 @@ class _Answer:
         yield self._event(f"response.{self._response['status']}", response=self._response)
 
     def error(self, error: ApiError) -> bytes:
-        """What went wrong after the beginning."""
+        """Return what went wrong after the beginning."""
         return self._event("error", code=error.code, message=told(error, "/v1/responses"), param=error.param)
 
     async def _run(self, whole_calls: bool = False) -> AsyncGenerator[tuple[str, Block, str] | None, None]:
-        """What happens to the blocks; None when something else did."""
+        """Yield what happens to the blocks; None when something else did."""
         completion, thought, untold = None, 0, list[dict[str, Any]]()
         found = answers(self._server, self._record, self._fields.model, self._turn, whole_calls=whole_calls)
         async with aclosing(found) as steps:

@@ -59,7 +59,7 @@ class Item(Fields):
 
 
 class TextFormat(Fields):
-    """What an answer has to look like."""
+    """The format of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
     schema: dict[str, Any] | None = None
@@ -78,7 +78,7 @@ class TextConfig(Fields):
 
 
 class ReasoningConfig(Fields):
-    """How the model thinks."""
+    """The options of thinking."""
 
     accepted: ClassVar = {"context": ("auto",), "mode": ("standard",)}
 
@@ -90,7 +90,7 @@ class ReasoningConfig(Fields):
 
 
 class StreamOptions(Fields):
-    """How a stream is."""
+    """The options of a stream."""
 
     accepted: ClassVar = {"include_obfuscation": (False,)}
 
@@ -120,7 +120,7 @@ class _Tool(Function, kw_only=True):
 
 
 class ResponseQuery(Fields):
-    """How a stored response is to be given: whole."""
+    """The query of a stored response, which is given whole."""
 
     accepted: ClassVar = {"stream": (False,), "include_obfuscation": (False,)}
 
@@ -129,7 +129,7 @@ class ResponseQuery(Fields):
 
 
 class InputItemsQuery(Fields):
-    """Which of the items that a stored response answers."""
+    """The query of the items that a stored response answers."""
 
     after: str | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
@@ -137,7 +137,7 @@ class InputItemsQuery(Fields):
 
 
 class ResponsesRequest(SamplingFields):
-    """What `/v1/responses` understands: OpenAI's fields, and extensions."""
+    """The request of `/v1/responses`: OpenAI's fields, and extensions."""
 
     accepted: ClassVar = {
         "access_programs": (),
@@ -229,7 +229,7 @@ class ResponsesRequest(SamplingFields):
         return [Item(role="user", content=self.input)] if isinstance(self.input, str) else self.input
 
     def turn(self, earlier: Sequence[dict[str, Any]]) -> tuple[Turn, list[str]]:
-        """What is asked of the model after the items of earlier responses, and warnings."""
+        """Return what is asked of the model after the items of earlier responses, with warnings."""
         tools, warnings = client_tools(self.tools, "function", _Tool, function_fields)
         messages: list[dict[str, Any]] = []
         if self.text is not None and self.text.verbosity not in (None, "medium"):

@@ -68,7 +68,7 @@ class Preload:
     loaded: Future[LoadedModel] = field(default_factory=Future)
 
     def begin(self) -> None:
-        """In a thread that nobody waits for: a program that ends does not load to the end."""
+        """Begin in a thread that nobody waits for: a program that ends does not load to the end."""
         threading.Thread(target=self._run, name="akunu-preload", daemon=True).start()
 
     def _run(self) -> None:

@@ -62,7 +62,7 @@ _MARKS: Final = (
     _Marks("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # GLM 4
     _Marks("[PREFIX]", "[SUFFIX]", "[MIDDLE]", suffix_first=True),  # Codestral
 )
-"""What models write for fill-in-the-middle, by their cards."""
+"""The marks of fill-in-the-middle, by the models' cards."""
 
 
 def infill_ids(model: Model, prefix: str, suffix: str, files: Sequence[tuple[str, str]] = ()) -> list[int]:

@@ -1,4 +1,4 @@
-"""What the answers of several APIs have in common."""
+"""Parts that the answers of several APIs share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from akunu.server.errors import ApiError
 __all__ = ["FINGERPRINT", "json_response", "new_id", "openai_usage", "page", "token_entries"]
 
 FINGERPRINT: Final = f"akunu-{__version__}"
-"""What made an answer, in OpenAI's `system_fingerprint`."""
+"""The version that made an answer, in OpenAI's `system_fingerprint`."""
 
 
 def json_response(data: Any, status: int = 200) -> Response:

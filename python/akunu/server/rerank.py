@@ -27,7 +27,7 @@ class Document(Fields):
 
 
 class RerankRequest(Fields, kw_only=True):
-    """What `/v1/rerank` understands."""
+    """The request of `/v1/rerank`."""
 
     accepted: ClassVar = {
         "max_tokens_per_doc": (),

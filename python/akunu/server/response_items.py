@@ -13,7 +13,7 @@ from akunu.server.replies import new_id
 __all__ = ["stored_items"]
 
 _PREFIXES: Final = {"message": "msg_", "function_call": "fc_", "function_call_output": "fco_"}
-"""What the ids of items begin with, by type; others begin with `rs_`, as reasoning does."""
+"""The beginnings of items' ids, by type; others begin with `rs_`, as reasoning does."""
 
 
 def stored_items(taken: set[str], items: Iterable[Item]) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def stored_items(taken: set[str], items: Iterable[Item]) -> list[dict[str, Any]]
 
 
 def _as_read(item: Item) -> dict[str, Any]:
-    """What clients expect where a request may say it shorter."""
+    """Return what clients expect where a request may say it shorter."""
     if item.type == "reasoning":
         return {"summary": msgspec.to_builtins(item.summary or [])}
     fields: dict[str, Any] = {"status": item.status or "completed"}

@@ -1,4 +1,4 @@
-"""What can be asked for, as a table: the application's routes and their OpenAPI description come from it."""
+"""The table of routes: the application's routes and their OpenAPI description come from it."""
 
 from __future__ import annotations
 

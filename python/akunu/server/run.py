@@ -28,7 +28,7 @@ __all__ = ["most_connections", "raise_descriptors", "serve", "uvicorn_config"]
 _log = logging.getLogger("akunu.server")
 
 _LAST_SECONDS: Final = 5
-"""For the answers of generations that were ended, to be sent."""
+"""Seconds for sending the answers of generations that were ended."""
 
 _CANCEL_SECONDS: Final = 0.02
 """Between one round of generations that are ended and the next."""
@@ -142,7 +142,7 @@ def most_connections(settings: Settings) -> int:
 
 
 def uvicorn_config(app: Starlette) -> ConnectionConfig:
-    """How uvicorn serves an application."""
+    """Return how uvicorn serves an application."""
     settings: Settings = app.state.server.settings
     most = most_connections(settings)
     limits = ConnectionLimits(

@@ -1,4 +1,4 @@
-"""How an output is sampled, as requests of OpenAI's form say it."""
+"""Fields of requests in OpenAI's format that say how an output is sampled."""
 
 from __future__ import annotations
 

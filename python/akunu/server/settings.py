@@ -1,4 +1,4 @@
-"""What a server may do and how much of it: one object, made once."""
+"""The settings of a server: what it may do and how much of it, in one object, made once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Settings:
     max_seconds : float
         Most time for a request, waiting included.
     requests_per_minute : int
-        Of one key, or of one address where there are no keys; 0: as many as come.
+        The most of one key, or of one address where there are no keys; 0: as many as come.
     heartbeat_seconds : float
         A stream that has nothing to say for so long says that it is alive.
     write_seconds : float
@@ -80,7 +80,7 @@ class Settings:
         Unknown fields of requests, and values that are not supported, are left out with a warning in the
         answer; otherwise they are refused.
     replica : str
-        Of several servers, the name of this one: part of the ids of the responses that it stores.
+        The name of this server among several: part of the ids of the responses that it stores.
     """
 
     keys: Keys = field(default_factory=Keys)

@@ -57,7 +57,7 @@ class Stored:
 
     @property
     def items(self) -> list[dict[str, Any]]:
-        """What it answers."""
+        """The items that the response answers."""
         return [item for part in self.before for item in part.items]
 
     @property
@@ -96,7 +96,7 @@ class ResponseStore:
 
     @property
     def bytes(self) -> int:
-        """What is kept now."""
+        """The bytes that are kept now."""
         return self._bytes.total()
 
     def put(

@@ -26,7 +26,7 @@ COMPILE_SECONDS: Final = 30.0
 """Most time until a constraint is compiled, those before it included."""
 
 CLIENT: Final[ContextVar[str]] = ContextVar("akunu.client", default="")
-"""Whose request it is that work is done for."""
+"""The client for whose request work is done."""
 
 _SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2

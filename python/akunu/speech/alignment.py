@@ -100,7 +100,7 @@ def align_words(
     words : sequence of (str, list of int)
         All of the window's text, in order (`WhisperTokenizer.words`).
     positions : int
-        Of the encoder that hold sound; the rest is padding.
+        The encoder's positions that hold sound; the rest is padding.
     """
     text = [token for _, ids in words for token in ids]
     if not text:

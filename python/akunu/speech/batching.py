@@ -126,7 +126,7 @@ class Task(Generic[T]):
         self._go(lambda: self._work.send(answer))
 
     def fail(self, error: BaseException) -> None:
-        """What it asked for could not be done."""
+        """End the task with the error of what it asked for."""
         self._go(lambda: self._work.throw(error))
 
     def end(self, error: BaseException) -> None:
@@ -148,7 +148,7 @@ class Task(Generic[T]):
             self._error, self.done = error, True
 
     def result(self) -> T:
-        """What it found, or raise what ended it."""
+        """Return what the task found, or raise what ended it."""
         assert self.done
         if self._error is not None:
             raise self._error
@@ -172,7 +172,7 @@ class Batcher:
         self._changed = threading.Condition()
         self._tasks: list[Task[Any]] = []
         self.rounds = 0
-        """How often the model was asked."""
+        """The number of times that the model was asked."""
         self._worker: threading.Thread | None = None
         self._closed = False
         self._process = os.getpid()
@@ -254,7 +254,7 @@ class Batcher:
             if min(room, windows) < 0 and found:
                 break
             found.append(task)
-        # Those behind them that were cancelled have nothing to wait for.
+        # Cancelled tasks behind them have nothing to wait for.
         return found + [task for task in self._tasks[len(found) :] if task.cancelled]
 
     def _round(self, tasks: Sequence[Task[Any]]) -> None:
@@ -347,7 +347,7 @@ def _all(_: Any) -> object:
 
 
 def _same_rules(request: Rank | Sample) -> object:
-    """What has to be the same for requests to be one call."""
+    """Return what has to be the same for requests to be one call."""
     if isinstance(request, Rank):
         return id(request.rules), request.count, request.begun
     return id(request.rules), request.temperature, request.most, request.begun
@@ -361,7 +361,7 @@ _ANSWERS: Final[dict[type, tuple[_Answer, int | None, Callable[[Any], object]]]]
     Sample: (_sample, None, _same_rules),
     Attend: (_attend, None, _all),
 }
-"""How each kind of request is answered, how many at once, and which of them together."""
+"""The answer to each kind of request, how many at once, and which of them together."""
 
 
 def applies(model: SpeechModel, rules: TokenRules, count: int = 1) -> bool:

@@ -34,7 +34,7 @@ class ChannelsTranscriber:
 
     @property
     def language_probability(self) -> float:
-        """How probable that language is."""
+        """The probability of that language."""
         found = (one for one in self._channels if one.language is not None)
         return next((one.language_probability for one in found), 1.0)
 

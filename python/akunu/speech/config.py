@@ -16,7 +16,7 @@ Head = tuple[int, int]
 
 @dataclass(frozen=True)
 class WhisperConfig:
-    """What the tables of a Whisper model are made of.
+    """The description that the tables of a Whisper model are compiled from.
 
     Attributes
     ----------
@@ -27,13 +27,13 @@ class WhisperConfig:
     audio_context : int
         Positions of the encoder; a second has 50.
     width : int
-        Of both stacks.
+        The width of both stacks.
     audio_heads, audio_layers : int
-        Of the encoder.
+        The sizes of the encoder.
     text_context : int
         Positions of the decoder.
     text_heads, text_layers : int
-        Of the decoder.
+        The sizes of the decoder.
     alignment_heads : tuple of (int, int)
         The heads whose attention follows the sound, by which words get their times.
     """
@@ -212,4 +212,4 @@ ALIGNMENT_HEADS: Final = {
     (51866, 1280, 32, 32): _parse("7.0 10.17 12.18 13.12 16.1 17.14 19.11 21.4 24.1 25.6"),
     (51866, 1280, 32, 4): _parse("2.4 2.11 3.3 3.6 3.11 3.14"),
 }
-"""By vocabulary, width, layers of the encoder and of the decoder."""
+"""The alignment heads, by vocabulary, width, layers of the encoder and of the decoder."""

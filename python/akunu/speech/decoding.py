@@ -25,7 +25,7 @@ __all__ = ["WindowText", "best", "compression_ratio", "decode_window", "is_silen
 
 @dataclass(frozen=True)
 class WindowText:
-    """What a window says.
+    """The text of a window.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class WindowText:
 
 
 def compression_ratio(text: str) -> float:
-    """How often a text repeats itself: about 1 for short sentences, 2.4 and more for loops."""
+    """Return how often a text repeats itself: about 1 for short sentences, 2.4 and more for loops."""
     data = text.encode()
     return len(data) / len(zlib.compress(data))
 

@@ -1,4 +1,4 @@
-"""What a model's files say of how their Whisper model decodes and hears, beside the sizes.
+"""Settings in a Whisper model's files that say how it decodes and hears.
 
 OpenAI's folders and those tuned from them write it into `generation_config.json`; folders of before it was
 there, into `config.json`. A file of whisper.cpp has no place for it; ember-speech's has a record of bytes of
@@ -20,7 +20,7 @@ from akunu.speech.languages import language_code
 __all__ = ["DecodingSettings", "check_preprocessor"]
 
 _HEARD: Final = {"sampling_rate": 16000, "n_fft": 400, "hop_length": 160}
-"""What `preprocessor_config.json` has: how sound becomes the input of every Whisper model."""
+"""The numbers in `preprocessor_config.json` by which sound becomes every Whisper model's input."""
 
 
 _OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {
@@ -34,7 +34,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, tuple[type, ...], str]]] = {
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """How a model's own files have it decoded, where the caller does not say otherwise.
+    """The settings of decoding in a model's own files, which hold where the caller does not say otherwise.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class DecodingSettings:
 
     @classmethod
     def of_folder(cls, folder: Path, languages: Mapping[str, int], vocab_size: int) -> DecodingSettings:
-        """What a folder says.
+        """Return the settings of a folder.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class DecodingSettings:
     def of_object(
         cls, said: Mapping[str, object], where: object, languages: Mapping[str, int], vocab_size: int
     ) -> DecodingSettings:
-        """What the content of a `generation_config.json` says; errors begin with `where`.
+        """Return the settings of a `generation_config.json`, given its content; errors begin with `where`.
 
         Raises
         ------

@@ -22,7 +22,7 @@ __all__ = ["DecodedSequence", "SpeechEngine", "Window", "load_engine", "syntheti
 
 
 class _Opened(Protocol):
-    """What loading needs of a model's opened files."""
+    """The part of a model's opened files that loading needs."""
 
     @property
     def files(self) -> _core.TensorFiles: ...
@@ -35,7 +35,7 @@ class _Opened(Protocol):
 
 
 class Window:
-    """What the decoder keeps of a sound; its place is free again when this is released, or forgotten."""
+    """The encoded sound that the decoder keeps; its place is free when this is released or forgotten."""
 
     def __init__(self, sound: int, dropped: list[int]) -> None:
         self._sound: int | None = sound
@@ -43,7 +43,7 @@ class Window:
 
     @property
     def sound(self) -> int:
-        """Its number in the core."""
+        """The window's number in the core."""
         if self._sound is None:
             raise ValueError("this window was released")
         return self._sound
@@ -83,7 +83,7 @@ class SpeechEngine:
 
     @property
     def parallel(self) -> int:
-        """Most texts that there may be at a time."""
+        """Most sequences that there may be at a time."""
         return self._core.parallel
 
     @property
@@ -130,26 +130,26 @@ class SpeechEngine:
     def begin(
         self, states: Sequence[Window], tokens: Sequence[Sequence[int]], rows: Sequence[Sequence[int]]
     ) -> tuple[list[DecodedSequence], Logits]:
-        """Texts that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
-        texts: list[DecodedSequence] = []
+        """Sequences that hold their `tokens`, and logits [all rows, vocab] after the named ones of each."""
+        sequences: list[DecodedSequence] = []
         # A last token whose logits nobody wants runs with what is sampled after it.
         late = [
             ids[-1:] if wanted[-1] < len(ids) - 1 else [] for ids, wanted in zip(tokens, rows, strict=True)
         ]
         try:
             for window, ids, rest in zip(states, tokens, late, strict=True):
-                texts.append(
+                sequences.append(
                     DecodedSequence(self._core.begin(window.sound, ids[: len(ids) - len(rest)]), len(ids))
                 )
-            asked = [(text.slot, list(wanted)) for text, wanted in zip(texts, rows, strict=True)]
+            asked = [(sequence.slot, list(wanted)) for sequence, wanted in zip(sequences, rows, strict=True)]
             logits = self._core.logits(asked)
-            for text, rest in zip(texts, late, strict=True):
+            for sequence, rest in zip(sequences, late, strict=True):
                 if rest:
-                    self._core.extend(text.slot, rest)
-            return texts, logits
+                    self._core.extend(sequence.slot, rest)
+            return sequences, logits
         except BaseException:
-            for text in texts:
-                self.free(text)
+            for sequence in sequences:
+                self.free(sequence)
             raise
 
     def fork(self, sequence: DecodedSequence) -> DecodedSequence:
@@ -163,7 +163,7 @@ class SpeechEngine:
     def step(self, sequences: Sequence[DecodedSequence], tokens: Sequence[int]) -> Logits:
         """Add one token to each sequence; returns the logits [sequences, vocab] after it."""
         return self._core.logits(
-            [(text.slot, [self._add(text, token)]) for text, token in _pairs(sequences, tokens)]
+            [(sequence.slot, [self._add(sequence, token)]) for sequence, token in _pairs(sequences, tokens)]
         )
 
     def attend(self, states: Window, tokens: Sequence[int]) -> tuple[npt.NDArray[np.float32], Logits]:
@@ -190,9 +190,9 @@ class SpeechEngine:
         temperature
             0: the most probable tokens.
         seeds : sequence of int
-            Of each text's random numbers, 32 bits.
+            The seed of each sequence's random numbers, 32 bits.
         begun
-            How many of the tokens that the texts began with count as what was said.
+            How many of the tokens that the sequences began with count as what was said.
 
         Returns
         -------
@@ -218,23 +218,23 @@ class SpeechEngine:
         *,
         begun: int = 0,
     ) -> tuple[npt.NDArray[np.int64], Logits]:
-        """Add one token to each text, unless `tokens` is None; the `count` best ones that may follow.
+        """Add one token to each sequence, unless `tokens` is None; the `count` best ones that may follow.
 
-        Their ids and log p [texts, count], most probable first; the other parameters are those of `decode`.
+        Their ids and log p [sequences, count], most probable first; other parameters are those of `decode`.
         `count` is at most 20.
         """
         self._rule(sequences, rules, begun)
         if tokens is not None:
-            for text, token in _pairs(sequences, tokens):
-                self._add(text, token)
-        return self._core.rank([text.slot for text in sequences], count)
+            for sequence, token in _pairs(sequences, tokens):
+                self._add(sequence, token)
+        return self._core.rank([sequence.slot for sequence in sequences], count)
 
     def plan(self, phase: str, rows: int, position: int) -> list[_core.CommandInfo]:
         """The dispatch table of "encode", a window, or of a phase of `_core.Engine.plan`."""
         return self._core.plan(phase, rows, position)
 
     def profile(self, phase: str, rows: int, position: int, repeats: int) -> list[_core.CommandInfo]:
-        """That table, run on silence, with the time of every command; a window must be free."""
+        """Run that table on silence, and return it with the time of every command; a window must be free."""
         return self._core.profile(phase, rows, position, repeats)
 
     def cancel(self) -> None:
@@ -245,30 +245,30 @@ class SpeechEngine:
         """Free the memory."""
         self._core.close()
 
-    def _add(self, text: DecodedSequence, token: int) -> int:
-        """Where the token is."""
-        return self._core.extend(text.slot, [token])
+    def _add(self, sequence: DecodedSequence, token: int) -> int:
+        """Add a token, and return its position."""
+        return self._core.extend(sequence.slot, [token])
 
-    def _rule(self, texts: Sequence[DecodedSequence], rules: TokenRules, begun: int) -> RuleTable:
+    def _rule(self, sequences: Sequence[DecodedSequence], rules: TokenRules, begun: int) -> RuleTable:
         table = rules.table
         if table is None:
             raise UnsupportedError(
-                "penalties of repetition and forms are not applied on the device: use `step`"
+                "penalties of repetition and constraints are not applied on the device: use `step`"
             )
-        changed = [text for text in texts if text.rules != (table, begun)]
+        changed = [sequence for sequence in sequences if sequence.rules != (table, begun)]
         if changed:
             never, not_first = table.masks(self.config.vocab_size)
-            for text in changed:
+            for sequence in changed:
                 self._core.set_rules(
-                    text.slot,
-                    prompt=text.prompt - begun,
+                    sequence.slot,
+                    prompt=sequence.prompt - begun,
                     end=table.end,
                     timestamp_begin=table.timestamp_begin,
                     max_initial=table.max_initial,
                     never=never,
                     not_first=not_first,
                 )
-                text.rules = (table, begun)
+                sequence.rules = (table, begun)
         return table
 
     def _close_dropped(self) -> None:
@@ -276,8 +276,8 @@ class SpeechEngine:
             self._core.close_sound(self._dropped.pop())
 
 
-def _pairs(texts: Sequence[DecodedSequence], values: Sequence[int]) -> list[tuple[DecodedSequence, int]]:
-    return list(zip(texts, values, strict=True))
+def _pairs(sequences: Sequence[DecodedSequence], values: Sequence[int]) -> list[tuple[DecodedSequence, int]]:
+    return list(zip(sequences, values, strict=True))
 
 
 def load_engine(

@@ -117,7 +117,7 @@ def open_speech(path: Path) -> SpeechFiles:
 
 
 def _generation(file: WhisperFile) -> dict[str, object]:
-    """What a file says of decoding: the bytes of a record behind its weights, if it has one."""
+    """Return a file's record of decoding: the bytes behind its weights, if it has one."""
     if not any(tensor.name == GENERATION for tensor in file.tensors):
         return {}
     where = f"{file.paths[0]}: {GENERATION}"

@@ -60,7 +60,7 @@ class SpeechGate:
                 yield from samples.take(span.end)
 
     def original(self, seconds: float, end: bool = False) -> float:
-        """Where a moment of the speech is in the recording; of a border, `end` means what is before it."""
+        """Return where a moment of speech is in the recording; at a border, `end` means what is before it."""
         find = bisect.bisect_left if end else bisect.bisect_right
         at = max(find(self._kept, seconds) - 1, 0)
         return round(self._begins[at] + seconds - self._kept[at], 2)

@@ -1,4 +1,4 @@
-"""What hears a recording with one model: windows that are handed to its batcher, and their end."""
+"""Hear a recording with one model: windows are handed to its batcher, up to the recording's end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said while it is said: text that stays, and a guess at the rest.
+"""Transcribe speech while it is said: text that stays, and a guess at the rest.
 
 Whenever there is more sound, the model hears again what is not settled yet. What two hearings in a row agree
 on, word for word, is committed (LocalAgreement-2; Liu et al., 2020; Macháček et al., 2023): the next one has
@@ -41,7 +41,7 @@ VAD: Final = VadOptions(min_silence_duration_ms=500, speech_pad_ms=200)
 
 @dataclass(frozen=True)
 class LiveText:
-    """What became of the last piece of sound.
+    """The text after the last piece of sound.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class LiveText:
     tentative : str
         What may follow it, as of now; the next one replaces it.
     seconds : float
-        Of sound that has been heard.
+        The seconds of sound that have been heard.
     """
 
     committed: str

@@ -1,4 +1,4 @@
-"""What decoding asks of a Whisper model; anything that answers will do."""
+"""The protocol of a Whisper model that is decoded; anything that has it will do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SpeechModel(Protocol):
         """The sequence is not used again."""
 
     def attend(self, states: Any, tokens: Sequence[int]) -> tuple[npt.NDArray[np.float32], Logits]:
-        """How the alignment heads attend to the sound.
+        """Return how the alignment heads attend to the sound.
 
         The weights [heads, tokens, audio positions], each row's sum 1, in the order of
         `config.alignment_heads`, and the logits [tokens, vocab].

@@ -1,4 +1,4 @@
-"""What a caller may choose of a transcription; names and defaults are faster-whisper's where it has them."""
+"""The options of a transcription; names and defaults are faster-whisper's where it has them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
 
 @dataclass(frozen=True)
 class TranscriptionOptions:
-    """How a recording is transcribed.
+    """The options of transcribing a recording.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class TranscriptionOptions:
     choice : sequence of str, optional
         The text of each window is one of these, as of `grammar`.
     seed : int
-        Of the samples.
+        The seed of the samples.
     """
 
     language: str | None = None

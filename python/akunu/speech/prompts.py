@@ -1,4 +1,4 @@
-"""What a window's text comes after: hot words, earlier text, the language and the task."""
+"""Prompts of windows: hot words, earlier text, the language and the task."""
 
 from __future__ import annotations
 

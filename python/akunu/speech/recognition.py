@@ -1,4 +1,4 @@
-"""Which files and folders are speech models; light, as every load asks."""
+"""Recognise files and folders of speech models; it imports little, as every load asks."""
 
 from __future__ import annotations
 

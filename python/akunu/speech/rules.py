@@ -1,4 +1,4 @@
-"""Which token may come next, on rows of logits: suppression, repetition, the rules of timestamps, forms."""
+"""Rules for the next token, on rows of logits: suppression, repetition, timestamps, constraints."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class TokenRules:
 
     @functools.cached_property
     def table(self) -> RuleTable | None:
-        """Return the rules for the engine; None where it cannot apply them: repetition, constraints."""
+        """The rules for the engine; None where it cannot apply them: repetition, constraints."""
         if self._penalty != 1 or self._ngram or self._structure is not None:
             return None
         return RuleTable(

@@ -37,7 +37,7 @@ class Segment:
     tokens : list of int
         Its ids, timestamps included.
     temperature, avg_logprob, compression_ratio, no_speech_prob : float
-        Of the window that it comes from.
+        The figures of the window that it comes from.
     words : tuple of Word
         Empty when word times were not asked for.
     channel : int or None

@@ -64,7 +64,7 @@ class SpecialTokens:
 
     @classmethod
     def by_size(cls, end: int, vocab_size: int) -> SpecialTokens:
-        """By the published layout: end, start, languages, six more, and the timestamps up to `vocab_size`."""
+        """Number the tokens by the published layout: end, start, languages, six more, then timestamps."""
         count = vocab_size - end - 2 - len(_AFTER_LANGUAGES) - TIMESTAMPS
         if not 1 <= count <= len(LANGUAGES):
             raise TokenizerError(
@@ -92,7 +92,7 @@ class SpecialTokens:
         )
 
     def texts(self) -> dict[int, str]:
-        """How each of them is written, without the timestamps."""
+        """The text of each of them, without the timestamps."""
         named = {f"<|{code}|>": i for code, i in self.languages.items()}
         named |= {"<|endoftext|>": self.end, "<|startoftranscript|>": self.start}
         after = (

@@ -17,14 +17,14 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class _Source(Protocol[Item_co]):
-    """What makes the items: `akunu.speech.transcription.Transcriber` or `akunu.speech.live.Listener`."""
+    """The source of items: `akunu.speech.transcription.Transcriber` or `akunu.speech.live.Listener`."""
 
     def __iter__(self) -> Generator[Item_co, None, None]: ...
     def cancel(self) -> None: ...
 
 
 class SpeechStream(ItemStream[Item]):
-    """What a source makes of a recording; `cancel` and `close` end it from any thread."""
+    """A stream of what a source makes of a recording; `cancel` and `close` end it from any thread."""
 
     def __init__(self, source: _Source[Item]) -> None:
         super().__init__(iter(source))
@@ -74,7 +74,7 @@ class SegmentStream(SpeechStream[Segment]):
 
     @property
     def transcription(self) -> Transcription:
-        """What was read so far, as a whole."""
+        """The transcription of what was read so far."""
         source = self._transcriber
         return Transcription(
             source.language, source.language_probability, source.duration, tuple(self._found)
@@ -104,7 +104,7 @@ class AsyncSegmentStream(AsyncItems[Segment]):
 
     @property
     def transcription(self) -> Transcription:
-        """What was read so far, as a whole."""
+        """The transcription of what was read so far."""
         return self._segments.transcription
 
 

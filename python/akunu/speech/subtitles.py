@@ -18,7 +18,7 @@ PAUSE: Final = 3.0
 
 @dataclass(frozen=True)
 class Layout:
-    """How subtitles are laid out; names and meanings are those of OpenAI's command.
+    """The layout of subtitles; names and meanings are those of OpenAI's command.
 
     Attributes
     ----------

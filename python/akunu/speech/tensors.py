@@ -1,4 +1,4 @@
-"""Where a Whisper model's tensors lie in its files, by the names of whisper.cpp, MLX and Hugging Face, and
+"""Find a Whisper model's tensors in its files, by the names of whisper.cpp, MLX and Hugging Face, and
 the numbers of its two stacks as the engine takes them.
 """
 
@@ -128,7 +128,7 @@ def _blocks(layers: Iterable[Sequence[Mixer]]) -> tuple[Block, ...]:
 
 
 def _sizes(config: WhisperConfig, stack: Literal["encoder", "decoder"]) -> dict[str, int]:
-    """What the rules' symbols stand for."""
+    """Return the values of the rules' symbols."""
     return {
         "dim": config.width,
         "ffn": 4 * config.width,

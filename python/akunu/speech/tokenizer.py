@@ -49,7 +49,7 @@ class WhisperTokenizer:
     Parameters
     ----------
     tokenizer : Tokenizer
-        Of the text.
+        The tokenizer of the text.
     special : SpecialTokens
         The control tokens.
     vocab_size : int
@@ -141,7 +141,7 @@ class WhisperTokenizer:
         return self.tokenizer.decode([i for i in ids if i < self.special.end])
 
     def seconds(self, token: int) -> float:
-        """What a timestamp says."""
+        """Return the seconds of a timestamp."""
         return (token - self.special.timestamp_begin) / 50
 
     def start_sequence(self, language: str | None, task: str = "transcribe") -> tuple[int, ...]:
@@ -190,7 +190,7 @@ class WhisperTokenizer:
 
     @functools.cached_property
     def compiler(self) -> Compiler:
-        """Makes constraints for texts that have a form."""
+        """Makes constraints for transcriptions."""
         from akunu.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.tokenizer.vocab_size)

@@ -19,14 +19,14 @@ UNSURE: Final = 0.5
 
 @dataclass(frozen=True)
 class Transcription:
-    """What is said in a recording.
+    """The transcription of a recording.
 
     Attributes
     ----------
     language : str or None
         The language's code; None when nothing was heard.
     language_probability : float
-        Of the detection; 1 when the language was given.
+        The probability by the detection; 1 when the language was given.
     duration : float
         Seconds of the recording that were read.
     segments : tuple of Segment
@@ -63,7 +63,7 @@ class Transcription:
         return min(math.exp(total / sum(counts)), 1.0)
 
     def __iter__(self) -> Iterator[Any]:
-        """For ``segments, info = model.transcribe(…)``, as with faster-whisper: the segments, and itself."""
+        """Iterate for ``segments, info = model.transcribe(…)``, as with faster-whisper."""
         return iter((self.segments, self))
 
     def to(

@@ -47,7 +47,7 @@ class _Window:
     alone: bool = False
     """Not followed by one that hears the rest again."""
     spoken: bool = False
-    """It ends where speech does: what the model leaves out at its end is said all the same."""
+    """Whether the window ends where speech does: what the model leaves out there is said all the same."""
     ahead: Sequence[Mel] = ()
     """Later windows, to detect the language in."""
 
@@ -64,7 +64,7 @@ class _Window:
         return self.offset + self.duration
 
     def rest(self, seconds: float) -> _Window:
-        """What of it is later than `seconds` of the recording."""
+        """Return the part that is later than `seconds` of the recording."""
         skipped = round(seconds * FRAMES_PER_SECOND) - self.frame
         mel = np.full_like(self.mel, self.mel.min())  # silence
         mel[:, : self.mel.shape[1] - skipped] = self.mel[:, skipped:]
@@ -73,13 +73,13 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Heard:
-    """What a window says, and where the next one begins, in seconds."""
+    """The text of a window, and where the next one begins, in seconds."""
 
     text: WindowText
     drafts: list[Draft]
     forward: float
     rest: _Heard | None = None
-    """What is said after what the model took for the end of it."""
+    """The part after what the model took for the end of the window."""
 
 
 def _lost(draft: Draft) -> bool:
@@ -267,7 +267,7 @@ class Transcriber(Hearing[Segment, _Heard]):
     # -- one window ------------------------------------------------------------------------------------------
 
     def _hear(self, window: _Window, length: float) -> Work[_Heard]:
-        """What a window says; `length` is that of the recording in seconds, where it is known."""
+        """Decode a window; `length` is that of the recording in seconds, where it is known."""
         heard = yield from self._hear_once(window, length)
         if not (window.spoken and heard.drafts):
             return heard
@@ -325,7 +325,7 @@ class Transcriber(Hearing[Segment, _Heard]):
         self.language_probability = best[self.language]
 
     def _prompt(self, start: Sequence[int], *, first: bool) -> tuple[list[int], list[int]]:
-        """What comes before a window's text, and how it begins."""
+        """Return what comes before a window's text, and how it begins."""
         options, tokenizer = self._options, self._tokenizer
         room = self._model.config.text_context // 2 - 1
         prefix = (options.prefix or "").strip()

@@ -48,7 +48,7 @@ TranscriptionProgress = Callable[[float, float | None], None]
 
 
 class Engine(SpeechModel, Protocol):
-    """What runs the model."""
+    """The engine that runs the model."""
 
     @property
     def device(self) -> str:
@@ -131,7 +131,7 @@ class WhisperModel(BaseModel):
 
     @property
     def notice(self) -> str | None:
-        """What every user of the model should know, by its own files; None where they have no such text."""
+        """The notice in the model's own files that every user should know; None where they have none."""
         return self._tokenizer.settings.notice
 
     # -- transcribing ----------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class WhisperModel(BaseModel):
             Least seconds of new sound between two hearings.
         **options
             See `akunu.speech.options.TranscriptionOptions`; `clip_timestamps`, `batch_size`, `channels`,
-            `prefix`, `word_timestamps` and forms have no effect here and are refused.
+            `prefix`, `word_timestamps` and constraints have no effect here and are refused.
 
         Returns
         -------
@@ -345,7 +345,7 @@ class WhisperModel(BaseModel):
         return self._opened(SpeechStream(listener))
 
     def _options(self, given: TranscriptionArguments) -> TranscriptionOptions:
-        """What the caller chose, and for the rest what the model was trained for."""
+        """Return what the caller chose, and for the rest what the model was trained for."""
         return transcription_options(given, self._tokenizer.settings.options)
 
     def _bridged(self, audio: AudioSource | AsyncIterable[Any], start: Callable[[AudioSource], S]) -> S:

@@ -38,7 +38,7 @@ def add_words(
     offset : float
         Where the window begins, in seconds.
     positions : int
-        Of the encoder that hold sound.
+        The encoder's positions that hold sound.
     last_speech : float
         Where speech ended before the window, in seconds.
     """
@@ -86,7 +86,7 @@ def _fit(draft: Draft, typical: float, last_speech: float) -> None:
 
 
 def last_word_end(drafts: Sequence[Draft]) -> float | None:
-    """Where the last word of a window ends."""
+    """Return the time at which the last word of a window ends."""
     return next((draft.words[-1].end for draft in reversed(drafts) if draft.words), None)
 
 
@@ -123,7 +123,7 @@ def drop_made_up(
     threshold : float
         Seconds that are silence enough.
     offset, window_end, duration : float
-        Of the window and of the recording, in seconds.
+        The times of the window and of the recording, in seconds.
     last_speech : float
         Where speech ended before the window.
 

@@ -32,7 +32,7 @@ def _cue(text: str) -> str:
 
 
 def _whose(segment: Segment) -> str:
-    """What says which channel a segment is of, where they are apart."""
+    """Return the mark of a segment's channel, where channels are apart."""
     return "" if segment.channel is None else f"[channel {segment.channel}] "
 
 
@@ -122,7 +122,7 @@ def written(
     language : callable
         Gives the language when all segments have come.
     layout : Layout, optional
-        Of the subtitles, in the formats that have them.
+        The layout of subtitles, in the formats that have them.
     """
     if form not in _WRITERS:
         raise InvalidArgumentError(f"format: found {form!r}, expected one of {', '.join(FORMATS)}")

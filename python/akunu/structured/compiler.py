@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiler"]
 
 MAX_KEPT_BYTES: Final = 128 << 20
-"""What the compiled constraints that are kept take, as far as that can be told from their texts."""
+"""Bytes of the compiled constraints that are kept, as far as that can be told from their sources."""
 
 MAX_BYTES: Final = 1 << 20
 """Bytes of the text of a structure."""

@@ -78,7 +78,7 @@ _KEYWORDS: Final = frozenset(
         "uniqueItems",
     }
 )
-"""What is said of values; any other word is an annotation."""
+"""The keywords about values; any other word is an annotation."""
 _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "object": frozenset({"properties", "required", "patternProperties", "additionalProperties"}),
     "array": frozenset({"items", "prefixItems", "minItems", "maxItems"}),

@@ -102,7 +102,7 @@ class _Grammar:
         return Node("name", name)
 
     def _ends(self, node: Node, group: set[str], last: bool) -> list[tuple[Node, str | None]] | None:
-        """What may come before a rule of the group (or after), and which; None: there is more than that."""
+        """Return what may come before a rule of the group (or after), and which; None: there is more."""
         if group.isdisjoint(node.names()):
             return [(node, None)]
         if node.kind == "name":

@@ -39,7 +39,7 @@ class LatePart:
 
 @dataclass(frozen=True)
 class LateConstraints:
-    """What an output may begin with, and the constraints of what follows.
+    """The beginnings that an output may have, and the constraints of what follows.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where a lexer that takes the longest would read a grammar otherwise than one that reads characters."""
+"""Find places where a lexer that takes the longest match reads a grammar otherwise than by characters."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Lexemes:
     # -- what follows ----------------------------------------------------------------------------------------
 
     def _follow(self) -> list[int]:
-        """For each terminal the characters that may come next."""
+        """Return the characters that may come next, for each terminal."""
         firsts = [self._first_of_unit(i) for i in range(len(self._units))]
         first: dict[str, tuple[int, bool]] = dict.fromkeys(self._trees, (0, False))
 

@@ -1,4 +1,4 @@
-"""Which names an object may have, as llguidance sees it: it is asked, so that both always agree."""
+"""Names that an object may have, as llguidance sees it: it is asked, so that both always agree."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SPACES: Final = (
     (0x205F, 0x205F), (0x3000, 0x3000),
 )  # fmt: skip
 _NO_SPACES: Final = (*_SPACES, (0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF))
-"""What ECMA or Python takes for white space: `\\S` has none of it."""
+"""The white space of ECMA or Python: `\\S` has none of it."""
 _LINE_ENDS: Final = ((10, 10), (13, 13), (0x2028, 0x2029))
 _SHORTHANDS: Final = {
     "d": (_DIGITS, False), "D": (_DIGITS, True), "w": (_WORDS, False), "W": (_WORDS, True),
@@ -88,7 +88,7 @@ def _ahead(pattern: str) -> tuple[list[str], list[str], str]:
 
 
 def _closing(pattern: str) -> int | None:
-    """Where the group that the pattern begins with ends."""
+    """Return where the group that the pattern begins with ends."""
     depth = 0
     for at, char in _structure(pattern):
         depth += (char == "(") - (char == ")")

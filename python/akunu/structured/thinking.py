@@ -15,12 +15,12 @@ __all__ = ["Thinking", "ThinkingBudget"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingBudget:
-    """How much an answer may think.
+    """The limit of an answer's thinking.
 
     Attributes
     ----------
     tokens : int
-        Of all its reasoning together, the marks not counted.
+        The most tokens of all its reasoning together, the marks not counted.
     begin, end : str
         What reasoning stands between; control tokens of the vocabulary are tokens in them.
     closing : str

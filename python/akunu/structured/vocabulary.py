@@ -30,7 +30,7 @@ class VocabularyView:
     Parameters
     ----------
     tokenizer
-        Of the model.
+        The tokenizer of the model.
     vocab_size
         Logits of the model, which may be more than there are tokens: the rest is never sampled.
     """
@@ -122,7 +122,7 @@ class VocabularyView:
 
 
 class _Encoder(TokenizerWrapper):
-    """What `LLTokenizer` asks of a tokenizer."""
+    """The methods that `LLTokenizer` asks of a tokenizer."""
 
     is_tokenizer_wrapper = True
 

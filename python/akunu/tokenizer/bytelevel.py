@@ -69,7 +69,7 @@ class ByteLevelBpe:
 
 
 def splits(pre: PreTokenizer) -> list[tokenizers.pre_tokenizers.PreTokenizer]:
-    """What cuts a text by the patterns of a family, one after the other."""
+    """Return what cuts a text by the patterns of a family, one after the other."""
     import tokenizers
 
     return [

@@ -312,7 +312,7 @@ class Tokenizer:
         return self._vocabulary.tokens[token]
 
     def token_type(self, token: int) -> TokenType:
-        """What kind of token it is."""
+        """Return the kind of a token."""
         _check_id(token, self.vocab_size)
         kind = self._vocabulary.types[token]
         return TokenType(kind) if 0 <= kind <= max(TokenType) else TokenType.UNDEFINED
@@ -323,7 +323,7 @@ class Tokenizer:
 
 
 _DROPPED = 16
-"""Where a normaliser leaves out white space and the like, a text has no more bytes for each that is left."""
+"""The most bytes of a text for each that is left when a normaliser has dropped white space and such."""
 
 _OUTSIDE = "\U0010ffff"
 _BYTE_OF_CHAR = {

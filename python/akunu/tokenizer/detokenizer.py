@@ -11,7 +11,7 @@ __all__ = ["StreamingDetokenizer"]
 
 
 class _Vocabulary(Protocol):
-    """What of a `Tokenizer` is needed."""
+    """The part of a `Tokenizer` that is needed."""
 
     @property
     def pieces(self) -> Mapping[int, bytes]: ...
@@ -98,5 +98,5 @@ class StreamingDetokenizer:
         return len(self._decoder.getstate()[0])
 
     def flush(self) -> str:
-        """What is left at the end: U+FFFD for a character that was never completed."""
+        """Return what is left at the end: U+FFFD for a character that was never completed."""
         return self._decoder.decode(b"", final=True)

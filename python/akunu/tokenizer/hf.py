@@ -44,7 +44,7 @@ _DECODERS: Final = frozenset(
 )
 
 _OTHER_FILES: Final = ("tekken.json", "tiktoken.model")
-"""What tokenizers are elsewhere."""
+"""The files of tokenizers elsewhere."""
 
 _WHITE_SPACE: Final = (
     " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -94,7 +94,7 @@ def tokenizer_from_folder(folder: Path, n_tokens: int, end_ids: Iterable[int] = 
 
 
 def other_tokenizer(where: object, names: Collection[str]) -> UnsupportedError | None:
-    """What to say where these files have another form of tokenizer only."""
+    """Return what to say where these files have another kind of tokenizer only."""
     other = next((name for name in _OTHER_FILES if name in names), None)
     if other is None or {"tokenizer.json", *OLDER_FILES} & set(names):
         return None
@@ -422,7 +422,7 @@ def _space_prefix(data: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def _template(template: Template, special: Mapping[str, Any], bos: int | None, eos: int | None) -> Template:
-    """What stands around texts: `tokenizer_config.json` may overrule the post-processor."""
+    """Return what stands around texts: `tokenizer_config.json` may overrule the post-processor."""
     adds_bos = _adds(special, "bos", bool(template.before), bos)
     adds_eos = _adds(special, "eos", bool(template.after), eos)
     before = (template.before or _ids_of(bos)) if adds_bos else ()

@@ -1,4 +1,4 @@
-"""Whether a text can fit a context, told before all of it is put into tokens, which takes long."""
+"""Tell whether a text can fit a context before all of it is put into tokens, which takes long."""
 
 from __future__ import annotations
 

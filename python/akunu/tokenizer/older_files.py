@@ -186,7 +186,7 @@ def _bytes_bpe(folder: Path, kind: str, special: Mapping[str, Any]) -> dict[str,
 
 @dataclass
 class _Pieces:
-    """What a SentencePiece model says, by the names of `sentencepiece_model.proto`."""
+    """The content of a SentencePiece model, by the names of `sentencepiece_model.proto`."""
 
     pieces: list[tuple[str, float, int]] = field(default_factory=list)
     model_type: int = _UNIGRAM

@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["SPACE", "PieceCache", "cutting_pattern"]
 
 SPACE = "\u2581"
-"""What SentencePiece writes for a space."""
+"""The character that SentencePiece writes for a space."""
 
 _LONGEST_CACHED = 48  # characters; longer pieces hardly ever repeat
 _MOST_CACHED = 1 << 16

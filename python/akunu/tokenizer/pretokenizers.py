@@ -1,4 +1,4 @@
-"""How each family of byte-level vocabularies cuts a text before merging, by ``tokenizer.ggml.pre``.
+"""Patterns by which families of byte-level vocabularies cut a text before merging: ``tokenizer.ggml.pre``.
 
 The patterns are facts about published models: each is what the model's own ``tokenizer.json`` (or tiktoken
 file) states. The names, and which of them share a pattern, are llama.cpp's (``src/llama-vocab.cpp``); where

@@ -48,7 +48,7 @@ class Template:
     before, after : tuple of int
         Ids before and after a text.
     pair : PairTemplate
-        Of two texts.
+        The template of two texts.
     """
 
     before: tuple[int, ...] = ()
@@ -70,7 +70,7 @@ class Template:
 
 
 def template_of(post_processor: object) -> Template:
-    """What the `post_processor` of a `tokenizer.json` puts around texts.
+    """Return what the `post_processor` of a `tokenizer.json` puts around texts.
 
     Raises
     ------

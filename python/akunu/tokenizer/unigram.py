@@ -64,7 +64,7 @@ class Unigram:
         return fuse(self._encode(text.replace(" ", SPACE)), self._unknown)
 
     def normalise(self, text: str) -> str:
-        """What the segmentation works on: characters mapped, spaces written as U+2581."""
+        """Return the text that is segmented: characters mapped, spaces written as U+2581."""
         if self._charsmap:
             text = self._charsmap.apply(text)
         if self._merge_spaces:

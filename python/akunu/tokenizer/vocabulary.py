@@ -33,7 +33,7 @@ class TokenType(enum.IntEnum):
 
 @dataclass(frozen=True)
 class _ModelDefaults:
-    """What a tokenizer model means where its keys are absent."""
+    """The defaults of a tokenizer model whose keys are absent."""
 
     add_bos: bool = False
     add_eos: bool = False

@@ -112,7 +112,7 @@ _QWEN3_VL: Final = Family(
 
 
 def _qwen25_layer(gguf: bool) -> tuple[TensorRule, ...]:
-    """What a GGUF file or a folder alone has."""
+    """Return the rules that a GGUF file or a folder alone has."""
     if gguf:
         return tuple(
             rule
@@ -315,7 +315,7 @@ def _pixtral_sizes(numbers: Numbers, config: Mapping[str, Any]) -> Sizes:
 
 
 def _layers_seen(layers: int, last: object) -> int:
-    """How many layers there are up to the one whose states are merged, which is counted from either end."""
+    """Return how many layers there are up to the one whose states are merged, counted from either end."""
     if isinstance(last, bool) or not isinstance(last, int) or not -layers <= last <= layers:
         raise UnsupportedError(
             f"vision_feature_layer: found {shown(last)}, expected one layer, from {-layers} to {layers}"

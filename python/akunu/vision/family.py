@@ -35,7 +35,7 @@ _ACTIVATIONS: Final[Mapping[str, Activation]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Turning:
-    """How the rows of an image turn in the text: by their time, row and column.
+    """The rotation of an image's rows in the text: by their time, row and column.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Turning:
     interleaved: bool
 
     def axes(self, n: int) -> tuple[int, ...]:
-        """By which of the three each of n frequencies turns."""
+        """Return by which of the three each of n frequencies turns."""
         if sum(self.sections) != n:
             raise ModelFileError(
                 f"mrope_section: found {list(self.sections)}, expected {n} frequencies in all"
@@ -71,7 +71,7 @@ class Numbers:
         return Numbers(given, self._defaults, self._where)
 
     def raw(self, name: str) -> Any:
-        """What the file says, or the family's default."""
+        """Return what the file says, or the family's default."""
         found = self._given.get(name)
         return self._defaults.get(name) if found is None else found
 
@@ -146,7 +146,7 @@ class Sizes:
         Rows on the side of a window of the image, which all layers but the `full_layers` see alone; 0: all
         layers see everything.
     most_rows
-        Of an image whose rows see each other in the text.
+        The most rows of an image whose rows see each other in the text.
     merge_eps
         Epsilon of a norm without a weight before the last product; None: there is none.
     merged_norm_eps, patch_eps
@@ -157,7 +157,7 @@ class Sizes:
     unused_layers
         In the files behind the last one.
     rotary_base
-        Of the frequencies by which heads turn.
+        The base of the frequencies by which heads turn.
     """
 
     layers: int
@@ -197,7 +197,7 @@ class Sizes:
         return 2 * self.sides or self.grid**2
 
     def symbols(self) -> dict[str, int]:
-        """What the symbols of rules stand for."""
+        """Return the values of the rules' symbols."""
         merged = self.dim * self.merge_size**2
         return {
             "one": 1,
@@ -214,18 +214,18 @@ class Sizes:
 
 
 Spread = Literal["corners", "parts", "sides", "smooth"]
-"""How vectors of positions are spread over an image's grid. "corners": the square that they were learned for
-lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the image is cut
-into as many parts as the square has, and a patch has the vector of the part in which it begins. "smooth": the
-square is resized to the image as a picture is, bilinear, without aliases. "sides": a patch has the sum of its
-column's vector, which are the first ones, and its row's."""
+"""The way in which vectors of positions spread over an image's grid. "corners": the square that they were
+learned for lies over it from corner to corner, and the nearest four of each patch are mixed. "parts": the
+image is cut into as many parts as the square has, and a patch has the vector of the part in which it begins.
+"smooth": the square is resized to the image as a picture is, bilinear, without aliases. "sides": a patch has
+the sum of its column's vector, which are the first ones, and its row's."""
 
 Rotary = Literal["alike", "alternating", "columns"]
-"""By what frequencies heads turn, half of them by a patch's row and half by its column: both by the same, or
+"""The frequencies by which heads turn, half of them by a patch's row and half by its column: the same, or
 in turns by one of a longer row. "columns": both by the same, the first half by the column."""
 
 Whole = Literal["all", "windowed"]
-"""Which layers of the model of text let rows see all of their image: all, or those that have a window."""
+"""The language model's layers that let rows see all of their image: all, or those that have a window."""
 
 
 def _sees_whole(_text: Mapping[str, Any]) -> bool:
@@ -243,7 +243,7 @@ class Family:
     processor
         The name of its images' processor in `akunu.vision.preprocess`.
     model_types
-        Of `config.json`.
+        The types in `config.json`.
     projectors, archs
         Of GGUF files: `clip.projector_type` of the tower, `general.architecture` of the model of text.
     probe
@@ -254,7 +254,7 @@ class Family:
     sizes
         Makes the numbers, of `vision_config` and of the whole of `config.json`.
     defaults
-        Of `vision_config`.
+        The defaults of `vision_config`.
     gguf_keys, gguf_shapes
         Names of `vision_config` by keys of a GGUF file, behind "clip.vision." unless they begin with the
         model's own "{arch}", or as the rows of a tensor, or as another of its axes.
@@ -318,7 +318,7 @@ class Family:
     turns: Literal["interleaved", "runs"] | None = None
 
     def turning(self, sections: object) -> Turning | None:
-        """How rows turn in the text, given what its file says of the three sections."""
+        """Return how rows turn in the text, given what its file says of the three sections."""
         if self.turns is None:
             return None
         if (

@@ -1,4 +1,4 @@
-"""What a prompt has in the place of tokens: rows of images, what they are known by, and how they turn."""
+"""Inputs in the place of tokens: rows of images, what they are known by, and how they turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Encoded", "Inputs", "Placed", "place"]
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What a tower made of an image.
+    """The rows that a tower made of an image.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What a prompt of n tokens has besides.
+    """The inputs that a prompt of n tokens has besides them.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def place(n: int, parts: Iterable[Placed], spec: TowerSpec) -> Inputs:
 
 
 def _hashes(part: Placed) -> npt.NDArray[np.uint64]:
-    """What rows are known by: no two of one image, or of two, are alike."""
+    """Return the hashes that rows are known by: no two of one image, or of two, are alike."""
     seed = int.from_bytes(blake2b(part.image.key, digest_size=8).digest(), "little")
     with np.errstate(over="ignore"):  # SplitMix64 (Steele et al., 2014)
         x = np.uint64(seed) + np.arange(part.first, part.first + part.count, dtype=np.uint64) * np.uint64(

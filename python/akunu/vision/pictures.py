@@ -56,7 +56,7 @@ _HEADS: Final = (
     (0, b"\xff\x4f\xff\x51", "JPEG 2000"),
     *((0, b"P%d" % n + end, "PPM") for n in range(1, 7) for end in (b" ", b"\n", b"\r", b"\t")),
 )  # fmt: skip
-"""How files of the formats that are read begin: the bytes at a place."""
+"""The beginnings of files in the formats that are read: the bytes at a place."""
 _KNOWN: Final = (
     (0, b"%PDF", "a PDF document; make an image of the page that is meant"),
     (0, b"<svg", "an SVG drawing; make a PNG of it"),
@@ -76,7 +76,7 @@ _KNOWN: Final = (
     (0, b"\x1f\x8b", "a compressed file, maybe an SVG drawing; unpack it and make a PNG of it"),
     (0, b"PK\3\4", "an archive or an office document; give an image out of it"),
 )
-"""What else people have, by the bytes at a place: no image that is read here."""
+"""Other files that people have, by the bytes at a place: no image that is read here."""
 
 Picture = np.ndarray[Any, np.dtype[np.uint8]]
 """An image, uint8 [height, width, 3]: red, green, blue."""

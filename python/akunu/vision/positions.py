@@ -21,7 +21,7 @@ def spread_positions(
     table
         Those of a square [side * side, dim], or of columns and then of rows.
     height, width
-        Of the image, in patches.
+        The size of the image, in patches.
     spread
         How they are spread over the image.
     """
@@ -59,7 +59,7 @@ def _resizing(side: int, n: int) -> npt.NDArray[np.float64]:
 
 def _parts(side: int, n: int) -> npt.NDArray[np.int64]:
     """The part, of `side`, in which each of n patches begins."""
-    # As Transformers rounds them.
+    # Transformers rounds them so.
     borders = np.arange(1 / side, 1.0, 1 / side).astype(np.float32)
     begins = np.minimum(np.arange(n, dtype=np.float32) * np.float32(1 / n), np.float32(1 - 1e-6))
     found: npt.NDArray[np.int64] = np.searchsorted(borders, begins, side="right")
@@ -67,7 +67,7 @@ def _parts(side: int, n: int) -> npt.NDArray[np.int64]:
 
 
 def _places(side: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Where n patches lie on `side` places: the place before each, and how far it is behind that."""
+    """Return where n patches lie on `side` places: the place before each, and how far it is behind that."""
     at = np.linspace(0, side - 1, n, dtype=np.float32)
     before = at.astype(np.int64)
     return before, at - before

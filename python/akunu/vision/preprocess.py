@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from akunu.vision.pictures import Picture
 
-__all__ = ["FAMILIES", "ImageProcessor", "Part", "Patches", "Run", "Tower", "processor_of"]
+__all__ = ["FAMILIES", "ImagePart", "ImageProcessor", "Patches", "Run", "Tower", "processor_of"]
 
 _NEAREST, _LANCZOS, _BILINEAR, _BICUBIC = 0, 1, 2, 3
 """Pillow's numbers of filters, by which `preprocessor_config.json` names them too."""
 
 
 class Tower(Protocol):
-    """What is known of a tower: see `akunu.vision.towers.TowerSpec`."""
+    """The description of a tower: see `akunu.vision.towers.TowerSpec`."""
 
     @property
     def family(self) -> str: ...
@@ -48,7 +48,7 @@ class Tower(Protocol):
 
 @dataclass(frozen=True)
 class Scale:
-    """What becomes of a pixel's value: (value × factor − mean) ÷ deviation, by channel."""
+    """The scaling of a pixel's value: (value × factor − mean) ÷ deviation, by channel."""
 
     factor: float
     mean: tuple[float, float, float]
@@ -56,7 +56,7 @@ class Scale:
 
     @cached_property
     def table(self) -> npt.NDArray[np.float32]:
-        """What each of the 256 values becomes, float32 [3, 256]."""
+        """The result for each of the 256 values, float32 [3, 256]."""
         values = (np.arange(256, dtype=np.float64) * self.factor).astype(np.float32)
         mean, deviation = (np.array(each, np.float32)[:, None] for each in (self.mean, self.deviation))
         return (values - mean) / deviation
@@ -128,13 +128,13 @@ class Run:
     count: int
 
 
-Part = str | Run
+ImagePart = str | Run
 """A part of what stands for an image in a prompt: text, in which control tokens are read, or rows."""
 
 
 @dataclass(frozen=True)
 class ImageProcessor:
-    """How images are shown to one model.
+    """The preparation of images for one model.
 
     Attributes
     ----------
@@ -152,10 +152,10 @@ class ImageProcessor:
     around: tuple[str, str]
     token: str
     budgets: tuple[int, ...] | None
-    _make: Callable[[Picture, int | None], list[Part]] = field(repr=False)
+    _make: Callable[[Picture, int | None], list[ImagePart]] = field(repr=False)
 
-    def __call__(self, picture: Picture, tokens: int | None = None) -> list[Part]:
-        """What stands for an image in a prompt.
+    def __call__(self, picture: Picture, tokens: int | None = None) -> list[ImagePart]:
+        """Return what stands for an image in a prompt.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ def _qwen(
     most = given.number("max_pixels", given.size("size", "longest_edge", most))
     scale, resample = given.scale(mean, deviation), given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         limit = most if tokens is None else min(most, tokens * factor**2)
         sizes.check_aspect(picture.shape[:2])
         size = sizes.smart_resize(picture.shape[:2], factor, min(least, limit), limit)
@@ -305,17 +305,17 @@ def _gemma3(tower: Tower, given: _Settings) -> ImageProcessor:
     most = given.number("pan_and_scan_max_num_crops", 4)
     ratio = given.real("pan_and_scan_min_ratio_to_activate", 1.2)
 
-    def one(picture: Picture) -> list[Part]:
+    def one(picture: Picture) -> list[ImagePart]:
         shown = _resized(picture, (side, side), resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         return ["\n\n<start_of_image>", _all(patches), "<end_of_image>\n\n"]
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         parts = list(sizes.crops(picture.shape[:2], least, most, ratio)) if scans else []
         whole = one(picture)
         if not parts:
             return whole
-        found: list[Part] = [
+        found: list[ImagePart] = [
             "Here is the original image ",
             *whole,
             " and here are some crops to help you see better",
@@ -333,7 +333,7 @@ def _gemma4(tower: Tower, given: _Settings) -> ImageProcessor:
     scale = given.scale(_NONE, _ONE, normalize=False)
     resample = given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         size = sizes.within_budget(picture.shape[:2], factor, tokens or own)
         shown = _resized(picture, size, resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
@@ -352,14 +352,14 @@ def _idefics3(tower: Tower, given: _Settings) -> ImageProcessor:
     def one(picture: Picture) -> Run:
         return _all(Patches(picture, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale))
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         # In two steps, each of which rounds to whole values.
         picture = _resized(picture, sizes.longest_edge(picture.shape[:2], longest), resample)
         whole = (tile, tile)
         if splits:
             picture = _resized(picture, sizes.whole_tiles(picture.shape[:2], tile), resample)
         rows, columns = picture.shape[0] // tile, picture.shape[1] // tile
-        found: list[Part] = []
+        found: list[ImagePart] = []
         if splits and rows * columns > 1:
             for row in range(rows):
                 for column in range(columns):
@@ -386,7 +386,7 @@ def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
     def one(picture: Picture) -> Run:
         return _all(Patches(picture, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale))
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         limit = own if tokens is None else min(own, tokens)
         size = picture.shape[:2]
         fitted = sizes.smart_resize(
@@ -401,7 +401,7 @@ def _lfm2(tower: Tower, given: _Settings) -> ImageProcessor:
             return ["<|image_start|>", one(_resized(picture, fitted, resample)), "<|image_end|>"]
         rows, columns = sizes.best_grid(size, tile, least, tiles)
         large = _resized(picture, (rows * tile, columns * tile), resample)
-        found: list[Part] = ["<|image_start|>"]
+        found: list[ImagePart] = ["<|image_start|>"]
         for row in range(rows):
             for column in range(columns):
                 cut = large[row * tile : (row + 1) * tile, column * tile : (column + 1) * tile]
@@ -419,14 +419,14 @@ def _pixtral(tower: Tower, given: _Settings) -> ImageProcessor:
     scale = given.scale(_CLIP_MEAN, _CLIP_DEVIATION)
     resample = given.number("resample", _BICUBIC, 0, 5)
 
-    def make(picture: Picture, tokens: int | None) -> list[Part]:
+    def make(picture: Picture, tokens: int | None) -> list[ImagePart]:
         # The square that has so many tokens, and holds an image of any other shape, too.
         limit = longest if tokens is None else min(longest, int(tokens**0.5) * factor)
         size = sizes.whole_patches(picture.shape[:2], factor, max(limit, factor))
         shown = _resized(picture, size, resample)
         patches = Patches(shown, tower.patch_size, tower.merge_size, tower.temporal_patch_size, scale)
         rows, columns = size[0] // factor, size[1] // factor
-        found: list[Part] = []
+        found: list[ImagePart] = []
         for row in range(rows):
             found += [Run(patches, row * columns, columns), "[IMG_BREAK]" if row + 1 < rows else "[IMG_END]"]
         return found
@@ -445,4 +445,4 @@ FAMILIES: Final[Mapping[str, Callable[[Tower, _Settings], ImageProcessor]]] = {
     "lfm2_vl": _lfm2,
     "pixtral": _pixtral,
 }
-"""By `TowerSpec.family`."""
+"""The processors, by `TowerSpec.family`."""

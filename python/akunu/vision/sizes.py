@@ -160,7 +160,7 @@ def crops(size: Size, least: int, most: int, ratio: float) -> Iterator[tuple[sli
     Parameters
     ----------
     size
-        Of the image.
+        The size of the image.
     least
         Shortest side of a part.
     most

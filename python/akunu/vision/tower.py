@@ -45,11 +45,11 @@ class Tower:
     Parameters
     ----------
     files
-        Of `akunu.vision.towers.find_tower`.
+        The files that `akunu.vision.towers.find_tower` found.
     device, threads
         As an `Engine` has them.
     kept_bytes
-        Of encoded images that are kept.
+        The bytes of encoded images that are kept.
     progress
         Called with the bytes that are loaded, and all.
     """
@@ -169,7 +169,7 @@ def _in_windows(
     Parameters
     ----------
     rows, columns
-        Of the text's row that each patch becomes a part of.
+        The place of the text's row that each patch becomes a part of.
     side
         Such rows on the side of a window.
     """

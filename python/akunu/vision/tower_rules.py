@@ -1,4 +1,4 @@
-"""What the rows of towers are made of: rules of their tensors, and their numbers."""
+"""Rules of the tensors of towers, and their numbers."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _sizes(family: Family, numbers: Numbers, config: Mapping[str, Any]) -> Sizes
 
 
 def _sections(text: Mapping[str, Any]) -> object:
-    """How many frequencies turn by time, row and column."""
+    """Return how many frequencies turn by time, row and column."""
     for key in ("rope_scaling", "rope_parameters"):
         if isinstance(found := text.get(key), Mapping) and "mrope_section" in found:
             return found["mrope_section"]
@@ -394,7 +394,7 @@ def _spec(
 
 
 def _roots(sources: Sequence[str]) -> set[str]:
-    """How names of a tower's tensors begin, where other models' in the same files do not."""
+    """Return how names of a tower's tensors begin, where other models' in the same files do not."""
     modules = (source.removeprefix("model.").partition(".")[0] for source in sources)
     nested = any(source.startswith("model.") for source in sources)
     return {f"model.{module}." if nested else f"{module}." for module in modules}

@@ -41,7 +41,7 @@ class Paged:
     max_pages: int
     page_words: int
     slots: npt.NDArray[np.uint32]
-    """Slots of the texts, in no order either."""
+    """Slots of the sequences, in no order either."""
 
     def params(self) -> dict[str, int]:
         return dict(max_pages=self.max_pages, page_words=self.page_words)
@@ -57,7 +57,7 @@ def paged(
     lengths: Sequence[int],
     slack: int = 5,
 ) -> Paged:
-    """Room for texts of so many tokens."""
+    """Room for sequences of so many tokens."""
     max_pages = (max(lengths) + slack + PAGE - 1) // PAGE
     n_slots, n_pages = len(lengths) + 2, sum(-(-n // PAGE) for n in lengths) + 3
     slots = rng.permutation(n_slots)[: len(lengths)].astype(np.uint32)
@@ -79,8 +79,8 @@ def rows_of(p: Problem, name: str, slots: Sequence[int], positions: Sequence[int
     return p.input(name, rows)
 
 
-def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text: int, name: str) -> None:
-    """Puts k and v [rows, kv_heads, head_dim] at a text's beginning, by a rotation of nothing."""
+def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, sequence: int, name: str) -> None:
+    """Puts k and v [rows, kv_heads, head_dim] at a sequence's beginning, by a rotation of nothing."""
     rows, kv_heads, head_dim = k.shape
     identity = np.zeros((rows, 1, 2), np.float32)
     identity[..., 0] = 1
@@ -92,7 +92,7 @@ def write_cache(p: Problem, cache: Paged, kv: str, k: ref.F32, v: ref.F32, text:
         p.input(f"{name}_table", identity),
         cache.kv,
         None,
-        rows_of(p, f"{name}_rows", [cache.slots[text]] * rows, range(rows)),
+        rows_of(p, f"{name}_rows", [cache.slots[sequence]] * rows, range(rows)),
         cache.pages,
         kv_dtype=kv,
         rows=rows,
@@ -254,8 +254,8 @@ def attention(
     sinks: bool = False,
     images: Sequence[tuple[int, int]] = (),
 ) -> None:
-    """Rows of one text, then of `others` (rows, position); `split`: the decode pair of ops; `both`: rows see
-    all of their text. Rows (first, end) of `images` see all of theirs.
+    """Rows of one sequence, then of `others` (rows, position); `split`: the decode pair of ops; `both`: rows
+    see all of their sequence. Rows (first, end) of `images` see all of theirs.
 
     `spread`: standard deviation of the scores. `sinks`: each head has a score without a value, some of which
     are far above the others.
@@ -265,12 +265,12 @@ def attention(
     total, lengths = sum(n for n, _ in spans), [at + n for n, at in spans]
     q = normal(rng, total, heads, head_dim, sigma=spread)
     cache = paged(p, dev, rng, kv, kv_heads, head_dim, lengths, slack)
-    texts = []
-    for text, length in enumerate(lengths):
+    sequences = []
+    for sequence, length in enumerate(lengths):
         # Already as the cache keeps them, whether its scales are f32 or f16.
         k, v = (kv_round(normal(rng, length, kv_heads, head_dim), name, np.float16) for name in kv_types(kv))
-        write_cache(p, cache, kv, k, v, text, "all" if text == 0 else f"all{text}")
-        texts.append((k, v))
+        write_cache(p, cache, kv, k, v, sequence, "all" if sequence == 0 else f"all{sequence}")
+        sequences.append((k, v))
     scale, step = head_dim**-0.5, min(2, *(at for _, at in spans), 2)
     params = dict(
         rows=total,
@@ -328,7 +328,7 @@ def attention(
     p.flops = 4.0 * heads * head_dim * sum(seen)
     if p.checking:
         parts, first = [], 0
-        for (n, at), (k, v) in zip(spans, texts, strict=True):
+        for (n, at), (k, v) in zip(spans, sequences, strict=True):
             wide = (a.astype(np.float64) for a in (q[first : first + n], k, v))
             parts.append(
                 ref.attention(*wide, at, scale, cap, window, both, sink, ends[first : first + n]).reshape(

@@ -19,7 +19,7 @@ EXACT_NMSE = 1e-11
 INT8_NMSE = 1e-4
 # A GPU's matmul of many rows holds weights in F16 tiles, which rounds those of the block formats: 4e-8 each.
 F16_TILE_NMSE = 3e-7
-# Attention of whole texts may be by sums of two BF16, of 16 bits together.
+# Attention of whole sequences may be by sums of two BF16, of 16 bits together.
 SPLIT_NMSE = 1e-10
 # Matmuls of their floats may be of 16-bit integers. Parts of n <= 128 activations are multiples of their
 # norm / 32760, whose error is n / (12·32760²) of their square, at most 1e-8; rows of weights multiples of a
@@ -27,7 +27,7 @@ SPLIT_NMSE = 1e-10
 # vary. With AMX both are multiples of 1/32639 of the greatest of 384, or of a row: 1.3e-9 each where that is
 # four deviations.
 FIXED_MATMUL_NMSE = 5e-8
-#: Sets whose matmuls for floats of whole texts multiply 16-bit integers.
+#: Sets whose matmuls for floats of whole sequences multiply 16-bit integers.
 FIXED = ("avx512_amx", "avx512_vnni", "avx2_vnni", "avx2")
 # CUDA multiplies codes that lie in tiles with one row of inputs as whole numbers, multiples of 1/32512 of the
 # greatest of 128: 1.3e-9 of their square where that is four deviations. Twice that where there is a gate; and

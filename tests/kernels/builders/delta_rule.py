@@ -1,4 +1,4 @@
-"""The gated delta rule, and the convolution before it: steps of texts, each after the one before."""
+"""The gated delta rule, and the convolution before it: steps of sequences, each after the one before."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ CHUNK = 32
 # What heads remember for long sums up what many rows have added to it.
 DELTA_NMSE = 1e-10
 
-Part = tuple[int, int, int]
-"""A text's rows in a step: the position of the first, how many, how many of them may be refused."""
+StepRows = tuple[int, int, int]
+"""A sequence's rows in a step: the position of the first, how many, how many of them may be refused."""
 
 
-class Texts:
-    """Where texts lie, what each has read, and where the step before has left its state."""
+class Sequences:
+    """Where sequences lie, what each has read, and where the step before has left its state."""
 
-    def __init__(self, p: Problem, rng: np.random.Generator, texts: int, words: int) -> None:
-        self.p, self.slots = p, rng.permutation(texts + 1)
-        self.records = normal(rng, texts + 1, words)
-        self.at = [0] * texts
+    def __init__(self, p: Problem, rng: np.random.Generator, sequences: int, words: int) -> None:
+        self.p, self.slots = p, rng.permutation(sequences + 1)
+        self.records = normal(rng, sequences + 1, words)
+        self.at = [0] * sequences
 
-    def step(self, name: str, parts: Sequence[Part | None], chain: int = 0) -> tuple[str, str]:
+    def step(self, name: str, parts: Sequence[StepRows | None], chain: int = 0) -> tuple[str, str]:
         """The names of a step's rows and spans; `chain`: the index of this step in its chain."""
         where, positions = [], []
         spans = np.zeros(len(self.records), struct("StateSpan"))
@@ -45,14 +45,14 @@ class Texts:
         return rows_of(self.p, f"{name}_rows", where, positions), self.p.input(f"{name}_spans", spans)
 
 
-def rows_in(parts: Sequence[Part | None]) -> list[tuple[int, int]]:
-    """Text and position of each row."""
+def rows_in(parts: Sequence[StepRows | None]) -> list[tuple[int, int]]:
+    """Sequence and position of each row."""
     return [(i, part[0] + j) for i, part in enumerate(parts) if part is not None for j in range(part[1])]
 
 
-def slot_states(p: Problem, texts: Texts, stopped: Sequence[int]) -> str:
-    states = np.zeros(len(texts.records), struct("SlotState"))
-    states["stopped"][[texts.slots[i] for i in stopped]] = 1
+def slot_states(p: Problem, sequences: Sequences, stopped: Sequence[int]) -> str:
+    states = np.zeros(len(sequences.records), struct("SlotState"))
+    states["stopped"][[sequences.slots[i] for i in stopped]] = 1
     return p.input("slots", states)
 
 
@@ -62,7 +62,7 @@ def short_conv(
     rng: np.random.Generator,
     channels: int,
     taps: int,
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     bias: bool = False,
     activation: str | None = "silu",
     chain: int = 0,
@@ -72,15 +72,15 @@ def short_conv(
 ) -> None:
     """A convolution over several steps; the last one is at index `chain` of a chain.
 
-    `copies`: as many texts alike.
+    `copies`: as many sequences alike.
     """
     steps = [[*parts] * copies for parts in steps]
     words = (taps - 1 + STASH) * channels + 16
-    texts = Texts(p, rng, len(steps[0]), words)
+    sequences = Sequences(p, rng, len(steps[0]), words)
     weights = normal(rng, taps + bias, channels, sigma=0.5)
     p.input("weights", weights)
-    p.inout("state", texts.records)
-    slots = slot_states(p, texts, stopped)
+    p.inout("state", sequences.records)
+    slots = slot_states(p, sequences, stopped)
     past: list[dict[int, ref.F32]] = [{} for _ in steps[0]]
     for s, parts in enumerate(steps):
         step = chain if s == len(steps) - 1 else 0
@@ -90,9 +90,9 @@ def short_conv(
         if gated:
             b, gates, v = np.split(x, 3, axis=1)
             inputs = b * v
-        rows, _ = texts.step(f"step{s}", parts, step)
-        for (text, position), values in zip(which, inputs, strict=True):
-            past[text][position] = values
+        rows, _ = sequences.step(f"step{s}", parts, step)
+        for (sequence, position), values in zip(which, inputs, strict=True):
+            past[sequence][position] = values
         p.run(
             "short_conv",
             p.input(f"x{s}", x),
@@ -114,20 +114,20 @@ def short_conv(
         if not p.checking or stopped:
             continue
         y = np.zeros(inputs.shape)
-        for row, (text, position) in enumerate(which):
+        for row, (sequence, position) in enumerate(which):
             for t in range(taps):
                 at = position - (taps - 1) + t
                 if at >= 0:
-                    y[row] += weights[t].astype(np.float64) * past[text][at]
+                    y[row] += weights[t].astype(np.float64) * past[sequence][at]
         y += weights[taps].astype(np.float64) if bias else 0
         p.expect(f"y{s}", gates * (y / (1 + np.exp(-y)) if activation else y), EXACT_NMSE)
-    untouched_others(p, texts, stopped)
+    untouched_others(p, sequences, stopped)
 
 
-def untouched_others(p: Problem, texts: Texts, stopped: Sequence[int]) -> None:
-    nbytes = texts.records[0].nbytes
-    for slot in [texts.slots[i] for i in stopped] + [texts.slots[-1]]:
-        p.expect("state", texts.records[slot], offset=int(slot) * nbytes)
+def untouched_others(p: Problem, sequences: Sequences, stopped: Sequence[int]) -> None:
+    nbytes = sequences.records[0].nbytes
+    for slot in [sequences.slots[i] for i in stopped] + [sequences.slots[-1]]:
+        p.expect("state", sequences.records[slot], offset=int(slot) * nbytes)
 
 
 def delta_rule(
@@ -136,7 +136,7 @@ def delta_rule(
     rng: np.random.Generator,
     heads: tuple[int, int],
     dims: tuple[int, int],
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     grouped: bool = True,
     formats: tuple[str, ...] = ("f32",),
     chain: int = 0,
@@ -145,19 +145,19 @@ def delta_rule(
 ) -> None:
     """The gated delta rule over several steps; the last one is at index `chain` of a chain.
 
-    `copies`: as many texts alike.
+    `copies`: as many sequences alike.
     """
     steps = [[*parts] * copies for parts in steps]
     (key_heads, value_heads), (key_dim, value_dim) = heads, dims
-    texts = Texts(p, rng, len(steps[0]), record_words(heads, dims) + 16)
+    sequences = Sequences(p, rng, len(steps[0]), record_words(heads, dims) + 16)
     keys, values = key_heads * key_dim, value_heads * value_dim
     # Heads that forget at once, and heads that hardly do.
     a_log = -np.exp(rng.uniform(-5, 2, value_heads)).astype(np.float32)
     dt_bias = rng.uniform(-3, 2, value_heads).astype(np.float32)
     norm = (1 + 0.2 * rng.standard_normal(value_dim)).astype(np.float32)
     p.input("constants", np.concatenate([a_log, dt_bias, norm]))
-    p.inout("state", texts.records)
-    slots = slot_states(p, texts, stopped)
+    p.inout("state", sequences.records)
+    slots = slot_states(p, sequences, stopped)
     past: list[list[tuple[ref.F32, ...]]] = [[] for _ in steps[0]]
     for s, parts in enumerate(steps):
         step = chain if s == len(steps) - 1 else 0
@@ -168,7 +168,7 @@ def delta_rule(
             normal(rng, n, 2 * value_heads),
             normal(rng, n, values),
         )
-        rows, spans = texts.step(f"step{s}", parts, step)
+        rows, spans = sequences.step(f"step{s}", parts, step)
         p.run(
             "delta_rule",
             p.inout(f"qkv{s}", qkv),
@@ -188,7 +188,7 @@ def delta_rule(
             value_dim=value_dim,
             grouped=grouped,
             formats=format_bits(formats),
-            state_words=texts.records.shape[1],
+            state_words=sequences.records.shape[1],
             scale=key_dim**-0.5,
             l2_eps=1e-6,
             norm_eps=1e-5,
@@ -197,24 +197,26 @@ def delta_rule(
         p.flops = 6 * n * values * key_dim
         if not p.checking or stopped:
             continue
-        for row, (text, position) in enumerate(which):
-            del past[text][position:]
-            past[text].append((qkv[row], gates[row]))
+        for row, (sequence, position) in enumerate(which):
+            del past[sequence][position:]
+            past[sequence].append((qkv[row], gates[row]))
         out = np.empty(z.shape)
-        for text, part in enumerate(parts):
+        for sequence, part in enumerate(parts):
             if part is not None:
                 position, count, _ = part
-                here = [row for row, (i, _) in enumerate(which) if i == text]
-                o = _recurrence(past[text], heads, dims, grouped, a_log, dt_bias)[position : position + count]
+                here = [row for row, (i, _) in enumerate(which) if i == sequence]
+                o = _recurrence(past[sequence], heads, dims, grouped, a_log, dt_bias)[
+                    position : position + count
+                ]
                 o /= np.sqrt((o**2).mean(-1, keepdims=True) + 1e-5)
                 gate = z[here].astype(np.float64).reshape(o.shape)
                 out[here] = (o * norm * gate / (1 + np.exp(-gate))).reshape(count, -1)
         p.expect_activations(f"out{s}", out, DELTA_NMSE)
-    untouched_others(p, texts, stopped)
+    untouched_others(p, sequences, stopped)
 
 
 def record_words(heads: tuple[int, int], dims: tuple[int, int]) -> int:
-    """Floats of a text's record."""
+    """Floats of a sequence's record."""
     (key_heads, value_heads), (key_dim, value_dim) = heads, dims
     width = -(-value_dim // 16) * 16
     return value_heads * (key_dim * width + 2 * CHUNK * (width + 1)) + key_heads * 2 * CHUNK * key_dim

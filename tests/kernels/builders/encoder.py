@@ -59,7 +59,7 @@ def embed_position(
     kinds: int,
     step: int = 0,
 ) -> None:
-    """Rows of two texts, the second one of another kind; a table of no rows is none."""
+    """Rows of two sequences, the second one of another kind; a table of no rows is none."""
     hidden = normal(rng, rows, dim)
     tables = normal(rng, max(positions, 1), dim), normal(rng, max(kinds, 1), dim)
     first = rows // 2
@@ -90,7 +90,7 @@ POOLINGS = {"mean": 0, "cls": 1, "last": 2}
 def pool(
     p: Problem, dev: Traits, rng: np.random.Generator, lengths: Sequence[int], dim: int, pooling: str
 ) -> None:
-    """Texts of so many rows."""
+    """Sequences of so many rows."""
     total = sum(lengths)
     x = normal(rng, total, dim)
     ends = np.cumsum(lengths)
@@ -124,7 +124,7 @@ def relative_attention(
     distances: int,
     terms: Sequence[str] = (),
 ) -> None:
-    """Texts of so many rows; `terms`: "bias", "keys", "queries"."""
+    """Sequences of so many rows; `terms`: "bias", "keys", "queries"."""
     total, dim = sum(lengths), heads * head_dim
     q, k, v = (normal(rng, total, dim) for _ in range(3))
     columns = rng.integers(0, distances, 2 * reach + 1).astype(np.uint32)

@@ -83,9 +83,9 @@ def latent_attention(
     others: Sequence[tuple[int, int]] = (),
     formats: Sequence[str] = ("f32",),
 ) -> None:
-    """Texts whose rows are kept in two parts, those of a step last; then that step's attention.
+    """Sequences whose rows are kept in two parts, those of a step last; then that step's attention.
 
-    `rows` of one text are at `position`, then those of `others`. Queries of the last part are rotated too.
+    `rows` of one sequence are at `position`, then those of `others`. Queries' last part is rotated too.
     """
     nope, key = 24, latent + rope
     spans = [(rows, position), *others]
@@ -94,18 +94,30 @@ def latent_attention(
     norm = 1 + normal(rng, latent, sigma=0.2)
     inv_freq = (10000.0 ** -(np.arange(rope // 2) / (rope // 2))).astype(np.float32)
     kept, last = [], []
-    for text, ((_, at), length) in enumerate(zip(spans, lengths, strict=True)):
+    for sequence, ((_, at), length) in enumerate(zip(spans, lengths, strict=True)):
         angles = ref.rope_angles(0, length, inv_freq)
         table = np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
         x = normal(rng, length, key)
         kept.append(kv_round(_kept(x, table, norm, latent, style).astype(np.float32), kv))
         if at:
-            slots = [cache.slots[text]] * at
-            where = rows_of(p, f"before{text}_rows", slots, range(at))
+            slots = [cache.slots[sequence]] * at
+            where = rows_of(p, f"before{sequence}_rows", slots, range(at))
             q = normal(rng, at, heads, nope + rope)
             shape = (heads, nope, rope, latent)
             _write(
-                p, cache, kv, shape, x[:at], q, table[:at], norm, f"before{text}", where, 0, style, (0.0, 0)
+                p,
+                cache,
+                kv,
+                shape,
+                x[:at],
+                q,
+                table[:at],
+                norm,
+                f"before{sequence}",
+                where,
+                0,
+                style,
+                (0.0, 0),
             )
         last.append((x[at:], table[at:]))
     step = min(2, *(at for _, at in spans), 2)

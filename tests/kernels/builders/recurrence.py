@@ -1,4 +1,4 @@
-"""What advances a text's state row by row."""
+"""What advances a sequence's state row by row."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def recur(
     step: int = 0,
     stopped: Sequence[int] = (),
 ) -> None:
-    """Each span is a text: the position of its state, its first row's, its rows, how many may be refused.
+    """Each span is a sequence: the position of its state, its first row's, its rows, how many may be refused.
 
-    In a later step of a chain the state is that before the row, wherever the first step found it. A text that
-    has stopped is left as it is.
+    In a later step of a chain the state is that before the row, wherever the first step found it. A sequence
+    that has stopped is left as it is.
     """
     slots = rng.permutation(len(spans) + 2)[: len(spans)]
     words = (1 + 2 * STASH) * dim + 16

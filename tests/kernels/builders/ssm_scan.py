@@ -1,4 +1,4 @@
-"""The state of Mamba-2, and the norm behind it: steps of texts, each after the one before."""
+"""The state of Mamba-2, and the norm behind it: steps of sequences, each after the one before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import reference as ref
 from ..problem import Problem
 from .common import EXACT_NMSE, Traits, normal
 from .common import formats as format_bits
-from .delta_rule import DELTA_NMSE, Part, Texts, record_words, rows_in, slot_states, untouched_others
+from .delta_rule import DELTA_NMSE, Sequences, StepRows, record_words, rows_in, slot_states, untouched_others
 
 
 def ssm_scan(
@@ -19,7 +19,7 @@ def ssm_scan(
     rng: np.random.Generator,
     heads: tuple[int, int],
     dims: tuple[int, int],
-    steps: Sequence[Sequence[Part | None]],
+    steps: Sequence[Sequence[StepRows | None]],
     block: int = 1,
     chain: int = 0,
     stopped: Sequence[int] = (),
@@ -28,27 +28,27 @@ def ssm_scan(
     """The scan over several steps; the last one is at index `chain` of a chain.
 
     `heads`: groups and heads; `dims`: of the state and of a head; `block`: so many heads share a
-    B in the record; `copies`: as many texts alike.
+    B in the record; `copies`: as many sequences alike.
     """
     steps = [[*parts] * copies for parts in steps]
     (groups, n_heads), (state_dim, head_dim) = heads, dims
     blocks = n_heads // block
-    texts = Texts(p, rng, len(steps[0]), record_words((blocks, n_heads), dims) + 16)
+    sequences = Sequences(p, rng, len(steps[0]), record_words((blocks, n_heads), dims) + 16)
     values, keys = n_heads * head_dim, groups * state_dim
     # Heads that forget at once, and heads that hardly do.
     a = -np.exp(rng.uniform(-5, 2, n_heads)).astype(np.float32)
     dt_bias = rng.uniform(-3, 2, n_heads).astype(np.float32)
     d = normal(rng, n_heads)
     p.input("constants", np.concatenate([a, dt_bias, d]))
-    p.inout("state", texts.records)
-    slots = slot_states(p, texts, stopped)
+    p.inout("state", sequences.records)
+    slots = slot_states(p, sequences, stopped)
     past: list[list[tuple[ref.F32, ref.F32]]] = [[] for _ in steps[0]]
     for s, parts in enumerate(steps):
         step = chain if s == len(steps) - 1 else 0
         which = rows_in(parts)
         n = len(which)
         xbc, dt = normal(rng, n, values + 2 * keys), normal(rng, n, n_heads)
-        rows, spans = texts.step(f"step{s}", parts, step)
+        rows, spans = sequences.step(f"step{s}", parts, step)
         p.run(
             "ssm_scan",
             p.input(f"xbc{s}", xbc),
@@ -66,24 +66,24 @@ def ssm_scan(
             heads=n_heads,
             state_dim=state_dim,
             head_dim=head_dim,
-            state_words=texts.records.shape[1],
+            state_words=sequences.records.shape[1],
         )
         p.bytes = 4 * values * state_dim * sum(part is not None for part in parts)
         p.flops = 4 * n * values * state_dim
         if not p.checking or stopped:
             continue
-        for row, (text, position) in enumerate(which):
-            del past[text][position:]
-            past[text].append((xbc[row], dt[row]))
+        for row, (sequence, position) in enumerate(which):
+            del past[sequence][position:]
+            past[sequence].append((xbc[row], dt[row]))
         out = np.empty((n, values))
-        for text, part in enumerate(parts):
+        for sequence, part in enumerate(parts):
             if part is not None:
                 position, count, _ = part
-                here = [row for row, (i, _) in enumerate(which) if i == text]
-                y = _scan(past[text], heads, dims, a, dt_bias, d)[position : position + count]
+                here = [row for row, (i, _) in enumerate(which) if i == sequence]
+                y = _scan(past[sequence], heads, dims, a, dt_bias, d)[position : position + count]
                 out[here] = y.reshape(count, -1)
         p.expect(f"y{s}", out, DELTA_NMSE)
-    untouched_others(p, texts, stopped)
+    untouched_others(p, sequences, stopped)
 
 
 def _scan(

@@ -45,7 +45,7 @@ def _states(settings: Sequence[dict[str, Any]], slots: npt.NDArray[np.uint32]) -
 
 
 class _Slots:
-    """Some texts with settings of their own, as a step's buffers: their slots are in no order."""
+    """Some sequences with settings of their own, as a step's buffers: their slots are in no order."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ def sample(
     dev: Traits,
     rng: np.random.Generator,
     vocab: int,
-    draws: int,
+    samples: int,
     sigma: float = 3.0,
     seed: int = 7,
     rows: int = 1,
@@ -217,7 +217,7 @@ def sample(
     """Draws tokens one after the other, as a chain does: prepare, select, accept, next position."""
     start = 10
     each = [dict(settings, seed=seed + i) for i in range(rows)]
-    s = _Slots(p, rng, vocab, each, start, draws)
+    s = _Slots(p, rng, vocab, each, start, samples)
     p.inout("history", s.history)
     p.inout("scaled", np.zeros((rows, 2, vocab), np.float32))
     p.inout("sampled", np.zeros(rows, np.uint32))
@@ -227,14 +227,14 @@ def sample(
     control["active"] = rows
     p.inout("control", control)
     expected = s.history.copy()
-    for position in range(start, start + draws):
+    for position in range(start, start + samples):
         logits = np.stack([_logits(rng, vocab, sigma) for _ in range(rows)])
         for i in range(rows if p.checking else 0):
             own = sampler.Settings(**settings)
             while True:  # where rounding could decide between two tokens, other logits
-                text = expected[s.slots[i]]
-                tokens = sampler.allowed(logits[i], text[:position].tolist(), own, seed + i)
-                text[position] = min(tokens)
+                sequence = expected[s.slots[i]]
+                tokens = sampler.allowed(logits[i], sequence[:position].tolist(), own, seed + i)
+                sequence[position] = min(tokens)
                 if len(tokens) == 1:
                     break
                 logits[i] = _logits(rng, vocab, sigma)
@@ -260,7 +260,7 @@ def sample(
     if p.checking:
         p.expect("history", expected)
         slots = slots.copy()
-        slots["produced"][s.slots] = draws
+        slots["produced"][s.slots] = samples
         p.expect("slots", slots)
         p.expect("control", control)
 
@@ -275,7 +275,7 @@ def accept(
     limit: int = 0,
     stopped: bool = False,
 ) -> None:
-    """Texts with so many drafts each, of which the first `holds` are what is drawn."""
+    """Sequences with so many drafts each, of which the first `holds` are what is sampled."""
     vocab, position, n = 50, 7, len(drafts)
     each = [dict(end_ids=[48, 49])] * n
     s = _Slots(p, rng, vocab - 2, each, position, max(drafts) + 2)
@@ -284,16 +284,16 @@ def accept(
     done, sampled, rows = slots.copy(), [], []
     active = n
     for i in range(n):
-        slot, text = s.slots[i], s.history[s.slots[i]]
+        slot, sequence = s.slots[i], s.history[s.slots[i]]
         for j in range(drafts[i] + 1):
             rows.append((slot, position - 1 + j))
-            draft = text[position + j]
+            draft = sequence[position + j]
             right = j < holds[i]
             token = draft if right else (draft + 1) % (vocab - 2)
             if end and j == 1:
                 token = 49
             sampled.append(token)
-            before = all(expected[slot, position + k] == text[position + k] for k in range(j))
+            before = all(expected[slot, position + k] == sequence[position + k] for k in range(j))
             if before and not done[slot]["stopped"]:
                 expected[slot, position + j] = token
                 done[slot]["produced"] += 1
@@ -328,7 +328,7 @@ def logprobs(
     p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, top: int, step: int, rows: int = 1
 ) -> None:
     logits, position = np.stack([_logits(rng, vocab) for _ in range(rows)]), 5
-    # Every second text does not want any.
+    # Every second sequence does not want any.
     each = [dict(want_logprobs=i % 2 == 0, n_logprobs=top) for i in range(rows)]
     s = _Slots(p, rng, vocab, each, position)
     chosen = rng.integers(0, vocab, rows).astype(np.uint32)

@@ -130,7 +130,7 @@ def command(
 
 
 def _print_adapter(path: Path, as_json: bool, show_all: bool) -> None:
-    """What an adapter adds to which matrices."""
+    """Print what an adapter adds to which matrices."""
     from akunu.files.adapters import open_adapter
 
     adapter = open_adapter(path)
@@ -176,7 +176,7 @@ def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict
 
 
 def _context(file: ModelFiles | SpeechFiles | None) -> dict[str, Any]:
-    """What layers compute, and what a text keeps, of a model that writes text."""
+    """Return what layers compute and what a sequence keeps, for a language model."""
     from akunu.describe.kept import kept_by, layers_text
 
     if not hasattr(file, "spec"):
@@ -197,7 +197,7 @@ def _context_text(context: Mapping[str, Any]) -> str:
 
 
 def _tower(file: ModelFiles | SpeechFiles, path: Path) -> dict[str, str]:
-    """What a model reads images with; nothing where it reads none."""
+    """Return what a model reads images with; nothing where it reads none."""
     from akunu.vision.preprocess import processor_of
     from akunu.vision.towers import find_tower
 

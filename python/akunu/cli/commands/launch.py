@@ -30,7 +30,7 @@ from akunu.cli.values import MODEL, Integer
 __all__ = ["command"]
 
 NO_KEY: Final = "local"
-"""What a program gives as a key to a server that wants none."""
+"""The key that a program gives to a server that wants none."""
 
 STOP_SECONDS: Final = 10
 

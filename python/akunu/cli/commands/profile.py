@@ -109,7 +109,7 @@ def command(
 
 
 def _data_sheet(device: str) -> Peaks | None:
-    """What its maker says of a GPU; matmuls are in half precision whatever the weights are."""
+    """Return the maker's figures of a GPU; matmuls are in half precision whatever the weights are."""
     from akunu import _core
 
     chips: dict[str, AppleChip | NvidiaChip] = {f"Apple {chip['name']}": chip for chip in _core.apple_chips()}

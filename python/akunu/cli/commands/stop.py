@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 _POLL_SECONDS: Final = 0.05
 _REMARK_SECONDS: Final = 2
-"""How long a server may take to end before a remark."""
+"""Seconds that a server may take to end before a remark."""
 
 
 @click.command("stop", cls=Command, context_settings=CONTEXT_SETTINGS)

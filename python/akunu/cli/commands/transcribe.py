@@ -41,7 +41,7 @@ _LIVE = (
     *("files", "model", "live", "rate", "device", "threads", "quiet"),
     *("language", "task", "beam_size", "temperature", "initial_prompt", "hotwords", "max_new_tokens"),
 )
-"""What --live goes with."""
+"""The options that --live goes with."""
 
 
 @click.command("transcribe", cls=Command, context_settings=CONTEXT_SETTINGS)
@@ -344,7 +344,7 @@ def _progress(name: str, hidden: bool) -> Iterator[TranscriptionProgress | None]
 
 
 def _listen(model: WhisperModel, rate: int, options: dict[str, Any]) -> int:
-    """What is said now."""
+    """Transcribe what standard input records, while it is said."""
     line = LiveLine()
     failed: list[OSError] = []
     sound = _until_failure(recorded(sys.stdin.buffer, rate), failed)
@@ -358,7 +358,7 @@ def _listen(model: WhisperModel, rate: int, options: dict[str, Any]) -> int:
 
 
 def _until_failure(pieces: Iterator[bytes], failed: list[OSError]) -> Iterator[bytes]:
-    """All that came is heard, also where a device is gone then."""
+    """Yield all that comes, also where the device is gone then."""
     try:
         yield from pieces
     except OSError as error:

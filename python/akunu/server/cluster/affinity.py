@@ -1,4 +1,4 @@
-"""Which replica has read a text that begins like this one."""
+"""Find the replica that has read a prompt that begins like this one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLACK: Final = 4
 """Requests that a replica may have more than the one with the fewest, to get one whose beginning it knows."""
 
 _FIELDS: Final = ("model", "tools", "system", "instructions", "messages", "prompt", "input")
-"""What a prompt is made of, in its order there."""
+"""The fields that a prompt is made of, in its order there."""
 _STORED: Final = re.compile(r"resp_(?P<replica>[^_]+)_")
 
 
@@ -73,7 +73,7 @@ class Affinity:
         Parameters
         ----------
         keys
-            Of the request's prompt.
+            The keys of the request's prompt.
         waiting
             How many requests each replica has.
         """

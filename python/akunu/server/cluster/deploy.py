@@ -32,7 +32,7 @@ NAME = "akunu"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How many replicas there are.
+    """The number of replicas.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Scale:
     requests : int
         Requests for each replica, those that wait included, above which there is to be another one.
     processors : float
-        Of a replica.
+        The processors of a replica.
     """
 
     least: int = 1

@@ -1,4 +1,4 @@
-"""What takes requests for all replicas: an ASGI application that has no models."""
+"""The front of a cluster: an ASGI application without models, which takes requests for all replicas."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Replica:
     specs, settings
         As of `akunu.server.create_app`.
     name
-        Of the replica: part of the ids of the responses that it stores.
+        The replica's name: part of the ids of the responses that it stores.
     """
 
     def __init__(self, specs: Sequence[ModelSpec], settings: Settings, name: str) -> None:

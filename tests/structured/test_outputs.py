@@ -1,4 +1,4 @@
-"""Texts have the form that was asked for, whatever the model would rather write."""
+"""Outputs follow their constraint, whatever the model would rather write."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_object_may_have_thousands_of_properties_none_of_them_required() -> N
 
 
 @pytest.mark.parametrize("vocabulary", ["llama-spm", "phi-3", "gpt-2", "qwen2"])
-def test_every_kind_of_vocabulary_spells_a_form_byte_by_byte(vocabulary: str) -> None:
+def test_every_kind_of_vocabulary_spells_a_constraint_byte_by_byte(vocabulary: str) -> None:
     model = hostile(vocabulary)
     for text in ("plain", " two  spaces", "é日\U0001f600", '{"a": 1}\n\n', "\u2581", "<s></s><|im_end|>"):
         assert model.generate([5], choice=[text]).text == text
@@ -132,7 +132,7 @@ def test_tokens_without_a_choice_do_not_change_the_text(make) -> None:
         assert len(drawn.logprobs) == len(drawn.ids)
 
 
-FORMS = {
+CONSTRAINTS = {
     "schema": {"schema": PERSON},
     "regex": {"regex": r"[0-9]{1,3}(, [0-9]{1,3}){9,12}"},
     "tags": {"structural_tag": StructuralTag((Tag("<a>", PERSON, "</a>"),), ("<a>",), required=True)},
@@ -140,15 +140,21 @@ FORMS = {
 
 
 @pytest.mark.parametrize("logprobs", [None, 1])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
 @pytest.mark.parametrize("make", MODELS, ids=ids)
-def test_drafts_do_not_change_a_text_that_has_a_form(
-    make, form: str, logprobs: int | None, monkeypatch: pytest.MonkeyPatch
+def test_drafts_do_not_change_an_output_that_has_a_constraint(
+    make, constraint: str, logprobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = make()
     before = model.stats.accepted_tokens
     for seed in range(4):
-        options = {**FORMS[form], "seed": seed, "max_tokens": 80, "logprobs": logprobs, "top_k": 0}
+        options = {
+            **CONSTRAINTS[constraint],
+            "seed": seed,
+            "max_tokens": 80,
+            "logprobs": logprobs,
+            "top_k": 0,
+        }
         plain = model.generate("A person:", **options, speculative=False)
         rng = random.Random(seed)
 
@@ -168,7 +174,7 @@ def test_drafts_do_not_change_a_text_that_has_a_form(
     assert model.stats.accepted_tokens > before
 
 
-def test_tokens_that_a_form_begins_with_are_not_counted_as_cached_prompt() -> None:
+def test_tokens_that_a_constraint_begins_with_are_not_counted_as_cached_prompt() -> None:
     model, before = ember(), ember().stats().cached_tokens
     options = {"schema": PERSON, "temperature": 0, "max_tokens": 60}
     stats = [model.generate("Describe a person here:", **options).stats for _ in range(2)]
@@ -240,7 +246,7 @@ def test_free_texts_beside_constrained_ones_are_those_they_are_alone() -> None:
     assert not wrong
 
 
-def test_a_text_that_was_suspended_goes_on_in_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_that_was_suspended_goes_on_in_its_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two slots and six texts that are read in turns: whoever is not read makes way."""
     monkeypatch.setattr(planning, "ABSENT_SECONDS", 0.0)
     suspended: list[int] = []
@@ -264,7 +270,7 @@ def test_a_text_that_was_suspended_goes_on_in_its_form(monkeypatch: pytest.Monke
     assert sum(tokens > 0 for tokens in suspended) > len(streams)
 
 
-def test_a_form_that_nothing_fits_is_the_error_of_its_text_alone() -> None:
+def test_a_constraint_that_nothing_fits_is_the_error_of_its_sequence_alone() -> None:
     model = ember()
     pieces = model.tokenizer.pieces
     digits = [i for i in range(model.tokenizer.vocab_size) if {*b"78"} & {*pieces[i]}]
@@ -329,7 +335,7 @@ def test_what_cannot_be_honoured_is_refused_up_front_by_name(options: dict[str, 
         ember().stream("x", **options)
 
 
-def test_without_a_vocabulary_there_are_no_forms() -> None:
+def test_without_a_vocabulary_there_are_no_constraints() -> None:
     engine = hostile()._engine
     bare = Model(engine, None, hostile().config, {}, hostile().path)
     with pytest.raises(AkunuError, match="no vocabulary"):

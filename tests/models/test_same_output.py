@@ -1,9 +1,9 @@
-"""Same text: whatever runs beside it, however it is cut, cached, drafted, set aside or masked.
+"""Same output: whatever runs beside it, however it is cut, cached, drafted, set aside or masked.
 
-Random mixes of texts run through the scheduler on real engines, with everything at once: chunks of any size,
-few pages (so that texts are squeezed out), earlier texts in memory, pinned there and in files, forks, drafts
-by lookup and by another model whether they pay or not, masks, readers in no order, some of whom leave or
-cancel. Each text is compared with what it is in an engine of its own: ids, and on the CPU the bits of the
+Random mixes of sequences run through the scheduler on real engines, with everything at once: chunks of any
+size, few pages (so that some are squeezed out), earlier ones in memory, pinned there and in files, forks,
+drafts by lookup and by another model whether they pay or not, masks, readers in no order, some of whom leave
+or cancel. Each is compared with what it is in an engine of its own: ids, and on the CPU the bits of the
 log-probabilities.
 """
 
@@ -41,7 +41,7 @@ TOP = 5
 
 
 class EveryThird:
-    """A form that leaves out a third of the tokens, others at each place, and forces one now and then."""
+    """A constraint that leaves out a third of the tokens, others at each, and forces one now and then."""
 
     end_id = 0
     exact = True
@@ -67,8 +67,8 @@ class EveryThird:
 
 
 @dataclass
-class Text:
-    """A text, what it is alone, and how far a mix has got with it."""
+class Case:
+    """A sequence, what it is alone, and how far a mix has got with it."""
 
     prompt: list[int]
     settings: dict[str, Any]
@@ -98,14 +98,14 @@ def tokens_of(chunk: Any) -> list[tuple[int, float, tuple[tuple[int, float], ...
 
 
 class Mixes:
-    """Mixes of texts on one model."""
+    """Mixes of sequences on one model."""
 
     def __init__(self, path: Path, folder: Path | None, resolve: Callable[..., ModelSpec] = resolve) -> None:
         self.seed = zlib.crc32(path.stem.encode())  # other mixes for each model
         self._folder, self._resolve = folder, resolve  # without a folder no pages are kept in files
         self._file = _core.GgufFile(str(path))
         self._alone = Scheduler(self.engine(parallel=1))
-        self._texts: list[Text] = []
+        self._cases: list[Case] = []
 
     def engine(self, **options: Any) -> _core.Engine:
         spec = self._resolve(self._file, context=CONTEXT)
@@ -116,9 +116,9 @@ class Mixes:
         """What drafts for an engine."""
         return ModelProposer(self.engine(parallel=engine.parallel, kv_dtype="q8_0"), self.vocab, 0.1)
 
-    def text(self, rng: random.Random) -> Text:
+    def case(self, rng: random.Random) -> Case:
         """One of an earlier mix, or one that begins like another, repeats itself, or neither."""
-        others = self._texts
+        others = self._cases
         if others and rng.random() < 0.4:
             return rng.choice(others)
         n = rng.choice((1, 7, 32, 33, 60, 90))
@@ -131,23 +131,23 @@ class Mixes:
             prompt = ([rng.randrange(self.vocab) for _ in range(5)] * n)[: max(n, 12)]
         else:
             prompt = [rng.randrange(self.vocab) for _ in range(n)]
-        drawn = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
+        sampled = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
         masked = rng.random() < 0.2
-        text = Text(
+        case = Case(
             prompt[: CONTEXT - 8],
-            {**rng.choice(({"temperature": 0.0}, drawn)), "logprobs": -1 if masked else TOP},
+            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": -1 if masked else TOP},
             rng.randint(1, 40),
             masked,
         )
-        sequence = text.sequence(self.vocab, speculative=False)
+        sequence = case.sequence(self.vocab, speculative=False)
         self._alone.submit(sequence)
         while (chunk := self._alone.next(sequence)) is not None:
-            text.expected += tokens_of(chunk)
+            case.expected += tokens_of(chunk)
         self._alone.end(sequence, 0)
         with self._alone.exclusive() as engine:
             engine.forget()
-        others.append(text)
-        return text
+        others.append(case)
+        return case
 
     def run(
         self, seed: int, monkeypatch: pytest.MonkeyPatch, *, bits: bool = True, reads: int = 100
@@ -178,17 +178,17 @@ class Mixes:
         if rng.random() < 0.5:
             proposer = self.proposer(engine)
         mix = Scheduler(engine, files, proposer)
-        reading: list[tuple[Text, Sequence, list[Any]]] = []
+        reading: list[tuple[Case, Sequence, list[Any]]] = []
         pinned, pins = list[np.ndarray](), random.Random(seed)
         for _ in range(reads):
             if engine.pages["state_bytes"] == 0 and pins.random() < 0.2:
                 self._pin(mix, pinned, pins)
             if len(reading) < 6 and (not reading or rng.random() < 0.3):
                 # One that runs already is ahead: what it wrote are drafts for the other by lookup.
-                text = rng.choice(reading)[0] if reading and rng.random() < 0.3 else self.text(rng)
-                sequence = text.sequence(self.vocab)
+                case = rng.choice(reading)[0] if reading and rng.random() < 0.3 else self.case(rng)
+                sequence = case.sequence(self.vocab)
                 mix.submit(sequence)
-                reading.append((text, sequence, []))
+                reading.append((case, sequence, []))
             if reading:
                 self._read(mix, reading, rng, bits)
         while reading:
@@ -209,11 +209,11 @@ class Mixes:
         return stats
 
     def _pin(self, mix: Scheduler, pinned: list[np.ndarray], rng: random.Random) -> None:
-        """Pin the beginning of an earlier text, as far as it is cached and there is room, or unpin one."""
+        """Pin the beginning of an earlier sequence, if it is cached and there is room, or unpin one."""
         if pinned and rng.random() < 0.4:
             mix.unpin(Prefix(pinned.pop(rng.randrange(len(pinned)))))
             return
-        prompts = [text.prompt for text in self._texts if len(text.prompt) >= PAGE]
+        prompts = [case.prompt for case in self._cases if len(case.prompt) >= PAGE]
         if not prompts:
             return
         prompt = rng.choice(prompts)
@@ -225,27 +225,27 @@ class Mixes:
     @staticmethod
     def _read(mix: Scheduler, reading: list[Any], rng: random.Random, bits: bool, stay: bool = False) -> None:
         entry = rng.choice(reading)
-        text, sequence, found = entry
+        case, sequence, found = entry
         what = 1.0 if stay else rng.random()
         if what < 0.03:
             mix.cancel(sequence)
         chunk = None if 0.03 <= what < 0.06 else mix.next(sequence)
         found += tokens_of(chunk) if chunk is not None else []
-        expected = text.expected[: len(found)]
+        expected = case.expected[: len(found)]
         if bits:
-            assert found == expected, (text.prompt, text.settings)
+            assert found == expected, (case.prompt, case.settings)
         else:
             assert [token for token, *_ in found] == [token for token, *_ in expected]
         if chunk is None:
             reading.remove(entry)
             left = sequence.cancelled or 0.03 <= what < 0.06
-            assert left or len(found) == len(text.expected)
-            mix.end(sequence, len(text.prompt) + (rng.randint(0, len(found)) if found else 0))
+            assert left or len(found) == len(case.expected)
+            mix.end(sequence, len(case.prompt) + (rng.randint(0, len(found)) if found else 0))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("same_text")
+    return tmp_path_factory.mktemp("same_output")
 
 
 @pytest.fixture(params=tiny.ALL)
@@ -256,7 +256,7 @@ def mixes(request: pytest.FixtureRequest, folder: Path) -> Mixes:
     return Mixes(path, folder / f"{request.param}-pages")
 
 
-def test_a_text_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(2):
         mixes.run(mixes.seed + seed, monkeypatch)
 
@@ -269,10 +269,10 @@ WHAT_HAPPENS: dict[str, Callable[[ModelStats], bool]] = {
 
 
 @pytest.mark.long
-def test_a_text_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_is_what_it_is_alone_in_many_mixes(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what could change it happens: pages are found or had to make room, drafts of both kinds hold.
 
-    In some models' texts that takes a few mixes more.
+    With some models that takes a few mixes more.
     """
     missing = set(WHAT_HAPPENS)
     for n, seed in enumerate(range(100, 140), 1):

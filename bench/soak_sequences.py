@@ -1,12 +1,12 @@
-"""Texts that begin, stop, are given up and go on beside one another, until a million tokens are drawn.
+"""Sequences that begin, stop, are given up and go on beside one another, up to a million tokens.
 
-    python -m bench.soak_texts --device cuda
-    python -m bench.soak_texts model.gguf --tokens 10000000
+    python -m bench.soak_sequences --device cuda
+    python -m bench.soak_sequences model.gguf --tokens 10000000
 
 One reader alone and many take turns, so that steps have one row and up to all that the model runs at once.
-Each text has a prompt, a length, a seed and settings of its own; a third are given up after fewer than 30
-pieces, where they have as many. Before and afterwards the same texts are drawn one at a time. It ends with an
-error where one of these has changed, a page is held that no text uses, or something failed.
+Each sequence has a prompt, a length, a seed and settings of its own; a third are given up after fewer than 30
+pieces, where they have as many. Before and afterwards the same sequences run one at a time. It ends with an
+error where one of these has changed, a page is held that no sequence uses, or something failed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from bench.serve import SENTENCE
 
 WORDS: Final = SENTENCE.split()
 COMPARED: Final = 12
-"""Texts that are drawn before and afterwards."""
+"""How many sequences run alone, before and afterwards."""
 EACH: Final = 40
-"""Texts of a turn for each reader."""
+"""Sequences of a turn for each reader."""
 
 
-def text_of(rng: random.Random) -> tuple[str, GenerationOptions]:
+def request_of(rng: random.Random) -> tuple[str, GenerationOptions]:
     """A prompt and settings."""
     prompt = " ".join(rng.choices(WORDS, k=rng.choice([1, 5, 40, 150])))
     options = GenerationOptions(seed=rng.getrandbits(32), max_tokens=rng.choice([1, 7, 60, 250]))
@@ -46,11 +46,11 @@ def text_of(rng: random.Random) -> tuple[str, GenerationOptions]:
 
 
 def read(model: akunu.Model, seed: int) -> int:
-    """A reader's texts, one behind the other: how many it left before their end."""
+    """A reader's sequences, one after the other: how many it left before their end."""
     rng = random.Random(seed)
     left = 0
     for _ in range(EACH):
-        prompt, options = text_of(rng)
+        prompt, options = request_of(rng)
         most = rng.choice([1000, 1000, rng.randrange(30)])
         with model.stream(prompt, **options) as stream:
             for i, _ in enumerate(stream):
@@ -61,18 +61,18 @@ def read(model: akunu.Model, seed: int) -> int:
 
 
 def alone(model: akunu.Model) -> list[list[int]]:
-    """Texts that are compared: their tokens."""
+    """The tokens of the sequences that are compared."""
     rng = random.Random(1)
-    texts = [text_of(rng) for _ in range(COMPARED)]
-    return [model.generate(prompt, **options).ids for prompt, options in texts]
+    requests = [request_of(rng) for _ in range(COMPARED)]
+    return [model.generate(prompt, **options).ids for prompt, options in requests]
 
 
-@click.command("soak_texts", context_settings=CONTEXT_SETTINGS)
+@click.command("soak_sequences", context_settings=CONTEXT_SETTINGS)
 @click.argument("model", default="ember")
 @click.option("--device", default="auto", show_default=True, help="Where it runs.")
 @click.option("--tokens", default=1_000_000, show_default=True, help="How many to draw at least.")
 @click.option(
-    "--parallel", default=8, show_default=True, help="Texts that run at once; half as many more read."
+    "--parallel", default=8, show_default=True, help="Sequences that run at once; half as many more read."
 )
 def command(model: str, device: str, tokens: int, parallel: int) -> None:
     """Draw tokens of MODEL for readers that come and go."""
@@ -94,12 +94,12 @@ def command(model: str, device: str, tokens: int, parallel: int) -> None:
         stats = loaded.stats
     held = stats.pages_held - stats.pages_pinned
     print(
-        f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} texts in {seconds:.0f} s, "
-        f"{left} left, {changed} of {COMPARED} texts changed, {held} pages held"
+        f"{loaded.device}: {stats.generated_tokens} tokens of {stats.prompts} sequences in {seconds:.0f} s, "
+        f"{left} left, {changed} of {COMPARED} outputs changed, {held} pages held"
     )
     if changed or held:
-        raise click.ClickException("texts have changed" if changed else "pages are held")
+        raise click.ClickException("outputs have changed" if changed else "pages are held")
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(command, "python -m bench.soak_texts"))
+    sys.exit(run_command(command, "python -m bench.soak_sequences"))
