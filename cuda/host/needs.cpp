@@ -12,8 +12,8 @@ namespace akunu::cuda {
 namespace {
 
 constexpr std::set<u32> Needs::* kSets[] = {
-    &Needs::ops,          &Needs::readers,         &Needs::kv_types,     &Needs::groups,
-    &Needs::decode_kinds, &Needs::gate_up_readers, &Needs::down_readers,
+    &Needs::ops,          &Needs::readers,     &Needs::kv_types,        &Needs::groups,
+    &Needs::decode_kinds, &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers,
 };
 
 bool uses_kv_type(u32 op) {
@@ -44,8 +44,8 @@ std::string Needs::definitions() const {
     for (const u32 op : ops) mask |= std::uint64_t{1} << op;
     return "#define AKUNU_OPS " + std::to_string(mask) + "ull\n" + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
-           list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_GATE_UP_READERS", gate_up_readers, number) +
-           list("AKUNU_DOWN_READERS", down_readers, number);
+           list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
+           list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number);
 }
 
 Needs needs_of(std::span<const Command> commands) {
@@ -67,6 +67,8 @@ Needs needs_of(std::span<const Command> commands) {
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
             n.groups.insert(p.latent ? 0 : std::bit_ceil(group_part(p.n_heads / p.n_kv_heads)));
+            const u32 dim = c.op == kOpAttention && !p.latent ? prompt_dim(p.head_dim) : 0;
+            if (dim) n.prompt_dims.insert(dim);
         }
     }
     // Those that one model uses sooner or later, so that they are compiled together.

@@ -10,7 +10,7 @@
 namespace akunu::cuda {
 
 struct Needs {
-    std::set<u32> ops, readers, kv_types, groups, decode_kinds;
+    std::set<u32> ops, readers, kv_types, groups, decode_kinds, prompt_dims;
     std::set<u32> gate_up_readers, down_readers;  // of experts, whose kernels are the largest
     void add(const Needs& other);
     bool covers(const Needs& other) const;

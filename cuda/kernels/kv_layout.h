@@ -67,6 +67,11 @@ constexpr u32 decode_kind(u32 types, u32 head_dim) {
     if (types == kv_pair(kKvF16, kKvF16) && (head_dim == 64 || head_dim == 128)) return head_dim;
     return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32;
 }
+// The size of heads whose tiles of prompts those of so many elements are taken by; 0 where they go row by row.
+constexpr u32 prompt_dim(u32 head_dim) {
+    if (head_dim % (head_dim <= 128 ? 8 : 16) != 0) return 0;
+    return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : head_dim <= 256 ? 256 : 512;
+}
 // Partial results: [head][kMaxSplits][head_dim] outputs, then [head][kMaxSplits] (maximum, sum).
 constexpr u64 partial_floats(u32 n_heads, u32 head_dim) { return u64(n_heads) * kMaxSplits * (head_dim + 2); }
 

@@ -3,8 +3,10 @@
 // row.
 //
 // A block takes a run's query heads of one KV head, or of a part of a large group, 16 of them a warp, and a tile of
-// keys at a time, the softmax a running one. Queries, weights, and keys and values of Q8_0 are rounded to F16, as is
-// what a matmul takes. Where the cache is F32 they have two parts (parts.cuh).
+// keys at a time, the softmax a running one. Of larger heads two, four or eight warps have the same 16, each a slice of
+// the elements: of queries and keys, whose products they add up between them, and of values. Queries, weights, and keys
+// and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the cache is F32 they have two parts
+// (parts.cuh).
 #pragma once
 
 #include "attention.cuh"
@@ -12,8 +14,7 @@
 
 namespace akunu::cuda {
 
-constexpr u32 kLongRun = 16;    // rows
-constexpr u32 kHeadRows = 128;  // rows of a tile, each a row's query head
+constexpr u32 kLongRun = 16;  // rows
 
 // Which rows begin a run, a bit each, in shared memory, of so many rows from one on, which is 0 here. No run goes
 // beyond a tile's rows.
@@ -60,13 +61,17 @@ struct Runs {
     AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= least; }
 };
 
-// How a block's memory is used for heads of up to kDim elements: queries, then for each stage keys and values, each in
-// its parts. Rows have 16-byte pieces, piece p at place p ^ row % 8.
+// How a block takes heads of up to kDim elements: its warps' slices, the rows of a tile, each a row's query head, and
+// its memory: queries, then for each stage keys and values, each in its parts. Rows have 16-byte pieces, piece p at
+// place p ^ row % 8.
 template <u32 kTypes, u32 kDim>
 struct PromptMemory {
-    static constexpr u32 kKeys = 4096 / kDim, kKvStages = kTypes == kv_pair(kKvF16, kKvF16) ? 2 : 1;
     static constexpr u32 kParts = key_type(kTypes) == kKvF32 || value_type(kTypes) == kKvF32 ? 2 : 1;
-    static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kHeadRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
+    static constexpr u32 kSlices = kDim <= 128 ? 1 : kDim == 512 && kParts == 2 ? 8 : kDim / 128;
+    static constexpr u32 kSlice = kDim / kSlices, kRows = kWarps / kSlices * 16;
+    static constexpr u32 kKeys = kDim <= 128 ? 4096 / kDim : larger(8192 / kParts / kDim, 16);
+    static constexpr u32 kKvStages = kTypes == kv_pair(kKvF16, kKvF16) ? 2 : 1;
+    static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
     static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kParts * kQueryBytes;
     static constexpr u32 kStageBytes = 2 * kParts * kPlaneBytes;
     static_assert(kStageAt + kKvStages * kStageBytes <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
@@ -76,6 +81,9 @@ struct PromptMemory {
     }
     AKUNU_DEVICE static u32 values(u32 stage, u32 part = 0) { return keys(stage, kParts + part); }
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
+    // Of a warp: the first of its rows, and its slice.
+    AKUNU_DEVICE static u32 first_row() { return warp_id() / kSlices * 16; }
+    AKUNU_DEVICE static u32 slice() { return warp_id() % kSlices; }
 };
 
 // Rows [first, end) of one sequence with one part of a group.
@@ -166,16 +174,16 @@ struct HeadTile {
     static constexpr u32 kColumns = M::kKeys / 8;
     KeyRange seen[2];
     float top[2], sum[2];
-    float out[kDim / 8][4];
+    float out[M::kSlice / 8][4];
 
-    // Queries times keys, of one part each.
+    // Queries times keys, of one part each; of the warp's slice.
     AKUNU_DEVICE void multiply(const AttentionParams& p, u32 queries, u32 keys, float (&s)[kColumns][4]) const {
-        const u32 lane = lane_id(), steps = (p.head_dim + 15) / 16;
-        const u32 query = queries + M::piece(warp_id() * 16 + lane % 16, lane / 16);
-        const u32 key = keys + M::piece(lane / 16 * 8 + lane % 8, lane / 8 % 2);
+        const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8), pieces = (p.head_dim + 15) / 16 * 2;
+        const u32 query = queries + M::piece(M::first_row() + lane % 16, first + lane / 16);
+        const u32 key = keys + M::piece(lane / 16 * 8 + lane % 8, first + lane / 8 % 2);
         AKUNU_UNROLL
-        for (u32 k = 0; k < kDim / 16; ++k) {
-            if (k >= steps) continue;
+        for (u32 k = 0; k < M::kSlice / 16; ++k) {
+            if (first + 2 * k >= pieces) continue;
             u32 a[4], b[kColumns / 2][4];  // all asked for before the first is waited for
             load_matrices(a, query ^ k * 32);
             AKUNU_UNROLL
@@ -185,8 +193,7 @@ struct HeadTile {
         }
     }
 
-    // Those of keys that a row does not see are -inf.
-    AKUNU_DEVICE void scores(const AttentionParams& p, u32 at, u32 stage, float (&s)[kColumns][4]) const {
+    AKUNU_DEVICE void products(const AttentionParams& p, u32 stage, float (&s)[kColumns][4]) const {
         if constexpr (M::kParts == 2) {
             multiply(p, M::queries(1), M::keys(stage), s);
             multiply(p, M::queries(), M::keys(stage, 1), s);
@@ -197,6 +204,39 @@ struct HeadTile {
             }
         }
         multiply(p, M::queries(), M::keys(stage), s);
+    }
+
+    // Adds up the products of all slices, by all warps, where the keys were: no warp needs them any more. All have the
+    // same sums then.
+    AKUNU_DEVICE void join(u32 stage, bool has_rows, float (&s)[kColumns][4]) const {
+        constexpr u32 kPart = 32 * sizeof(float4);
+        static_assert(kWarps * kColumns * kPart <= M::kPlaneBytes, "there is room");
+        const u32 at = M::keys(stage) + lane_id() * sizeof(float4);
+        const auto part = [&](u32 warp, u32 j) -> float4& {
+            return *reinterpret_cast<float4*>(shared_memory() + at + (warp * kColumns + j) * kPart);
+        };
+        sync_block();
+        if (has_rows) {
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns; ++j) part(warp_id(), j) = float4{s[j][0], s[j][1], s[j][2], s[j][3]};
+        }
+        sync_block();
+        if (!has_rows) return;
+        const u32 first = warp_id() / M::kSlices * M::kSlices;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kColumns; ++j) {
+            float4 all = part(first, j);
+            AKUNU_UNROLL
+            for (u32 i = 1; i < M::kSlices; ++i) {
+                const float4 v = part(first + i, j);
+                all = float4{all.x + v.x, all.y + v.y, all.z + v.z, all.w + v.w};
+            }
+            s[j][0] = all.x, s[j][1] = all.y, s[j][2] = all.z, s[j][3] = all.w;
+        }
+    }
+
+    // Products become scores; those of keys that a row does not see are -inf.
+    AKUNU_DEVICE void mask(const AttentionParams& p, u32 at, float (&s)[kColumns][4]) const {
         if (p.softcap > 0.0f) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kColumns; ++j) {
@@ -254,12 +294,13 @@ struct HeadTile {
                 if constexpr (M::kParts == 2) weights[1][k][i] = second_halves(weights[0][k][i], a, b);
             }
         }
-        const u32 lane = lane_id(), value = M::values(stage) + M::piece(lane % 16, lane / 16);
+        const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8);
+        const u32 value = M::values(stage) + M::piece(lane % 16, first + lane / 16);
         // Sums of eight elements each that grow side by side: one alone would wait for each product.
         constexpr u32 kSums = M::kParts == 1 ? 4 : 2;
         AKUNU_UNROLL
-        for (u32 d = 0; d < kDim / 8; d += kSums) {
-            if (d * 8 >= p.head_dim) continue;
+        for (u32 d = 0; d < M::kSlice / 8; d += kSums) {
+            if ((first + d) * 8 >= p.head_dim) continue;
             float o[kSums][4] = {}, second[kSums][4] = {};
             AKUNU_UNROLL
             for (u32 k = 0; k < kColumns / 2; ++k) {
@@ -307,7 +348,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         return (u64(run.first + m / group) * p.n_heads + run.part * group + m % group) * hd;
     };
     constexpr u32 kPieces = kDim / 8;
-    static_assert(kHeadRows * kPieces % (4 * kThreads) == 0 && kThreads % kPieces == 0, "threads load as many pieces");
+    static_assert(M::kRows * kPieces % (4 * kThreads) == 0 && kThreads % kPieces == 0, "threads load as many pieces");
     using Brought = KeyTiles<kTypes, kDim>;
     Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
@@ -315,7 +356,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     sync_block();
     const float scale = p.softcap > 0.0f ? p.scale : p.scale * kLog2E;
     constexpr u32 kAtOnce = 4;
-    for (u32 first = thread_id(); first < kHeadRows * kPieces; first += kAtOnce * kThreads) {
+    for (u32 first = thread_id(); first < M::kRows * kPieces; first += kAtOnce * kThreads) {
         float4 v[kAtOnce][2] = {};
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
@@ -340,10 +381,10 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
 
     HeadTile<kTypes, kDim> tile;
     AKUNU_UNROLL
-    for (u32 d = 0; d < kDim / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
+    for (u32 d = 0; d < M::kSlice / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
-        const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
+        const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
         tile.seen[r] =
             m < n ? keys_of_row(p, run.position + m / group, run.sequence_end, end_of_row(b, run.first + m / group))
                   : KeyRange{0, 0};
@@ -357,9 +398,12 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         tiles.put();
         if (!Brought::kCopied) sync_block();
         if (at + M::kKeys < run.end_keys) tiles.fetch(at + M::kKeys, 1 - stage);
-        if (warp_id() * 16 < n) {
-            float s[M::kKeys / 8][4] = {}, keep[2];
-            tile.scores(p, at, stage, s);
+        const bool has_rows = M::first_row() < n;
+        float s[M::kKeys / 8][4] = {}, keep[2];
+        if (has_rows) tile.products(p, stage, s);
+        if constexpr (M::kSlices > 1) tile.join(stage, has_rows, s);
+        if (has_rows) {
+            tile.mask(p, at, s);
             tile.weigh(s, keep);
             tile.add_values(p, stage, s, keep);
         }
@@ -370,15 +414,16 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         float sum = tile.sum[r];
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
-        const u32 m = warp_id() * 16 + lane_id() / 4 + 8 * r;
+        const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
         if (m >= n) continue;
         // Scores are those of base 2.
         const float* sinks = b.buffer<float>(5);
         if (sinks) sum += power_of_two(sinks[run.part * group + m % group] * kLog2E - tile.top[r]);
-        float* to = b.buffer<float>(2) + row_at(m) + 2 * (lane_id() % 4);
+        const u32 slice = M::slice() * M::kSlice;
+        float* to = b.buffer<float>(2) + row_at(m) + slice + 2 * (lane_id() % 4);
         AKUNU_UNROLL
-        for (u32 d = 0; d < kDim / 8; ++d) {
-            if (d * 8 >= hd) continue;
+        for (u32 d = 0; d < M::kSlice / 8; ++d) {
+            if (slice + d * 8 >= hd) continue;
             *reinterpret_cast<float2*>(to + d * 8) = float2{tile.out[d][2 * r] / sum, tile.out[d][2 * r + 1] / sum};
         }
     }
@@ -434,9 +479,24 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
             run.begin_keys = keys_of_row(p, run.position, run.sequence_end, end_of_row(b, run.first)).first;
             run.end_keys =
                 keys_of_row(p, run.position + (end - 1 - r), run.sequence_end, end_of_row(b, run.end - 1)).end;
-            p.head_dim <= 64 ? attend_run<kTypes, 64>(b, run) : attend_run<kTypes, 128>(b, run);
+            switch (same_in_warp(prompt_dim(p.head_dim))) {
+#define X(dim)                           \
+    case dim:                            \
+        attend_run<kTypes, dim>(b, run); \
+        break;
+                AKUNU_PROMPT_DIMS
+#undef X
+            }
         }
     }
+}
+
+// The rows of a tile of heads of so many elements.
+template <u32 kTypes>
+AKUNU_DEVICE u32 rows_of_tile(u32 dim) {
+    return dim <= 128   ? PromptMemory<kTypes, 128>::kRows
+           : dim == 256 ? PromptMemory<kTypes, 256>::kRows
+                        : PromptMemory<kTypes, 512>::kRows;
 }
 
 template <u32 kTypes, u32 kGroup>
@@ -444,11 +504,12 @@ AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
     // Half as many rows a tile where there are blocks for twice as many tiles.
     const GroupParts groups(p);
-    u32 tile = kHeadRows / groups.heads;
+    const u32 dim = prompt_dim(p.head_dim);
+    u32 tile = rows_of_tile<kTypes>(dim) / groups.heads;
     while (tile >= 2 * kLongRun && 2 * groups.all * ((p.rows + tile - 1) / tile) <= b.blocks()) tile /= 2;
     Runs runs{0, p.rows, tile, p.bidirectional ? 1 : smaller(kLongRun, tile)};
     const bool too_few = !p.bidirectional && p.rows < kLongRun;
-    if (too_few || p.head_dim % 8 != 0 || p.head_dim > 128) return attend_rows<kTypes, kGroup>(b, runs, true);
+    if (too_few || dim == 0) return attend_rows<kTypes, kGroup>(b, runs, true);
     for (; runs.from < p.rows; runs.from += Runs::kMost) {
         runs.rows = smaller(Runs::kMost, p.rows - runs.from);
         runs.find(b.buffer<Row>(3), p.fixed_keys != 0);

@@ -36,7 +36,8 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], 
         f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_SHARED_BYTES {shared}\n"
         f"#define AKUNU_CARDS {cards}\n#define AKUNU_OPS {mask}ull\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(5) X(10) X(11) X(15)\n"
-        "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n" + source(set())
+        "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n"
+        "#define AKUNU_PROMPT_DIMS X(64) X(128) X(256) X(512)\n" + source(set())
     )
     program = ctypes.c_void_p()
     header = (ctypes.c_char_p * 1)(b"namespace std { using uint32_t = unsigned int; }")

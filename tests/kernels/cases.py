@@ -251,6 +251,14 @@ def _attention() -> Iterator[Case]:
             yield case("attention", rows=1, position=300, shape=shape, kv=kv, split=True, formats=formats)
             yield case("attention", rows=21, position=290, shape=shape, kv=kv, window=200)
         yield case("attention", rows=70, position=0, shape=(4, 2, 512), kv=kv, others=((1, 77), (9, 3)))
+        # Prompts of heads that several of a GPU's warps share: odd rows, groups, parts of a slice, windows.
+        yield case("attention", rows=21, position=9, shape=(16, 4, 256), kv=kv)
+        yield case("attention", rows=19, position=20, shape=(16, 2, 512), kv=kv, window=17)
+        yield case("attention", rows=33, position=5, shape=(2, 1, 192), kv=kv, cap=20.0)
+        yield case("attention", rows=18, position=7, shape=(6, 2, 320), kv=kv, sinks=True)
+        yield case("attention", rows=20, position=3, shape=(16, 1, 512), kv=kv, cap=5.0)
+        yield case("attention", rows=37, position=300, shape=(8, 2, 256), kv=kv, window=100)
+        yield case("attention", rows=130, position=40, shape=(3, 3, 160), kv=kv, others=((33, 9), (20, 0)))
         # Groups of more query heads than are taken together, in parts of 10, 16 and one.
         yield case("attention", rows=40, position=3, shape=(40, 2, 64), kv=kv, others=((3, 9), (20, 0)))
         yield case("attention", rows=21, position=9, shape=(128, 1, 32), kv=kv, sinks=True)
@@ -311,6 +319,8 @@ def _kv_types() -> Iterator[Case]:
             yield case("attention", rows=1, position=length - 1, shape=shape, kv=kv, split=True)
         yield case("attention", rows=1, position=300, shape=(8, 1, 512), kv=kv, split=True)
         yield case("attention", rows=21, position=290, shape=(6, 2, 320), kv=kv, window=200)
+        yield case("attention", rows=21, position=9, shape=(4, 1, 256), kv=kv)
+        yield case("attention", rows=17, position=3, shape=(2, 1, 512), kv=kv)
         yield case("attention", rows=7, position=290, shape=(3, 1, 41), kv=kv, window=200)
         yield case("attention", rows=1, position=600, shape=(3, 1, 41), kv=kv, split=True)
         mixed = ((40, 300), (1, 5), (4, 1020), (1, 255), (33, 0))
@@ -452,7 +462,7 @@ def _encoder() -> Iterator[Case]:
     for head_dim in (512, 544):
         yield case("attention", rows=40, position=0, shape=(1, 1, head_dim), kv="f32", both=True)
     # Heads of CUDA's tiles and a little smaller, groups, and sequences that begin and end within tiles.
-    for shape in ((3, 3, 8), (2, 1, 56), (8, 1, 120), (16, 2, 64), (3, 1, 128)):
+    for shape in ((3, 3, 8), (2, 1, 56), (8, 1, 120), (16, 2, 64), (3, 1, 128), (2, 1, 256), (1, 1, 512)):
         for kv in ("f16", "f32"):
             yield case(
                 "attention",
@@ -720,7 +730,7 @@ def perf_cases() -> Iterator[Case]:
         for kv in ("f16", "f32", "q8_0"):
             yield case("prepare_heads", rows=rows, shape=(32, 8, 64), style="half", kv=kv, position=64)
     for kv in ("f16", "f32", "q8_0"):
-        for shape in [(32, 8, 64), (16, 8, 128)]:
+        for shape in [(32, 8, 64), (16, 8, 128), (16, 4, 256), (16, 2, 512)]:
             common = dict(shape=shape, kv=kv)
             yield case("attention", rows=1, position=511, split=True, formats=("q8",), **common)
             yield case("attention", rows=1, position=4095, split=True, formats=("q8",), **common)
