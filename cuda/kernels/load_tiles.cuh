@@ -272,7 +272,9 @@ AKUNU_DEVICE void run_loaders() {
         if (ended) return;
         if (kChecksRaces && warp_id() == kWarps) {
             ring.fill(slot);
-            if (loads) sync_with_loaders(), sync_with_loaders();
+            if (!loads) continue;
+            sync_with_loaders();
+            sync_with_loaders();
             continue;
         }
         if (loads) load_command({slot});

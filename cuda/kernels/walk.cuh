@@ -40,7 +40,7 @@ AKUNU_DEVICE T noted(T& at) {
     if constexpr (kChecksRaces) return atomic_max(&at, T(0));
     return at;
 }
-// Between reads by a warp's lanes and a write by one of them, which else a vote parts, or which changes nothing.
+// Between reads by a warp's lanes and a write by one of them, where otherwise a vote of the lanes is.
 AKUNU_DEVICE void sync_readers() {
     if constexpr (kChecksRaces) sync_warp();
 }
