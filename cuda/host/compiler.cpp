@@ -84,7 +84,8 @@ const Nvrtc& nvrtc() {
 }
 
 // Nothing where it was cancelled.
-std::vector<char> compiled(const std::string& source, const std::string& arch, std::atomic<bool>& cancelled) {
+std::vector<char> compiled(const std::string& source, const std::string& arch, bool lines,
+                           std::atomic<bool>& cancelled) {
     const Nvrtc& n = nvrtc();
     nvrtcProgram program = nullptr;
     // NVRTC has no standard headers.
@@ -99,13 +100,14 @@ std::vector<char> compiled(const std::string& source, const std::string& arch, s
         ~Destroy() { n.destroy(program); }
     } destroy{n, &program};
     const std::string target = "-arch=" + arch;
-    const char* options[] = {target.c_str(), "-std=c++17", "-default-device"};
+    std::vector<const char*> options{target.c_str(), "-std=c++17", "-default-device"};
+    if (lines) options.push_back("-lineinfo");
     std::size_t size = 0;
     if (n.set_flow_callback) {
         const auto asked = [](void* flag, void*) { return static_cast<std::atomic<bool>*>(flag)->load() ? 1 : 0; };
         n.set_flow_callback(program, asked, &cancelled);
     }
-    const int result = n.compile(program, static_cast<int>(std::size(options)), options);
+    const int result = n.compile(program, static_cast<int>(options.size()), options.data());
     if (result == kCancelled && cancelled) return {};
     if (result != 0) {
         n.log_size(program, &size);
@@ -124,10 +126,10 @@ std::vector<char> compiled(const std::string& source, const std::string& arch, s
 }
 
 // The same in a thread of its own, while the one that called looks whether to go on.
-std::vector<char> compiled(const std::string& source, const std::string& arch, const Poll& poll) {
+std::vector<char> compiled(const std::string& source, const std::string& arch, bool lines, const Poll& poll) {
     constexpr auto kInterval = std::chrono::milliseconds(100);
     std::atomic<bool> cancelled{false};
-    auto result = std::async(std::launch::async, [&] { return compiled(source, arch, cancelled); });
+    auto result = std::async(std::launch::async, [&] { return compiled(source, arch, lines, cancelled); });
     try {
         while (!cancelled && result.wait_for(kInterval) != std::future_status::ready) cancelled = poll && poll();
     } catch (...) {
@@ -164,7 +166,7 @@ bool has_compiler(std::string& why) {
     }
 }
 
-std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version,
+std::vector<char> compile_kernels(const std::string& source, const std::string& arch, int driver_version, bool lines,
                                   const Poll& poll) {
     int major = 0, minor = 0;
     nvrtc().version(&major, &minor);
@@ -179,7 +181,7 @@ std::vector<char> compile_kernels(const std::string& source, const std::string& 
         in.seekg(0).read(cached.data(), static_cast<std::streamsize>(cached.size()));
         if (in && !cached.empty()) return cached;
     }
-    std::vector<char> cubin = compiled(source, arch, poll);
+    std::vector<char> cubin = compiled(source, arch, lines, poll);
     if (!folder.empty() && !cubin.empty()) write_atomically(path, cubin);
     return cubin;
 }

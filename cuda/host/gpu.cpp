@@ -47,6 +47,7 @@ Limits limits_of(const Driver& d, CUdevice device) {
         l.compute_major = number / 10;
     }
     l.cooperative = attribute(kCooperativeLaunch) != 0;
+    l.checks_races = environment_number("AKUNU_CUDA_RACECHECK", 0) != 0;
     l.has_display = attribute(kRunTimeLimit) != 0;
     l.multiprocessors = static_cast<unsigned>(attribute(kMultiprocessors));
     // By the data sheet; some 94 % of it can be had. Two transfers a clock; both clocks are in kHz.
@@ -95,11 +96,12 @@ CUfunction Modules::interpreter(const Needs& needs, const Needs& all, const Poll
     const u32 cards = all.ops.contains(kOpAllReduce) ? std::max(cards_, 2u) : cards_;
     const std::string memory = "#define AKUNU_SHARED_BASE " + std::to_string(limits_.shared_base) +
                                "\n#define AKUNU_SHARED_BYTES " + std::to_string(limits_.shared_bytes) +
-                               "\n#define AKUNU_CARDS " + std::to_string(cards) + "\n";
+                               "\n#define AKUNU_CARDS " + std::to_string(cards) + "\n#define AKUNU_RACECHECK " +
+                               std::to_string(int{limits_.checks_races}) + "\n";
     const std::string source = memory + all.definitions() + std::string(kernel_source());
     // Warpgroups' products are of this one GPU's own code.
     const std::string target = limits_.arch == "sm_90" ? "sm_90a" : limits_.arch;
-    const std::vector<char> cubin = compile_kernels(source, target, limits_.driver_version, poll);
+    const std::vector<char> cubin = compile_kernels(source, target, limits_.driver_version, limits_.checks_races, poll);
     if (cubin.empty()) return nullptr;
     Loaded kept{all, nullptr, nullptr};
     driver_.check(driver_.cuModuleLoadData(&kept.module, cubin.data()), "loading the kernels");

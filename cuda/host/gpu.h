@@ -18,12 +18,13 @@ struct Limits {
     unsigned multiprocessors = 0;
     unsigned cycles_of_kb = 0;  // in which a multiprocessor's share of the memory's bandwidth is a KB
     int driver_version = 0, compute_major = 0;
-    int shared_base = 0;       // where a block's own shared memory begins
-    bool cooperative = false;  // a launch's blocks may wait for one another
-    bool has_display = false;  // which waits for launches, and the driver ends those that take seconds
+    int shared_base = 0;        // where a block's own shared memory begins
+    bool cooperative = false;   // a launch's blocks may wait for one another
+    bool has_display = false;   // which waits for launches, and the driver ends those that take seconds
+    bool checks_races = false;  // kernels are made for racecheck of compute-sanitizer, with lines of their text
 };
 // Throws DeviceError where a question is not answered. AKUNU_CUDA_SHARED_BYTES and AKUNU_CUDA_ARCH stand for a smaller
-// GPU than there is: what blocks may use, and PTX of an older architecture.
+// GPU than there is: what blocks may use, and PTX of an older architecture. AKUNU_CUDA_RACECHECK is `checks_races`.
 Limits limits_of(const Driver& driver, CUdevice device);
 
 // The primary context, current in every thread that calls `use`.

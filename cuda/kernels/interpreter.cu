@@ -281,8 +281,8 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
         start_ring();
     }
     sync_all();
-    if (warp_id() == kWarps) return fill_ring();
-    if (warp_id() > kWarps) return run_loaders();
+    if (!kChecksRaces && warp_id() == kWarps) return fill_ring();
+    if (warp_id() > kLastOther) return run_loaders();
     copy_mirrors(launch, false);
     if (thread_id() % 32 == 0) block_state().slot[warp_id()] = 1;
     sync_next();
@@ -299,6 +299,7 @@ extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
             if (chain_ends(launch, now.at.step, now.number)) break;
             sync_next();
         }
+        sync_readers();
         if (thread_id_anew() % 32 == 0) block_state().slot[warp] = 1 - slot;  // all lanes have read it
         run_command({slot}, way, readers);
         sync_next();

@@ -181,9 +181,7 @@ struct TileLoader {
         to.wait_empty();
         put_inputs();
         weights.put(raw, k0, to.inputs + stages.rows_bytes, to.full());
-        arrive_when_copied(to.full());
-        sync_warp();
-        if (lane_id() == 0) arrive_at(to.full());
+        to.fill();
         to.advance(stages);
         k0 += kTileInputs;
         if (k0 < end) return true;
@@ -249,7 +247,7 @@ AKUNU_DEVICE void load_command(Block b) {
 // block, all load tiles, and then one prepares the next command. The last one does something else until there
 // are tiles.
 AKUNU_DEVICE void run_loaders() {
-    if (warp_id() > kPreparer) {
+    if (!kChecksRaces && warp_id() > kPreparer) {
         fetch_ahead();
         for (;;) {
             sync_last_loader();
@@ -258,6 +256,7 @@ AKUNU_DEVICE void run_loaders() {
         }
     }
     if (warp_id() == kPreparer) prepare(1);
+    [[maybe_unused]] CheckedRing ring{};
     for (u32 slot = 1;; slot = 1 - slot) {
         sync_next();
         const Walk& now = block_state().walk[slot];
@@ -265,12 +264,19 @@ AKUNU_DEVICE void run_loaders() {
         if (warp_id() == kBarrierWarp && !failed && (now.begins || now.waits)) grid_barrier().pass();
         if (failed || now.begins) sync_next();  // whether the chain has ended
         const bool ended = look_at(block_state().ended) != 0, loads = now.way == kManyRows;
-        if (walks && (ended || loads)) {
+        if (!kChecksRaces && walks && (ended || loads)) {
             publish(block_state().loads, slot);
             sync_warp();
             sync_last_loader();
         }
         if (ended) return;
+        if (kChecksRaces && warp_id() == kWarps) {
+            ring.fill(slot);
+            if (!loads) continue;
+            sync_with_loaders();
+            sync_with_loaders();
+            continue;
+        }
         if (loads) load_command({slot});
         if (!walks) continue;
         // The host's memory is not for a thread that others wait for: its next fence would wait for it.

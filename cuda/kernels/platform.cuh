@@ -223,8 +223,8 @@ AKUNU_DEVICE bool has_passed(const unsigned long long* b, unsigned parity) {
 }
 
 // Copies bytes, a multiple of 16, to shared memory by the first kCopyLanes lanes of a warp, each of which arrives at
-// the barrier once its own have come.
-#if __CUDA_ARCH__ >= 900
+// the barrier once its own have come. Where races are looked for, all copies are those of 16 bytes, as before Hopper.
+#if __CUDA_ARCH__ >= 900 && !AKUNU_RACECHECK
 constexpr unsigned kCopyLanes = 1;
 AKUNU_DEVICE void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 // What was read of a place, by the threads that freed it, is read before a copy writes there.

@@ -21,6 +21,7 @@ AKUNU_DEVICE RingBarriers& ring_barriers() {
 }
 
 AKUNU_DEVICE void start_ring() {
+    if constexpr (kChecksRaces) return;
     RingBarriers& ring = ring_barriers();
     for (u32 i = 0; i < block_state().launch.slots; ++i) {
         init_barrier(&ring.full[i], kCopyLanes);
@@ -126,6 +127,33 @@ AKUNU_DEVICE_CALL void fill_ring() {
     while (on_way != 0) land();  // no copy outlives its block
 }
 
+// Where races are looked for the same warp goes from command to command with the others, and copies a slot of the one
+// that runs when all who read it ask for it, between two barriers with them.
+struct CheckedRing {
+    RingPlace to;
+    u32 stream;  // of the segment's, the command's first
+
+    AKUNU_DEVICE void fill(u32 slot) {
+        const Launch& launch = block_state().launch;
+        const Walk& now = block_state().walk[slot];
+        const Command& c = command_in(slot);
+        if (now.at.command == 0) stream = 0;
+        const Stream* const streams = launch.segments[now.at.segment].streams + stream;
+        stream += c.streams;
+        if (now.readers == 0) return;
+        const auto copy = [&](const u8* from, u32 bytes) {
+            u8* const slot_memory = shared_memory() + launch.ring + kRingHead + to.slot * launch.slot_bytes;
+            sync_slot();
+            for (u32 i = lane_id() * 16; i < bytes; i += 512) copy_async16(slot_memory + i, from + i);
+            wait_for_copies();
+            sync_slot();
+            to.advance(launch.slots);
+            return true;
+        };
+        for (u32 i = 0; i < c.streams; ++i) EachSlot<decltype(copy)>{copy}.share(streams[i], ring_rows(c));
+    }
+};
+
 // By a warp that has nothing else to do where no command has many rows: what comes after the ring's slots is fetched to
 // the second-level cache meanwhile, some slots ahead of it, as fast as the memory can: so it need not pause where the
 // ring is full.
@@ -162,12 +190,19 @@ struct RingReader {
           slot_bytes(block_state().launch.slot_bytes),
           at(block_state().read[warp]) {}
     AKUNU_DEVICE void keep(u32 warp, u32 lane) const {
+        sync_readers();
         if (lane == 0) block_state().read[warp] = at;
+        sync_readers();
     }
     AKUNU_DEVICE u64* full() const { return reinterpret_cast<u64*>(shared_memory() + ring) + at.slot; }
     // Waits for the slot, and says where in shared memory it is. Fails as the barrier of the grid does.
     AKUNU_DEVICE u32 wait() const {
-        if (!all_of_warp(has_passed(full(), at.phase))) wait_long();
+        if constexpr (kChecksRaces) {
+            sync_slot();
+            sync_slot();
+        } else {
+            if (!all_of_warp(has_passed(full(), at.phase))) wait_long();
+        }
         return ring + kRingHead + at.slot * slot_bytes;
     }
     AKUNU_DEVICE void wait_long() const {
@@ -185,13 +220,13 @@ struct RingReader {
     // Reports that the warp has read the slot.
     AKUNU_DEVICE void free(u32 lane) {
         sync_warp();
-        if (lane == 0) arrive_at(full() + kMostSlots);
+        if (!kChecksRaces && lane == 0) arrive_at(full() + kMostSlots);
         at.advance(slots);
     }
     // Reports two slots, of which the warp waited for the first before it went on to the second.
     AKUNU_DEVICE void free_two(u32 lane, u64* first) {
         sync_warp();
-        if (lane == 0) {
+        if (!kChecksRaces && lane == 0) {
             arrive_at(first + kMostSlots);
             arrive_at(full() + kMostSlots);
         }

@@ -150,16 +150,40 @@ struct StagePlace {
         *this = {0, phase ^ 1, kStagesAt};
     }
     AKUNU_DEVICE u64* full() const { return &stage_barriers().full[stage]; }
+    // Where races are looked for, those that multiply wait for each stage twice, with those that load it: until they
+    // may, and until it is there.
     AKUNU_DEVICE void wait_full() const {
-        wait_for_phase(full(), phase);
+        if constexpr (kChecksRaces) {
+            sync_stage();
+            sync_stage();
+        } else {
+            wait_for_phase(full(), phase);
+        }
         show_to_groups();
         sync_warp();  // lanes may have looked at different times
     }
-    AKUNU_DEVICE void wait_empty() const { wait_for_phase(&stage_barriers().empty[stage], phase ^ 1); }
+    AKUNU_DEVICE void wait_empty() const {
+        if constexpr (kChecksRaces) {
+            sync_stage();
+        } else {
+            wait_for_phase(&stage_barriers().empty[stage], phase ^ 1);
+        }
+    }
+    // What a loading thread has stored and copied there.
+    AKUNU_DEVICE void fill() const {
+        if constexpr (kChecksRaces) {
+            wait_for_copies();
+            sync_stage();
+        } else {
+            arrive_when_copied(full());
+            sync_warp();
+            if (lane_id() == 0) arrive_at(full());
+        }
+    }
     // A warp has read it.
     AKUNU_DEVICE void free(u32 lane) const {
         sync_warp();
-        if (lane == 0) arrive_at(&stage_barriers().empty[stage]);
+        if (!kChecksRaces && lane == 0) arrive_at(&stage_barriers().empty[stage]);
     }
 };
 

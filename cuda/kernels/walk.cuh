@@ -9,9 +9,41 @@ namespace akunu::cuda {
 
 // The head of shared memory has this command, the next one, room for reductions, and what is declared here.
 
-// Words that a thread changes while others look at them.
-AKUNU_DEVICE u32 look_at(const u32& v) { return *const_cast<const volatile u32*>(&v); }
-AKUNU_DEVICE void publish(u32& at, u32 v) { *const_cast<volatile u32*>(&at) = v; }
+// Whether what compute-sanitizer's racecheck follows orders accesses to shared memory (AKUNU_CUDA_RACECHECK in
+// docs/cuda.md): atomics and barriers of warps and blocks, instead of barriers in shared memory, volatile words and
+// votes.
+constexpr bool kChecksRaces = AKUNU_RACECHECK != 0;
+
+// Words that a thread changes while others look at them; by atomics where races are looked for, since these words grow.
+AKUNU_DEVICE u32 look_at(const u32& v) {
+    if constexpr (kChecksRaces) return atomic_max(const_cast<u32*>(&v), 0u);
+    return *const_cast<const volatile u32*>(&v);
+}
+AKUNU_DEVICE void publish(u32& at, u32 v) {
+    if constexpr (kChecksRaces) {
+        atomic_max(&at, v);
+    } else {
+        *const_cast<volatile u32*>(&at) = v;
+    }
+}
+// A time that each lane of a warp notes and reads: some lane's will do.
+template <typename T>
+AKUNU_DEVICE void note(T& at, T time) {
+    if constexpr (kChecksRaces) {
+        atomic_max(&at, time);
+    } else {
+        at = time;
+    }
+}
+template <typename T>
+AKUNU_DEVICE T noted(T& at) {
+    if constexpr (kChecksRaces) return atomic_max(&at, T(0));
+    return at;
+}
+// Between reads by a warp's lanes and a write by one of them, where otherwise a vote of the lanes is.
+AKUNU_DEVICE void sync_readers() {
+    if constexpr (kChecksRaces) sync_warp();
+}
 
 // A number that all lanes have, which the compiler then knows: a branch on it parts none.
 AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
@@ -19,12 +51,25 @@ AKUNU_DEVICE u32 same_in_warp(u32 v) { return largest_of_warp(v); }
 // A barrier of the threads that run commands.
 AKUNU_DEVICE void sync_block() { sync_some<1>(kThreads); }
 // A barrier with the warps that load the tiles of many rows, too: while a command runs, and between two commands.
-AKUNU_DEVICE void sync_with_loaders() { sync_some<2>(kThreads + kLoaders); }
-AKUNU_DEVICE void sync_next() { sync_some<7>(kThreads + kLoaders - 32); }
+// Where races are looked for, all of the block's warps come.
+template <unsigned kBarrier>
+AKUNU_DEVICE void sync_most(u32 threads) {
+    if constexpr (kChecksRaces) {
+        sync_warp();
+        sync_all();
+    } else {
+        sync_some<kBarrier>(threads);
+    }
+}
+AKUNU_DEVICE void sync_with_loaders() { sync_most<2>(kThreads + kLoaders); }
+AKUNU_DEVICE void sync_next() { sync_most<7>(kThreads + kLoaders - 32); }
 // A barrier of the preparing warp and the last loading warp, which does something else where no tiles are loaded.
 AKUNU_DEVICE void sync_last_loader() { sync_some<9>(64); }
 constexpr u32 kTeamBarrier = 3;    // the first of those of a block's parts
 constexpr u32 kPassedBarrier = 8;  // see GridBarrier
+// Where races are looked for: one with the warp that fills the ring, and one with those that load tiles.
+AKUNU_DEVICE void sync_slot() { sync_some<10>(kThreads + 32); }
+AKUNU_DEVICE void sync_stage() { sync_some<11>(kThreads + kLoaders); }
 
 // Other commands; rows of weights that come through the ring, one or a few; those whose tiles are brought; and
 // attention in decoding, which is found at once since a layer's time is that of few of its instructions.
@@ -104,6 +149,8 @@ AKUNU_DEVICE BlockState& block_state() {
 
 // Two of the warps that load tiles have more to do, one command ahead of the others: see `run_loaders`.
 constexpr u32 kBarrierWarp = kWarps + 1, kPreparer = kWarps + 2;
+// The warp that fills the ring goes its own way, but where races are looked for.
+constexpr u32 kLastOther = kChecksRaces ? kWarps - 1 : kWarps;
 
 // Whether a thread's warp, which has polled so many times, has waited for too long, or some other block has.
 constexpr u32 kManyLooks = 1024;
@@ -111,11 +158,11 @@ AKUNU_DEVICE bool has_waited_long(u32 looks) {
     const Launch& launch = block_state().launch;
     auto& since = block_state().waits_since[warp_id()];
 #if AKUNU_CARDS > 1
-    if (looks == kManyLooks) since = u32(nanoseconds() >> 10);
-    const auto waited = [&] { return u64(u32(nanoseconds() >> 10) - since) << 10; };
+    if (looks == kManyLooks) note(since, u32(nanoseconds() >> 10));
+    const auto waited = [&] { return u64(u32(nanoseconds() >> 10) - noted(since)) << 10; };
 #else
-    if (looks == kManyLooks) since = nanoseconds();
-    const auto waited = [&] { return nanoseconds() - since; };
+    if (looks == kManyLooks) note(since, u64(nanoseconds()));
+    const auto waited = [&] { return nanoseconds() - noted(since); };
 #endif
     if (load_acquire(&launch.barrier->error) == kNoError) {
         if (waited() <= launch.timeout_ns) return false;

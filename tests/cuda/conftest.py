@@ -48,6 +48,12 @@ def cards_emulator(emulator: Path) -> Path:
     )
 
 
+@pytest.fixture(scope="session")
+def checked_emulator(emulator: Path) -> Path:
+    """The kernels of AKUNU_CUDA_RACECHECK, for a few weight types."""
+    return build(["F32", "F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"], checks_races=True)
+
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -70,6 +76,12 @@ def run_cache(cache_emulator: Path, tmp_path: Path) -> Run:
 @pytest.fixture
 def run_cards(cards_emulator: Path, tmp_path: Path) -> Run:
     return runner(cards_emulator, tmp_path)
+
+
+@pytest.fixture
+def run_checked(checked_emulator: Path, tmp_path: Path) -> Run:
+    run = runner(checked_emulator, tmp_path)
+    return lambda code, **more: run(code, AKUNU_CUDA_RACECHECK="1", **more)
 
 
 def runner(emulator: Path, tmp_path: Path) -> Run:

@@ -26,15 +26,18 @@ def nvrtc() -> ctypes.CDLL:
     missing("nvidia-cuda-nvrtc is not installed")
 
 
-def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], cards: int = 1) -> str:
-    """What NVRTC says to the interpreter with these ops and readers; nothing where all is well."""
+def compiled(
+    nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], cards: int = 1, races: int = 0
+) -> tuple[str, bytes]:
+    """Compile the interpreter with these ops and readers: NVRTC's log, and PTX or machine code."""
     mask = sum(1 << OPS.index(op) for op in ops)
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
-    base = 1024 if target.startswith(("sm_9", "sm_1")) else 0  # as `limits_of` in cuda/host/gpu.cpp
+    hopper = target.partition("_")[2].startswith(("9", "1"))
+    base = 1024 if hopper else 0  # as `limits_of` in cuda/host/gpu.cpp
     shared = (99 if target in ("sm_86", "sm_89", "sm_120") else 163 if target.endswith("_80") else 227) << 10
     text = (
         f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_SHARED_BYTES {shared}\n"
-        f"#define AKUNU_CARDS {cards}\n#define AKUNU_OPS {mask}ull\n"
+        f"#define AKUNU_CARDS {cards}\n#define AKUNU_RACECHECK {races}\n#define AKUNU_OPS {mask}ull\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(5) X(10) X(11) X(15)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n"
         "#define AKUNU_PROMPT_DIMS X(64) X(128) X(256) X(512)\n" + source(set())
@@ -52,13 +55,25 @@ def log_of(nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], 
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
-    hollow = False
-    if target.startswith("sm_") and not failed:
-        # Of a kernel that never goes on behind its first question there would be hardly any.
-        nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
-        hollow = size.value < 100_000
+    code = b""
+    if not failed:
+        kind = "CUBIN" if target.startswith("sm_") else "PTX"
+        getattr(nvrtc, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        getattr(nvrtc, f"nvrtcGet{kind}")(program, buffer)
+        code = buffer.raw
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    return log.value.decode() or ("failed" if failed else "no machine code" if hollow else "")
+    return log.value.decode() or ("failed" if failed else ""), code
+
+
+def log_of(
+    nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], cards: int = 1, races: int = 0
+) -> str:
+    """What NVRTC says to the interpreter with these ops and readers; nothing where all is well."""
+    log, code = compiled(nvrtc, target, ops, readers, cards, races)
+    # Of a kernel that never goes on behind its first question there would be hardly any.
+    hollow = target.startswith("sm_") and len(code) < 100_000
+    return log or ("no machine code" if hollow else "")
 
 
 def test_the_names_here_are_those_of_the_kernels() -> None:
@@ -90,3 +105,22 @@ def test_every_weight_type_compiles(nvrtc: ctypes.CDLL) -> None:
 def test_machine_code_of_several_gpus(nvrtc: ctypes.CDLL) -> None:
     ops = ["Embed", "Matmul", "NormGateUp", "AllReduce"]
     assert log_of(nvrtc, "sm_90a", ops, ["F32", "Q4_0"], cards=2) == ""
+
+
+RACE_OPS = ["Embed", "Matmul", "NormQkv", "NormGateUp", "GateUp", "Attention", "DecodeAttention", "Accept"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_machine_code_for_racecheck(nvrtc: ctypes.CDLL, target: str) -> None:
+    assert log_of(nvrtc, target, RACE_OPS, ["F16", "Q4_0"], races=1) == ""
+
+
+@pytest.mark.long
+def test_racecheck_sees_no_order_that_it_does_not_follow(nvrtc: ctypes.CDLL) -> None:
+    """Barriers in shared memory, copies of bytes and boxes, volatile words."""
+    unfollowed = ["mbarrier", "cp.async.bulk", "ld.volatile.shared", "st.volatile.shared"]
+    for races in (0, 1):
+        log, ptx = compiled(nvrtc, "compute_90a", RACE_OPS, ["F16", "Q4_0"], races=races)
+        found = [name for name in unfollowed if name.encode() in ptx]
+        assert (log, found) == ("", [] if races else unfollowed)

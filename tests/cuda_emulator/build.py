@@ -41,7 +41,12 @@ def pair_number(pair: str) -> int:
 
 
 def definitions(
-    readers: Sequence[str], small: bool, pairs: Sequence[str], ops: Sequence[str], cards: int
+    readers: Sequence[str],
+    small: bool,
+    pairs: Sequence[str],
+    ops: Sequence[str],
+    cards: int,
+    checks_races: bool,
 ) -> list[str]:
     """All groups and sizes of heads, and some readers, types of the cache and ops."""
     groups, kinds, numbers = (
@@ -60,6 +65,7 @@ def definitions(
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
     lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}\n#define AKUNU_CARDS {cards}")
+    lines.append(f"#define AKUNU_RACECHECK {int(checks_races)}")
     return [f"#define AKUNU_OPS {mask}ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
 
 
@@ -70,11 +76,14 @@ def build(
     pairs: Sequence[str] = KV_PAIRS,
     ops: Sequence[str] = OPS,
     cards: int = 1,
+    checks_races: bool = False,
 ) -> Path:
     """Build the library, or take it from a cache of contents.
 
     `small` stands for a GPU whose blocks have 99 KB and no products of warpgroups, as an RTX 4090; otherwise
     the GPU is like an H100.
+
+    With `checks_races` the kernels are those of AKUNU_CUDA_RACECHECK.
 
     With `cards` the kernels are those of several GPUs; they run models on one, too.
 
@@ -86,7 +95,10 @@ def build(
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
         raise FileNotFoundError("the CUDA emulator needs a C++ compiler")
-    text = "\n".join(definitions(readers, small, pairs, ops, cards)) + '\n#include "emulator.cpp"\n'
+    text = (
+        "\n".join(definitions(readers, small, pairs, ops, cards, checks_races))
+        + '\n#include "emulator.cpp"\n'
+    )
     sources = sorted([*KERNELS.iterdir(), *HERE.glob("*.c*"), *(ROOT / "cpp/core").glob("*.h")])
     contents = b"".join(path.read_bytes() for path in sources) + " ".join([*FLAGS, text]).encode()
     folder = ROOT / "build" / "cuda-emulator" / hashlib.sha256(contents).hexdigest()[:16]

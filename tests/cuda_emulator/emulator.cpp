@@ -373,6 +373,11 @@ std::string lacking(const std::string& text) {
     if (wanted != std::string::npos && std::atoi(text.c_str() + wanted + cards.size()) > AKUNU_CARDS) {
         return "the emulator was built for " + std::to_string(AKUNU_CARDS) + " GPUs";
     }
+    const std::string races = "#define AKUNU_RACECHECK ";
+    const auto checked = text.find(races);
+    if (checked == std::string::npos || std::atoi(text.c_str() + checked + races.size()) != AKUNU_RACECHECK) {
+        return std::string("the emulator was built ") + (AKUNU_RACECHECK ? "for" : "without") + " AKUNU_CUDA_RACECHECK";
+    }
     if (reader >= 0) return std::string("the emulator was built without the reader of ") + kNames[reader];
     if (pair >= 0) return "the emulator was built without the cache's types " + std::to_string(pair);
     return {};

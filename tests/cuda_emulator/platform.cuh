@@ -223,10 +223,18 @@ AKUNU_DEVICE void wait_for_bundles() {
 }
 
 constexpr unsigned kCopyLanes = 1;
-constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS;
+constexpr bool kCopiesBoxes = AKUNU_WARPGROUPS && !AKUNU_RACECHECK;
 using emulator::arrive_at, emulator::arrive_when_copied, emulator::bundle_copies, emulator::copy_arriving,
-    emulator::copy_async16, emulator::copy_box, emulator::copy_counted, emulator::copy_tiles, emulator::has_passed,
-    emulator::init_barrier, emulator::kSharedBase;
+    emulator::copy_async16, emulator::copy_box, emulator::copy_tiles, emulator::has_passed, emulator::init_barrier,
+    emulator::kSharedBase;
+#if AKUNU_RACECHECK
+AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsigned long long*) {
+    for (unsigned i = 0; i < bytes; i += 16)
+        copy_async16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
+}
+#else
+using emulator::copy_counted;
+#endif
 constexpr unsigned kSharedBytes = AKUNU_SHARED_BYTES;
 AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
