@@ -51,7 +51,7 @@ def cards_emulator(emulator: Path) -> Path:
 @pytest.fixture(scope="session")
 def checked_emulator(emulator: Path) -> Path:
     """The kernels of AKUNU_CUDA_RACECHECK, for a few weight types."""
-    return build(["F32", "F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"], checks_races=True)
+    return build(["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"], checks_races=True)
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

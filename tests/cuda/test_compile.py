@@ -116,11 +116,17 @@ def test_machine_code_for_racecheck(nvrtc: ctypes.CDLL, target: str) -> None:
     assert log_of(nvrtc, target, RACE_OPS, ["F16", "Q4_0"], races=1) == ""
 
 
-@pytest.mark.long
-def test_racecheck_sees_no_order_that_it_does_not_follow(nvrtc: ctypes.CDLL) -> None:
+@pytest.mark.parametrize(
+    ("ops", "readers"),
+    [(["Quantize"], []), pytest.param(RACE_OPS, ["F16", "Q4_0"], marks=pytest.mark.long)],
+    ids=["ring", "tiles"],
+)
+def test_racecheck_meets_nothing_that_it_does_not_follow(
+    nvrtc: ctypes.CDLL, ops: list[str], readers: list[str]
+) -> None:
     """Barriers in shared memory, copies of bytes and boxes, volatile words."""
     unfollowed = ["mbarrier", "cp.async.bulk", "ld.volatile.shared", "st.volatile.shared"]
     for races in (0, 1):
-        log, ptx = compiled(nvrtc, "compute_90a", RACE_OPS, ["F16", "Q4_0"], races=races)
+        log, ptx = compiled(nvrtc, "compute_90a", ops, readers, races=races)
         found = [name for name in unfollowed if name.encode() in ptx]
         assert (log, found) == ("", [] if races else unfollowed)

@@ -30,7 +30,7 @@ print(list(engine.decode(5).ids), hashlib.sha256(engine.logits(ids).tobytes()).h
 
 
 @pytest.mark.parametrize(
-    ("rows", "weights"), [(1, "q4_0"), (100, "q4_0"), (100, "f16"), (40, "q4_k_m"), (9, "f32")]
+    ("rows", "weights"), [(1, "q4_0"), (100, "q4_0"), (100, "f16"), (40, "q4_k"), (9, "f32")]
 )
 def test_a_prompt_and_what_follows_it_have_the_same_bits(
     run: Run, run_checked: Run, rows: int, weights: str
