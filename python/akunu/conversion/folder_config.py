@@ -29,7 +29,7 @@ from akunu.describe.blocks import (
     ShortConvolution,
 )
 from akunu.describe.config import ModelConfig, ModelSpec
-from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
+from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS, YARN_WHOLE
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape
@@ -411,6 +411,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
+        if numbers.suffixed(YARN_WHOLE) is False:
+            scaling["truncate"] = False
         scale, latents = config.rope_sets[0].scale, config.mixers(LatentAttention)
         if latents and numbers.has("yarn_log_multiplier"):  # a factor on scores, of which GGUF has a tenth
             weight = plain(10 * numbers.real("yarn_log_multiplier"))
