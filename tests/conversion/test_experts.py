@@ -266,6 +266,33 @@ def test_codes_of_mxfp4_stay_what_they_are(tmp_path: Path) -> None:
     assert nmse(logits(floats, name), logits(folder, name)) < 0.01  # activations are rounded, or not
 
 
+@pytest.mark.parametrize(
+    ("name", "lead"),
+    [
+        ("lfm2_moe", "num_dense_layers"),
+        ("ernie4_5_moe", "moe_layer_start_index"),
+        ("deepseek_v3", "first_k_dense_replace"),
+    ],
+)
+def test_leading_layers_without_experts_may_be_all(name: str, lead: str, tmp_path: Path) -> None:
+    family = families.ALL[name]
+    config, shapes = families.saved(family)
+    n_layers = config["num_hidden_layers"]
+    part = ".feed_forward." if name == "lfm2_moe" else ".mlp."
+    kept = {tensor: shape for tensor, shape in shapes.items() if part not in tensor}
+    for tensor, shape in shapes.items():
+        if part in tensor and ".layers.0." in tensor:
+            kept |= {tensor.replace(".0.", f".{n}."): shape for n in range(n_layers)}
+    source = families.write_folder(
+        family, tmp_path / "source", lambda _: families.made(family, kept), **{lead: n_layers}
+    )
+    expected = logits(source, name)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    back = akunu.convert(file, tmp_path / "back", "mlx-f32", progress=False)
+    for path in (file, back):
+        assert nmse(logits(path, name), expected) < 1e-9
+
+
 @pytest.mark.parametrize(("paired", "kind"), [(False, "f32"), (True, "f32"), (True, "mxfp4")])
 def test_a_file_of_ollama_gets_other_types(paired: bool, kind: str, tmp_path: Path) -> None:
     _, ollama = ollama_files(tmp_path, paired)

@@ -102,7 +102,7 @@ def test_a_packed_folder_is_converted(form: str, tmp_path: Path) -> None:
     expected = open_folder(values).logits(prompt)
     file = akunu.convert(codes, tmp_path / "f32.gguf", "f32", progress=False)
     assert nmse(open_engine(file).logits(prompt), expected) < 1e-9
-    folder = akunu.convert(codes, tmp_path / "plain", "f32", progress=False)
+    folder = akunu.convert(codes, tmp_path / "plain", "mlx-f32", progress=False)
     assert nmse(open_folder(folder).logits(prompt), expected) < 1e-9
 
 

@@ -73,13 +73,14 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     arch = _FOLDER_ARCHS.get(arch, arch)
     sparse = bool(config.mixers(Experts))
     shares = any(mixer.shared_dim for mixer in config.mixers(Experts))
+    known = [(name, row) for name, row in HF_MODELS.items() if row.arch == arch and row.model_class]
     rows = [
         (name, row)
-        for name, row in HF_MODELS.items()
-        if row.arch == arch
-        and row.model_class
-        and (row.said is not None or row.dense_too or ("n_experts" in row.defaults) is sparse)
+        for name, row in known
+        if row.said is not None or row.dense_too or ("n_experts" in row.defaults) is sparse
     ]
+    # Leading layers without experts may be all.
+    rows = rows or [pair for pair in known if "dense_lead" in pair[1].defaults]
     if sparse:
         gating = config.mixers(Experts)[0].router.gating
         rows = [pair for pair in rows if _router(pair[1]).gating == gating] or rows
@@ -180,6 +181,10 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
         if row.dense_too:
             say("n_experts", 0)
             say("shared_dim", config.ffn_dim)
+        elif "dense_lead" in row.defaults:
+            say("dense_lead", config.n_layers)
+            if "experts_used" not in row.defaults:  # a class that wants a number
+                say("experts_used", 1)
         return found
     mixer, router = experts[0], experts[0].router
 
