@@ -201,6 +201,7 @@ std::shared_ptr<RepackedFiles> repack(const TensorFiles& files, const py::list& 
                          .scales = py::cast<std::string>(field(m, "scales")),
                          .zeros = py::cast<std::string>(field(m, "zeros")),
                          .zero = py::cast<unsigned>(field(m, "zero")),
+                         .symmetric = py::cast<bool>(field(m, "symmetric")),
                          .index = py::cast<std::string>(field(m, "index")),
                          .unit = py::cast<float>(field(m, "unit")),
                          .table = py::cast<std::string>(field(m, "table")),

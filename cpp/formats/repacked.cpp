@@ -100,6 +100,7 @@ class Packed {
     }
     // The type of scales and biases.
     DType scale_type() const {
+        if (zeros_ && !m_.symmetric) return DType::F32;
         const auto zeros = this->zeros();
         const bool exact =
             m_.unit == 1 && std::ranges::all_of(zeros, [](std::uint32_t zero) { return std::has_single_bit(zero); });

@@ -31,6 +31,7 @@ struct PackedMatrix {
     std::uint64_t group = 0;           // elements of a row that have one scale
     std::string codes, scales, zeros;  // names; `zeros` may be empty
     unsigned zero = 0;       // the zero where there are no tensors of them; else what is added to each of Gptq
+    bool symmetric = false;  // all zeros are the same power of two, as far as the settings say
     std::string index = {};  // I32 [cols], the group of each column, or empty: they follow each other
     float unit = 1;          // scales are multiplied with it
     // Of Table: its values; where scales are U8, places in a table of 256 floats, that table, the factor of each 256 of

@@ -69,9 +69,7 @@ class SafetensorsFiles(TensorFiles):
 class RepackedFiles(TensorFiles):
     """The tensors of other files, with matrices in MLX's layout; see `akunu.files.repacking`."""
 
-    def __init__(
-        self, files: TensorFiles, matrices: Sequence[object], left_out: Sequence[str]
-    ) -> None: ...
+    def __init__(self, files: TensorFiles, matrices: Sequence[object], left_out: Sequence[str]) -> None: ...
 
 class JoinedFiles(TensorFiles):
     """The tensors of two models' files: all of the first, and of the second those whose names begin with

@@ -44,8 +44,9 @@ def write_tensors(
     pad: int = 0,
     types: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays of integers and of float16 as they are, int8 as the bytes of F8_E4M3, others as `dtype`, and
-    those that `types` names as it says; `pad` spaces after the header put the data at another alignment."""
+    """Write arrays of integers and of float16 as they are, int8 as the bytes of F8_E4M3, others as `dtype`,
+    and those that `types` names as it says; `pad` spaces after the header put the data at another alignment.
+    """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     kinds, begin = {}, 0
     for name, array in arrays.items():

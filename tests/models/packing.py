@@ -21,7 +21,7 @@ AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 @dataclass(frozen=True)
 class Packed:
-    """The tensors of one matrix by the ends of their names, their types where they are bytes, and the values."""
+    """The tensors of a matrix by the ends of their names, their types where they are bytes, and its values."""
 
     tensors: Arrays
     values: npt.NDArray[np.float32]
@@ -150,8 +150,10 @@ def llm_int8(matrix: npt.NDArray[np.float32]) -> Packed:
 
 
 NF4 = np.array(
-    [-1.0, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.09105004, 0.0]
-    + [0.0795803, 0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0],
+    [
+        *(-1.0, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.09105004, 0.0),
+        *(0.0795803, 0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0),
+    ],
     np.float32,
 )
 
@@ -186,13 +188,15 @@ Writer = Callable[[npt.NDArray[np.float32]], Packed]
 
 
 def fits(name: str, array: npt.NDArray[Any]) -> bool:
-    """Whether these libraries quantize it: matrices but for embeddings, heads, routers and short convolutions."""
+    """Whether these libraries quantize it: a matrix but no embedding, head, router or short convolution."""
     kept = ("embed", "lm_head", "norm", "mlp.gate.weight", "shared_expert_gate", "conv", "router")
     return array.ndim == 2 and array.shape[1] % 32 == 0 and not any(part in name for part in kept)
 
 
-def packed(write: Writer, *, values: bool = False, types: dict[str, str] | None = None) -> Callable[[Arrays], Arrays]:
-    """The matrices as tensors of the library's names, or their values; types of tensors are put into `types`."""
+def packed(
+    write: Writer, *, values: bool = False, types: dict[str, str] | None = None
+) -> Callable[[Arrays], Arrays]:
+    """The matrices as tensors of the library's names, or their values; `types` gets types of tensors."""
 
     def change(weights: Arrays) -> Arrays:
         out: Arrays = {}

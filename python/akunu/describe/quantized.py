@@ -206,8 +206,8 @@ def _alike(first: Matrix, other: TensorInfo) -> Matrix:
     ):
         return other
     raise UnsupportedError(
-        f"tensor {other.name}: found type {other.dtype}, and {first.name}, which it follows, has {first.dtype}; "
-        "experts of a layer are supported in one type alone"
+        f"tensor {other.name}: found type {other.dtype}, and {first.name}, which it follows, "
+        f"{first.dtype}; experts of a layer are supported in one type alone"
     )
 
 
@@ -256,7 +256,8 @@ def _join_four_bits(
     """The tensors, with one matrix for codes, two in a byte, scales and, of NVFP4, their factor."""
     packed = settings["quant_method"] == "compressed-tensors"
     end, factor_end = ("weight_packed", "weight_global_scale") if packed else ("weight", "weight_scale_2")
-    dtype, group, scale_types = "mlx_nvfp4", 16, ("f8_e4m3",)
+    dtype, group = "mlx_nvfp4", 16
+    scale_types: tuple[str, ...] = ("f8_e4m3",)
     if settings.get("format") == "mxfp4-pack-quantized":
         dtype, group, scale_types, factor_end = "mlx_mxfp4", 32, ("u8", "f8_e8m0"), ""
     out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
@@ -274,13 +275,13 @@ def _join_four_bits(
         found = (tensors[scales].dtype, tuple(tensors[scales].shape))
         if len(rows) != 1 or found[0] not in scale_types or found[1] != shape:
             raise ModelFileError(
-                f"tensor {scales}: found {found[0]} {found[1]}, expected {' or '.join(scale_types)} {shape}, a "
-                f"scale for each {group} codes of {name}"
+                f"tensor {scales}: found {found[0]} {found[1]}, expected {' or '.join(scale_types)} {shape}, "
+                f"a scale for each {group} codes of {name}"
             )
         if n_bytes % 16:
             raise UnsupportedError(
-                f"tensor {name}: found rows of {2 * n_bytes} {dtype.removeprefix('mlx_')} codes; only multiples "
-                "of 32 are supported"
+                f"tensor {name}: found rows of {2 * n_bytes} {dtype.removeprefix('mlx_')} codes; "
+                "only multiples of 32 are supported"
             )
         del out[name]
         out[f"{module}weight"] = Matrix(
@@ -310,8 +311,8 @@ def quantization(config: Mapping[str, object]) -> tuple[str, Mapping[str, object
             )
         if found.get("transform_config"):
             raise UnsupportedError(
-                f"config.json: {key}.transform_config: the weights are rotated, and rows would have to be while "
-                f"the model runs, which is not supported; {REMEDY}"
+                f"config.json: {key}.transform_config: the weights are rotated, and rows would have to be "
+                f"while the model runs, which is not supported; {REMEDY}"
             )
         return key, found
     return "", None
@@ -485,7 +486,8 @@ def _compressed_tile(where: str, settings: Mapping[str, object]) -> tuple[int, i
     """The tile of what compressed-tensors calls float-quantized."""
     if settings.get("format") not in ("float-quantized", "naive-quantized"):
         raise UnsupportedError(
-            f"{where}.format: found {shown(settings.get('format'))}; supported are {', '.join(_FORMS)}; {REMEDY}"
+            f"{where}.format: found {shown(settings.get('format'))}; supported are {', '.join(_FORMS)}; "
+            f"{REMEDY}"
         )
     groups = settings.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:

@@ -26,7 +26,7 @@ __all__ = ["PackedMatrix", "repacked"]
 _MLX_GROUPS: Final = (128, 64, 32)
 _NF4: Final = ".weight.quant_state.bitsandbytes__"
 _UNBIASED: Final = ("llama", "mistral", "mixtral")
-"""Model types whose GPTQ folders may have biases of zeros that the model does not have: AutoGPTQ wrote them."""
+"""Model types whose folders may have biases of zeros that the model does not have: AutoGPTQ wrote them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,7 @@ class PackedMatrix:
     scales: str
     zeros: str = ""
     zero: int = 0
+    symmetric: bool = False
     index: str = ""
     unit: float = 1.0
     table: str = ""
@@ -152,7 +153,9 @@ class _Folder:
             return ""
         found = self.numbers(name, "i32")
         if len(found) != n_cols:
-            raise ModelFileError(f"tensor {name}: found {len(found)} groups, expected one of {n_cols} columns")
+            raise ModelFileError(
+                f"tensor {name}: found {len(found)} groups, expected one of {n_cols} columns"
+            )
         if found == [i // group for i in range(n_cols)] or found == [-1] * n_cols:
             self.spare.append(name)
             return ""
@@ -201,6 +204,7 @@ def _gptq(folder: _Folder) -> Iterator[PackedMatrix]:
             scales=scales.name,
             zeros=folder.part(f"{name}qzeros").name,
             zero=added,
+            symmetric=folder.settings.get("sym") is True,
             index=folder.index(index, cols, group),
             floats=folder.float_type(scales.name),
         )
