@@ -21,7 +21,7 @@ AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 @dataclass(frozen=True)
 class Packed:
-    """The tensors of a matrix by the ends of their names, their types where they are bytes, and its values."""
+    """The tensors of a matrix by the ends of their names, their types if they are bytes, and its values."""
 
     tensors: Arrays
     values: npt.NDArray[np.float32]
