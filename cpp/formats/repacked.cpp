@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -160,32 +161,22 @@ class Packed {
         for (std::uint64_t r = 0; r < m_.rows; ++r) {
             for (std::uint64_t g = 0; g < n; ++g) spread[r * n + g] = all[r * groups + g / each];
         }
-        return as_type(scale_type(), spread);
+        const DType type = scale_type();
+        Bytes out(spread.size() * dtype_info(type).block_bytes);
+        put(type, spread, out.data());
+        return out;
     }
 
     Bytes floats() const {
-        std::vector<float> out(m_.rows * m_.cols);
-        if (m_.layout == Layout::Table) {
-            fill_by_table(out);
-            return as_type(m_.floats, out);
-        }
-        const Bytes codes = this->codes();
-        const auto scales = stored_scales();
-        const auto zeros = this->zeros();
-        const std::uint64_t groups = this->groups(), words = m_.cols * m_.bits / 32;
-        std::vector<std::uint32_t> group(m_.cols);
-        for (std::uint64_t c = 0; c < m_.cols; ++c) {
-            group[c] = index_ ? word_at(index_->bytes(), c) : static_cast<std::uint32_t>(c / m_.group);
-            if (group[c] >= groups) fail(*index_, "groups below " + std::to_string(groups));
-        }
+        const std::uint64_t size = dtype_info(m_.floats).block_bytes;
+        Bytes out(m_.rows * m_.cols * size);
+        const auto make = m_.layout == Layout::Table ? values_of_table() : values_of_groups();
+        std::vector<float> row(m_.cols);
         for (std::uint64_t r = 0; r < m_.rows; ++r) {
-            for (std::uint64_t c = 0; c < m_.cols; ++c) {
-                const std::uint64_t at = r * groups + group[c];
-                const auto code = static_cast<float>(stream_at(codes, r * words, 1, m_.bits, c));
-                out[r * m_.cols + c] = scales[at] * (code - static_cast<float>(zeros[at % zeros.size()]));
-            }
+            make(r, row);
+            put(m_.floats, row, out.data() + r * m_.cols * size);
         }
-        return as_type(m_.floats, out);
+        return out;
     }
 
   private:
@@ -208,17 +199,15 @@ class Packed {
     }
     std::uint64_t groups() const { return (m_.cols + m_.group - 1) / m_.group; }
 
-    static Bytes as_type(DType type, std::span<const float> values) {
-        Bytes out(values.size() * dtype_info(type).block_bytes);
+    static void put(DType type, std::span<const float> values, std::byte* out) {
         if (type == DType::F32) {
-            std::memcpy(out.data(), values.data(), out.size());
-            return out;
+            std::memcpy(out, values.data(), values.size_bytes());
+            return;
         }
         for (std::size_t i = 0; i < values.size(); ++i) {
             const std::uint16_t half = type == DType::F16 ? float_to_half(values[i]) : float_to_bf16(values[i]);
-            std::memcpy(out.data() + 2 * i, &half, 2);
+            std::memcpy(out + 2 * i, &half, 2);
         }
-        return out;
     }
     static std::vector<float> floats_of(const Part& part) {
         std::vector<float> out(part.elements());
@@ -280,8 +269,28 @@ class Packed {
         scale_factors_ = part(from, m_.scale_factors);
         expect(*scale_factors_, DType::F32, (blocks + 255) / 256);
     }
-    void fill_by_table(std::span<float> out) const {
-        const auto table = floats_of(*table_);
+
+    // Makes a row of values.
+    using MakeRow = std::function<void(std::uint64_t row, std::span<float> out)>;
+
+    MakeRow values_of_groups() const {
+        std::vector<std::uint32_t> group(m_.cols);
+        for (std::uint64_t c = 0; c < m_.cols; ++c) {
+            group[c] = index_ ? word_at(index_->bytes(), c) : static_cast<std::uint32_t>(c / m_.group);
+            if (group[c] >= groups()) fail(*index_, "groups below " + std::to_string(groups()));
+        }
+        return [this, group = std::move(group), codes = codes(), scales = stored_scales(), zeros = zeros()](
+                   std::uint64_t r, std::span<float> out) {
+            const std::uint64_t groups = this->groups(), words = m_.cols * m_.bits / 32;
+            for (std::uint64_t c = 0; c < m_.cols; ++c) {
+                const std::uint64_t at = r * groups + group[c];
+                const auto code = static_cast<float>(stream_at(codes, r * words, 1, m_.bits, c));
+                out[c] = scales[at] * (code - static_cast<float>(zeros[at % zeros.size()]));
+            }
+        };
+    }
+
+    MakeRow values_of_table() const {
         std::vector<float> scales;
         if (scale_table_) {
             const auto steps = floats_of(*scale_table_), factors = floats_of(*scale_factors_);
@@ -293,11 +302,14 @@ class Packed {
         } else {
             scales = floats_of(scales_);
         }
-        const auto codes = codes_.bytes();
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            const auto pair = std::to_integer<unsigned>(codes[i / 2]);
-            out[i] = table[i % 2 == 0 ? pair >> 4 : pair & 15] * scales[i / m_.group];
-        }
+        return [this, scales = std::move(scales), table = floats_of(*table_), codes = codes_.bytes()](
+                   std::uint64_t r, std::span<float> out) {
+            for (std::uint64_t c = 0; c < m_.cols; ++c) {
+                const std::uint64_t i = r * m_.cols + c;
+                const auto pair = std::to_integer<unsigned>(codes[i / 2]);
+                out[c] = table[i % 2 == 0 ? pair >> 4 : pair & 15] * scales[i / m_.group];
+            }
+        };
     }
 
     PackedMatrix m_;

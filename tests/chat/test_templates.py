@@ -81,8 +81,8 @@ CALLS = {
     '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" '
     'string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
     "deepseek-4.1": '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="weather">\n'
-    '<｜DSML｜ parameter name="city" string="true">Paris</｜DSML｜ parameter>\n<｜DSML｜ parameter name="days" '
-    'string="false">2</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+    '<｜DSML｜ parameter name="city" string="true">Paris</｜DSML｜ parameter>\n<｜DSML｜ parameter '
+    'name="days" string="false">2</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
     "ernie-4.5": "Look.\n</think>\n\n" + JSON_CALL,
     "exaone-4": "Look.\n</think>\n\n" + JSON_CALL.replace("\n", ""),
     "hunyuan": f'<tool_calls>[{{"name": "weather", "arguments": {ARGUMENTS}}}]</tool_calls>',
