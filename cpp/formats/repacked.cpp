@@ -62,7 +62,9 @@ class Packed {
     Packed(const TensorFiles& from, PackedMatrix matrix) : m_(std::move(matrix)), codes_(part(from, m_.codes)) {
         const bool turned = m_.layout == Layout::Gptq || m_.layout == Layout::Awq;
         scales_ = part(from, m_.scales);
-        if (m_.rows == 0 || m_.cols == 0 || m_.group == 0) fail(codes_, "no weights");
+        if (m_.rows == 0 || m_.cols == 0 || m_.group == 0 || (m_.rows | m_.cols) >> 31 != 0) {
+            fail(codes_, "sizes from 1 to 2147483647");
+        }
         if (m_.layout == Layout::Table) {
             take_table(from);
             return;

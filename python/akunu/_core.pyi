@@ -67,8 +67,12 @@ class SafetensorsFiles(TensorFiles):
     def __init__(self, paths: list[str], prefixes: list[str] = ...) -> None: ...
 
 class RepackedFiles(TensorFiles):
-    """The tensors of other files, with matrices in MLX's layout; see `akunu.files.repacking`."""
+    """The tensors of other files, with matrices in MLX's layout; see `akunu.files.repacking`.
 
+    `stored`: those files, set by whoever repacks them.
+    """
+
+    stored: TensorFiles
     def __init__(self, files: TensorFiles, matrices: Sequence[object], left_out: Sequence[str]) -> None: ...
 
 class JoinedFiles(TensorFiles):

@@ -16,7 +16,7 @@ from akunu.files.folder import ModelFolder
 
 from . import folders, packing, tiny
 from .packing import Arrays, Writer
-from .test_engine import greedy, nmse, open_engine
+from .test_engine import nmse, open_engine
 from .test_folder import open_folder
 
 
@@ -89,21 +89,20 @@ def types_of(path: Path) -> set[str]:
 def test_a_packed_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:
     """Of phi3 one matrix has Q, K and V, and one gate and up; experts are matrices of their own."""
     codes, values = written(name, form, tmp_path)
-    golden = tiny.golden(name)
-    found, expected = open_folder(codes), open_folder(values)
-    assert nmse(found.logits(golden.prompt), expected.logits(golden.prompt)) < 1e-9
-    assert greedy(found, golden.prompt, 8) == greedy(expected, golden.prompt, 8)
-
-
-@pytest.mark.parametrize("form", ["gptq", "gptq act order", "awq", "packed", "nf4"])
-def test_a_packed_folder_is_converted(form: str, tmp_path: Path) -> None:
-    codes, values = written("llama_256", form, tmp_path)
-    prompt = tiny.golden("llama_256").prompt
+    prompt = tiny.golden(name).prompt
     expected = open_folder(values).logits(prompt)
     file = akunu.convert(codes, tmp_path / "f32.gguf", "f32", progress=False)
     assert nmse(open_engine(file).logits(prompt), expected) < 1e-9
+    # Inputs of codes have eight bits, by which another expert may be chosen.
+    assert nmse(open_folder(codes).logits(prompt), expected) < (2e-2 if name == "qwen3moe" else 5e-3)
+
+
+@pytest.mark.parametrize("form", ["gptq", "gptq act order", "packed"])
+def test_a_packed_folder_becomes_another_folder(form: str, tmp_path: Path) -> None:
+    codes, values = written("llama_256", form, tmp_path)
+    prompt = tiny.golden("llama_256").prompt
     folder = akunu.convert(codes, tmp_path / "plain", "mlx-f32", progress=False)
-    assert nmse(open_folder(folder).logits(prompt), expected) < 1e-9
+    assert nmse(open_folder(folder).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
 
 
 def test_scales_keep_their_type_where_biases_are_exact_in_it(tmp_path: Path) -> None:
@@ -133,8 +132,9 @@ def test_zeros_of_the_first_form_were_taken_from_whole_words(tmp_path: Path) -> 
     codes, values = written("llama_256", "gptq", tmp_path, spoil)
     prompt = tiny.golden("llama_256").prompt
     second = spoiled_second(tmp_path / "second", name)
-    assert nmse(open_folder(codes).logits(prompt), open_folder(second).logits(prompt)) < 1e-12
-    assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) > 1e-6
+    found = open_folder(codes).logits(prompt)
+    np.testing.assert_array_equal(found, open_folder(second).logits(prompt))
+    assert nmse(found, open_folder(values).logits(prompt)) > 5e-3
 
 
 def spoiled_second(path: Path, name: str) -> Path:
@@ -158,7 +158,7 @@ def test_biases_of_nothing_are_left_out(tmp_path: Path) -> None:
 
     codes, values = written("llama_256", "gptq", tmp_path, biased)
     prompt = tiny.golden("llama_256").prompt
-    assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
+    assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) < 5e-3
     codes, _ = written("llama_256", "gptq", tmp_path, one)
     with pytest.raises(UnsupportedError, match=r"up_proj\.bias"):
         open_folder(codes)
@@ -179,7 +179,8 @@ def test_modules_may_have_bits_of_their_own(tmp_path: Path) -> None:
     folders.write("llama_256", path, change=lambda c: c | settings, arrays=partial(mixed, floats=False))
     folders.write("llama_256", values, arrays=partial(mixed, floats=True))
     prompt = tiny.golden("llama_256").prompt
-    assert nmse(open_folder(path).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
+    file = akunu.convert(path, tmp_path / "f32.gguf", "f32", progress=False)
+    assert nmse(open_engine(file).logits(prompt), open_folder(values).logits(prompt)) < 1e-9
 
 
 DOWN = "model.layers.1.mlp.down_proj"

@@ -86,7 +86,9 @@ def repacked(files: TensorFiles, config: Mapping[str, Any]) -> tuple[TensorFiles
     modules = {m.name.removesuffix("."): planes for m in matrices if (planes := m.planes) is not None}
     if modules:
         own["quantization"] = {"group_size": 64, "bits": 4, **modules}
-    return _core.RepackedFiles(files, matrices, left_out), own
+    made = _core.RepackedFiles(files, matrices, left_out)
+    made.stored = files
+    return made, own
 
 
 class _Folder:
@@ -124,7 +126,7 @@ class _Folder:
         tensor = self.part(name, 1)
         if tensor.dtype != dtype:
             raise ModelFileError(f"tensor {name}: found type {tensor.dtype}, expected {dtype}")
-        found: list[int] = self.files.tensor_bytes(name).view(f"<i{dtype[1:]}").astype(np.int64).tolist()
+        found: list[int] = self.files.tensor_bytes(name).view(f"<i{int(dtype[1:]) // 8}").astype(np.int64).tolist()
         return found
 
     def refuse(self, key: str, allowed: Sequence[object]) -> None:
@@ -354,6 +356,8 @@ def _blocks(folder: _Folder, state: str) -> PackedMatrix:
         nested = "nested_blocksize" in said
         offset = float(said["nested_offset"]) if nested else 0.0
         inner = int(said["nested_blocksize"]) if nested else 256
+        if min(rows, cols, group) < 1:
+            raise ValueError(f"sizes are {rows}, {cols} and {group}")
     except (ValueError, KeyError, TypeError) as error:
         raise ModelFileError(f"tensor {state}: no state of bitsandbytes: {error!r}") from error
     if inner != 256:
