@@ -81,7 +81,7 @@ def gptq(
         group = np.random.default_rng(matrix.size).permutation(group)
     codes, scales, zeros = grouped(matrix, bits, group, symmetric=symmetric)
     values = values_of(codes, scales, zeros, group)
-    if ordered:
+    if ordered or (size > 0 and size % 32):
         values = values.astype(np.float16).astype(np.float32)  # as its kernels compute
     tensors = {
         "qweight": stream(codes, bits).T.copy(),

