@@ -126,7 +126,8 @@ class _Folder:
         tensor = self.part(name, 1)
         if tensor.dtype != dtype:
             raise ModelFileError(f"tensor {name}: found type {tensor.dtype}, expected {dtype}")
-        found: list[int] = self.files.tensor_bytes(name).view(f"<i{int(dtype[1:]) // 8}").astype(np.int64).tolist()
+        values = self.files.tensor_bytes(name).view(f"<i{int(dtype[1:]) // 8}")
+        found: list[int] = values.astype(np.int64).tolist()
         return found
 
     def refuse(self, key: str, allowed: Sequence[object]) -> None:
