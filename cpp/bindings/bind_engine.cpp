@@ -493,8 +493,15 @@ void bind_engine_class(py::module_& m) {
                 }
                 py::dict out;
                 for (const InputSquares::Input& input : squares.inputs()) {
+                    const auto n = static_cast<py::ssize_t>(input.sums.size());
+                    const auto experts = static_cast<py::ssize_t>(input.counts.size());
+                    if (experts == 0) {
+                        out[py::str(input.name)] = py::make_tuple(py::array_t<double>(n, input.sums.data()), py::none());
+                        continue;
+                    }
                     out[py::str(input.name)] =
-                        py::array_t<double>(static_cast<py::ssize_t>(input.sums.size()), input.sums.data());
+                        py::make_tuple(py::array_t<double>({experts, n / experts}, input.sums.data()),
+                                       py::array_t<double>(experts, input.counts.data()));
                 }
                 return out;
             },

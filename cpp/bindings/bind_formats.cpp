@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bindings/arguments.h"
 #include "bindings/bind.h"
 #include "bindings/gil.h"
 #include "core/dequantize.h"
@@ -18,6 +21,7 @@
 #include "core/quantize.h"
 #include "formats/gguf.h"
 #include "formats/quote.h"
+#include "formats/repacked.h"
 #include "formats/safetensors.h"
 #include "formats/whisper_file.h"
 
@@ -166,6 +170,50 @@ std::shared_ptr<SafetensorsFiles> open_safetensors(const py::list& paths, const 
     return std::make_shared<SafetensorsFiles>(SafetensorsFiles::open(names, prefixes));
 }
 
+const DTypeInfo& known_dtype(std::string_view caller, std::string_view name) {
+    const DTypeInfo* info = find_dtype(name);
+    if (info != nullptr) return *info;
+    throw InvalidArgumentError(std::string(caller) + ": dtype " + quoted(name) +
+                               " is unknown; akunu._core.dtypes() lists them");
+}
+
+// `matrices`: akunu.files.repacking.PackedMatrix.
+std::shared_ptr<RepackedFiles> repack(const TensorFiles& files, const py::list& matrices,
+                                      const std::vector<std::string>& left_out) {
+    using Layout = PackedMatrix::Layout;
+    constexpr std::array<std::pair<std::string_view, Layout>, 5> kLayouts{{{"gptq", Layout::Gptq},
+                                                                           {"awq", Layout::Awq},
+                                                                           {"rows", Layout::Rows},
+                                                                           {"bytes", Layout::Bytes},
+                                                                           {"table", Layout::Table}}};
+    std::vector<PackedMatrix> found;
+    for (const py::handle m : matrices) {
+        const auto layout = py::cast<std::string>(field(m, "layout"));
+        const auto known = std::ranges::find(kLayouts, layout, &std::pair<std::string_view, Layout>::first);
+        if (known == kLayouts.end()) throw InvalidArgumentError("RepackedFiles: layout: found " + quoted(layout));
+        found.push_back({.name = py::cast<std::string>(field(m, "name")),
+                         .layout = known->second,
+                         .bits = py::cast<unsigned>(field(m, "bits")),
+                         .rows = py::cast<std::uint64_t>(field(m, "rows")),
+                         .cols = py::cast<std::uint64_t>(field(m, "cols")),
+                         .group = py::cast<std::uint64_t>(field(m, "group")),
+                         .codes = py::cast<std::string>(field(m, "codes")),
+                         .scales = py::cast<std::string>(field(m, "scales")),
+                         .zeros = py::cast<std::string>(field(m, "zeros")),
+                         .zero = py::cast<unsigned>(field(m, "zero")),
+                         .symmetric = py::cast<bool>(field(m, "symmetric")),
+                         .index = py::cast<std::string>(field(m, "index")),
+                         .unit = py::cast<float>(field(m, "unit")),
+                         .table = py::cast<std::string>(field(m, "table")),
+                         .scale_table = py::cast<std::string>(field(m, "scale_table")),
+                         .scale_factors = py::cast<std::string>(field(m, "scale_factors")),
+                         .scale_offset = py::cast<float>(field(m, "scale_offset")),
+                         .floats = known_dtype("RepackedFiles", py::cast<std::string>(field(m, "floats"))).id});
+    }
+    const GilRelease release;
+    return std::make_shared<RepackedFiles>(files, found, left_out);
+}
+
 std::shared_ptr<WhisperFile> open_whisper(const py::object& path) {
     const std::string name = path_from_python(path);
     const GilRelease release;
@@ -204,7 +252,7 @@ py::list tensors(const py::object& self) {
     return entries;
 }
 
-// A read-only view of the mapping, which it keeps alive.
+// A read-only view of the mapping, or of what was made, which it keeps alive.
 py::array_t<std::uint8_t> tensor_bytes(const py::object& self, const py::str& key) {
     const std::string name = text_from_python(key);
     const auto& file = self.cast<const TensorFiles&>();
@@ -212,9 +260,14 @@ py::array_t<std::uint8_t> tensor_bytes(const py::object& self, const py::str& ke
     if (tensor == nullptr) {
         throw InvalidArgumentError(file.files()[0]->path() + ": has no tensor " + quoted(name));
     }
-    const auto bytes = file.tensor_bytes(*tensor);
-    py::array_t<std::uint8_t> view(static_cast<py::ssize_t>(bytes.size()),
-                                   reinterpret_cast<const std::uint8_t*>(bytes.data()), self);
+    const TensorBytes bytes = file.tensor_bytes(*tensor);
+    py::object keeper = self;
+    if (bytes.owner) {
+        using Owner = std::shared_ptr<const void>;
+        keeper = py::capsule(new Owner(bytes.owner), [](void* owner) { delete static_cast<Owner*>(owner); });
+    }
+    py::array_t<std::uint8_t> view(static_cast<py::ssize_t>(bytes.span.size()),
+                                   reinterpret_cast<const std::uint8_t*>(bytes.span.data()), keeper);
     view.attr("flags").attr("writeable") = false;
     return view;
 }
@@ -249,13 +302,6 @@ py::list dtypes() {
         rows.append(row);
     }
     return rows;
-}
-
-const DTypeInfo& known_dtype(std::string_view caller, std::string_view name) {
-    const DTypeInfo* info = find_dtype(name);
-    if (info != nullptr) return *info;
-    throw InvalidArgumentError(std::string(caller) + ": dtype " + quoted(name) +
-                               " is unknown; akunu._core.dtypes() lists them");
 }
 
 std::span<const std::byte> bytes_of(const py::buffer_info& buffer) {
@@ -348,7 +394,8 @@ void bind_formats(py::module_& module) {
         .def(
             "drop",
             [](const TensorFiles& files, const py::str& name) {
-                if (const TensorEntry* t = files.find_tensor(text_from_python(name))) {
+                const TensorEntry* t = files.find_tensor(text_from_python(name));
+                if (t && !t->made) {
                     files.files()[t->file]->drop(t->offset, t->bytes);
                 }
             },
@@ -372,6 +419,8 @@ void bind_formats(py::module_& module) {
                  [](const TensorFiles& first, const TensorFiles& second, const std::string& prefix,
                     const std::string& added) { return std::make_shared<JoinedFiles>(first, second, prefix, added); }),
              py::arg("first"), py::arg("second"), py::arg("prefix") = "", py::arg("added") = "");
+    py::class_<RepackedFiles, TensorFiles, std::shared_ptr<RepackedFiles>>(module, "RepackedFiles", py::dynamic_attr())
+        .def(py::init(&repack), py::arg("files"), py::arg("matrices"), py::arg("left_out"));
     py::class_<WhisperFile, TensorFiles, std::shared_ptr<WhisperFile>>(
         module, "WhisperFile", py::dynamic_attr(),
         "A memory-mapped model file of whisper.cpp; every length and offset has been checked.")

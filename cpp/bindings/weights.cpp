@@ -29,8 +29,9 @@ std::map<std::string, TensorRef> to_refs(const py::object& tensors) {
                       py::cast<std::string>(field(ref, "factor")), py::cast<bool>(field(ref, "inverse")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "scale_tile")),
                       py::cast<std::optional<std::array<std::uint64_t, 2>>>(field(ref, "group")),
-                      py::cast<std::vector<std::string>>(field(ref, "more")), py::cast<bool>(field(ref, "turned")),
-                      py::cast<std::uint64_t>(field(ref, "swapped"))});
+                      py::cast<std::vector<std::string>>(field(ref, "more")),
+                      py::cast<std::vector<std::array<std::string, 3>>>(field(ref, "more_planes")),
+                      py::cast<bool>(field(ref, "turned")), py::cast<std::uint64_t>(field(ref, "swapped"))});
     }
     return refs;
 }

@@ -102,8 +102,9 @@ constexpr FieldInfo kGatedNormFields[] = {FIELD(GatedNormParams, rows), FIELD(Ga
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
-constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows), FIELD(ColumnSquaresParams, dim),
-                                              FIELD(ColumnSquaresParams, format)};
+constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows),   FIELD(ColumnSquaresParams, dim),
+                                              FIELD(ColumnSquaresParams, format), FIELD(ColumnSquaresParams, experts),
+                                              FIELD(ColumnSquaresParams, chosen), FIELD(ColumnSquaresParams, apart)};
 
 constexpr FieldInfo kRouteFields[] = {FIELD(RouteParams, rows),
                                       FIELD(RouteParams, experts),
@@ -277,7 +278,7 @@ constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},     state("history", RW
                                          state("slots", RW), state("control", RW), index("rows"),
                                          index("logit_rows")};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, index("rows"), index("last_rows"), {"out", W}};
-constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W)};
+constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W), {"ids", R, kOptional}};
 constexpr BufferInfo kRouteBuffers[] = {
     {"logits", R}, constant("choice_bias", kOptional), constant("expert_scale", kOptional), {"ids", W}, {"weights", W}};
 constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
@@ -532,7 +533,8 @@ Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<PoolPara
 
 Cost column_squares_cost(const DispatchCmd& c) {
     const auto p = c.params_as<ColumnSquaresParams>();
-    return per_row(act_bytes(p.format) * p.dim, 2.0 * p.dim);
+    const double reads = p.apart ? p.chosen : 1, sums = p.experts ? p.chosen : 1;
+    return per_row(reads * act_bytes(p.format) * p.dim + (p.experts ? 4.0 * p.chosen : 0.0), 2.0 * sums * p.dim);
 }
 
 Cost route_cost(const DispatchCmd& c) {

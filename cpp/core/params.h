@@ -527,11 +527,15 @@ struct PoolParams {
     u32 pooling;
 };
 
-// The sum over all rows of each column's squares, of an activation in `format`.
+// The sum over all rows of each column's squares, of an activation in `format`. With experts, sums are of the rows that
+// chose each of them, [experts, dim], and behind them are the numbers of these rows.
 struct ColumnSquaresParams {
     u32 rows;  // patched
     u32 dim;
     u32 format;
+    u32 experts;  // 0: none
+    u32 chosen;   // of each row
+    u32 apart;    // the activation has a row for each choice
 };
 
 // Why a sequence writes no more: as many tokens as it may have, or one that ends it.

@@ -189,21 +189,27 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
 
 std::vector<float> FileSource::factors_of(const TensorRef& ref) const {
     if (ref.factor.empty()) return {};
-    const TensorEntry& tensor = entry(ref.factor);
-    std::uint64_t n = 1;
-    for (const std::uint64_t d : tensor.shape) n *= d;
-    if (tensor.dtype != DType::F32 || n == 0 || ref.rows % n != 0) {
-        throw ModelFileError(called(tensor) + " has " + std::to_string(n) + " numbers of type '" +
-                             std::string(dtype_info(tensor.dtype).name) +
-                             "', expected one of F32, or one of each expert");
-    }
-    std::vector<float> factors(n);
-    std::memcpy(factors.data(), files_->tensor_bytes(tensor).data(), n * sizeof(float));
-    for (float& f : factors) {
-        if (ref.inverse) f = 1 / f;
-        if (!(std::fabs(f) <= std::numeric_limits<float>::max())) {
-            throw ModelFileError(called(tensor) +
-                                 " makes NaN or an infinity of the weights; the file is damaged, fetch it again");
+    std::vector<std::string> names{ref.factor};
+    for (const auto& [scales, biases, factor] : ref.more_planes) names.push_back(factor);
+    std::vector<float> factors;
+    for (const std::string& name : names) {
+        const TensorEntry& tensor = entry(name);
+        std::uint64_t n = 1;
+        for (const std::uint64_t d : tensor.shape) n *= d;
+        if (tensor.dtype != DType::F32 || n == 0 || ref.rows % n != 0 || (names.size() > 1 && n != 1)) {
+            throw ModelFileError(called(tensor) + " has " + std::to_string(n) + " numbers of type '" +
+                                 std::string(dtype_info(tensor.dtype).name) +
+                                 "', expected one of F32, or one of each expert");
+        }
+        const auto first = static_cast<std::ptrdiff_t>(factors.size());
+        factors.resize(factors.size() + n);
+        std::memcpy(factors.data() + first, files_->tensor_bytes(tensor).span.data(), n * sizeof(float));
+        for (float& f : std::span(factors).subspan(static_cast<std::size_t>(first))) {
+            if (ref.inverse) f = 1 / f;
+            if (!(std::fabs(f) <= std::numeric_limits<float>::max())) {
+                throw ModelFileError(called(tensor) +
+                                     " makes NaN or an infinity of the weights; the file is damaged, fetch it again");
+            }
         }
     }
     return factors;
@@ -267,16 +273,36 @@ FileSource::FileWeight FileSource::planar_weight(const TensorRef& ref) const {
         }
         return plane_of(ref, tensor, stride, height);
     };
-    if (!ref.more.empty()) throw UnsupportedError("planar weights in several tensors are not supported: " + ref.source);
-    weight.planes[0] = plane(ref.source, info->code_type, DType::U32, info->planes.codes);
+    if (ref.more_planes.size() != ref.more.size()) throw ModelFileError("some experts have no scales: " + ref.source);
+    // The same plane of the tensors that follow; `which` of `more_planes`.
+    const auto with_more = [&](Plane first, std::optional<std::size_t> which, const auto& place) {
+        for (std::size_t i = 0; i < ref.more.size(); ++i) {
+            const std::string& name = which ? ref.more_planes[i][*which] : ref.more[i];
+            const Plane next = place(name);
+            if (next.entry->dtype != first.entry->dtype || next.bytes != first.bytes) {
+                throw ModelFileError(called(*next.entry) + " differs in type or shape from " +
+                                     quoted(first.entry->name) + ", which it follows");
+            }
+            first.more.push_back(next.entry);
+        }
+        return first;
+    };
+    const auto codes = [&](const std::string& name) {
+        return plane(name, info->code_type, DType::U32, info->planes.codes);
+    };
+    weight.planes[0] = with_more(codes(ref.source), {}, codes);
     if (ref.scale_tile) {
         weight.tiles = scale_tiles(ref, *info, weight.planes[1]);
+        weight.planes[1] = with_more(
+            weight.planes[1], 0, [&](const std::string& name) { return Plane{&entry(name), 0, entry(name).bytes}; });
         return weight;
     }
     const DType scale = info->scale_type;
     const DType word = dtype_info(scale).block_bytes == 1 ? DType::U8 : scale;
-    weight.planes[1] = plane(ref.scales, scale, word, info->planes.scales);
-    if (info->planes.biases != 0) weight.planes[2] = plane(ref.biases, scale, word, info->planes.biases);
+    const auto scales = [&](const std::string& name) { return plane(name, scale, word, info->planes.scales); };
+    const auto biases = [&](const std::string& name) { return plane(name, scale, word, info->planes.biases); };
+    weight.planes[1] = with_more(scales(ref.scales), 0, scales);
+    if (info->planes.biases != 0) weight.planes[2] = with_more(biases(ref.biases), 1, biases);
     return weight;
 }
 
@@ -284,10 +310,14 @@ FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DType
     const TensorEntry& tensor = entry(ref.scales);
     const std::uint64_t height = entry(ref.source).shape[0];
     const auto [rows, cols] = *ref.scale_tile;
-    const ScaleTiles tiles{rows ? rows : height, cols ? cols : ref.cols, ref.first_row,
-                           cols ? (ref.cols + cols - 1) / cols : 1};
     std::uint64_t n = 1;
     for (const std::uint64_t d : tensor.shape) n *= d;
+    const ScaleTiles tiles{.rows = rows ? rows : height,
+                           .cols = cols ? cols : ref.cols,
+                           .first_row = ref.first_row,
+                           .per_row = cols ? (ref.cols + cols - 1) / cols : 1,
+                           .rows_each = ref.rows / (1 + ref.more.size()),
+                           .scales_each = n};
     const DTypeInfo& type = dtype_info(tensor.dtype);
     const bool numbers = type.block_elems == 1 && (type.is_weight || tensor.dtype == DType::F8E8M0);
     if (n != (height + tiles.rows - 1) / tiles.rows * tiles.per_row || tiles.cols % info.block_elems != 0 || !numbers) {
@@ -309,7 +339,8 @@ std::span<const std::byte> FileSource::spread_scales(const std::string& name, co
     auto& out = copies_[name];
     out.resize(weight.rows * groups);
     for (std::uint64_t r = 0; r < weight.rows; ++r) {
-        const float* row = all.data() + (tiles.first_row + r) / tiles.rows * tiles.per_row;
+        const std::uint64_t tensor = r / tiles.rows_each, own = tiles.first_row + r % tiles.rows_each;
+        const float* row = all.data() + tensor * tiles.scales_each + own / tiles.rows * tiles.per_row;
         for (std::uint64_t g = 0; g < groups; ++g) out[r * groups + g] = row[g * group / tiles.cols];
     }
     return std::as_bytes(std::span(out));
@@ -332,14 +363,17 @@ std::span<const std::byte> FileSource::checked(const TensorEntry& entry, std::sp
 std::span<const std::byte> FileSource::read(const std::string& name, const Plane& plane, DType dtype) {
     if (!plane.entry) return {};
     if (plane.whole()) {
-        return checked(*plane.entry, files_->tensor_bytes(*plane.entry).subspan(plane.offset, plane.bytes), dtype);
+        const TensorBytes bytes = files_->tensor_bytes(*plane.entry);
+        if (bytes.owner) held_[name].push_back(bytes.owner);
+        return checked(*plane.entry, bytes.span.subspan(plane.offset, plane.bytes), dtype);
     }
     std::vector<std::byte>& out = gathered_[name].emplace_back();
     out.reserve(plane.total());
     std::vector<const TensorEntry*> entries{plane.entry};
     entries.insert(entries.end(), plane.more.begin(), plane.more.end());
     for (const TensorEntry* entry : entries) {
-        const auto bytes = files_->tensor_bytes(*entry);
+        const TensorBytes whole = files_->tensor_bytes(*entry);
+        const std::span<const std::byte> bytes = whole.span;
         if (plane.turned) {
             const std::uint64_t width = weight(name).cols;
             turn(out, plane, checked(*entry, bytes, dtype), dtype_info(dtype).block_bytes, row_bytes(dtype, width));
@@ -401,7 +435,7 @@ HostTensor FileSource::get(const std::string& name) {
     t.biases = read(name, p.planes[2], info.scale_type);
     t.factors = p.factors;
     const MappedFile& file = *files_->files()[tensor.file];
-    if (info.planar() || (p.add == 0 && !p.planes[0].whole())) return t;
+    if (info.planar() || (p.add == 0 && (!p.planes[0].whole() || tensor.made))) return t;
     // A GPU reads floats by fours where they lie; what is aligned to one element only can still be copied there.
     const std::uint64_t at = tensor.offset + p.planes[0].offset;
     const bool blocks = info.block_elems > 1;
@@ -428,17 +462,20 @@ bool FileSource::in_place(const std::string& name) const {
     const FileWeight& p = weight(name);
     const DTypeInfo& info = dtype_info(p.dtype);
     const Plane& first = p.planes[0];
-    return p.add == 0 && !p.tiles && std::ranges::all_of(p.planes, &Plane::whole) &&
+    const auto lies = [](const Plane& plane) { return plane.whole() && !(plane.entry && plane.entry->made); };
+    return p.add == 0 && !p.tiles && std::ranges::all_of(p.planes, lies) &&
            (info.planar() || info.block_elems > 1 || (first.entry->offset + first.offset) % info.block_bytes == 0);
 }
 
 void FileSource::done(const std::string& name) {
     copies_.erase(name);
     gathered_.erase(name);
+    held_.erase(name);
     for (const Plane& plane : weight(name).planes) {
         if (!plane.entry) continue;
         --used_[plane.entry->file];
         if (plane.run != 0 || plane.turned) continue;  // other parts may still need the rows between
+        if (plane.entry->made) continue;
         files_->files()[plane.entry->file]->drop(plane.entry->offset + plane.offset, plane.bytes);
         for (const TensorEntry* more : plane.more) {
             files_->files()[more->file]->drop(more->offset + plane.offset, plane.bytes);

@@ -36,6 +36,8 @@ struct TensorRef {
     std::optional<std::array<std::uint64_t, 2>> group = {};
     // Tensors that go on where `source` ends; each gives as many rows.
     std::vector<std::string> more = {};
+    // Of planar types, each one's `scales`, `biases` and `factor`.
+    std::vector<std::array<std::string, 3>> more_planes = {};
     // The tensor's last two axes are exchanged: its last one counts rows.
     bool turned = false;
     // n > 0: of every n rows the second quarter and the third are exchanged.
@@ -75,9 +77,9 @@ class FileSource final : public WeightSource {
         std::uint64_t total() const { return bytes * (1 + more.size()); }
     };
     // Scales that are to be spread: one for each tile of `rows` x `cols` elements, of which `first_row` is the first
-    // row; `per_row` of them side by side.
+    // row; `per_row` of them side by side. Of each tensor `rows_each` rows are taken, and it has `scales_each`.
     struct ScaleTiles {
-        std::uint64_t rows, cols, first_row, per_row;
+        std::uint64_t rows, cols, first_row, per_row, rows_each, scales_each;
     };
     struct FileWeight {
         DType dtype;
@@ -110,6 +112,7 @@ class FileSource final : public WeightSource {
     std::map<std::string, FileWeight> weights_;
     std::map<std::string, std::vector<float>> copies_;  // what does not lie in the file as it is used
     std::map<std::string, std::vector<std::vector<std::byte>>> gathered_;
+    std::map<std::string, std::vector<std::shared_ptr<const void>>> held_;  // tensors that are made
     std::map<std::uint32_t, std::int64_t> used_;  // planes of each file that were given and are not done with
 };
 

@@ -21,10 +21,10 @@ class InputSquares {
     // Adds what the last replay has left.
     void add();
 
-    // A matmul, by its label, and the sums of its columns.
+    // A matmul, by its label, and the sums of its columns; of experts [experts, columns], and how many rows chose each.
     struct Input {
         std::string name;
-        std::vector<double> sums;
+        std::vector<double> sums, counts;
     };
     const std::vector<Input>& inputs() const { return inputs_; }
 

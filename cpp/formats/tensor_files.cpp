@@ -24,10 +24,12 @@ void TensorFiles::index_tensors(const std::string& path) {
 
 const TensorEntry* TensorFiles::find_tensor(std::string_view name) const { return tensor_index_.find(tensors_, name); }
 
-std::span<const std::byte> TensorFiles::tensor_bytes(const TensorEntry& tensor) const {
+TensorBytes TensorFiles::tensor_bytes(const TensorEntry& tensor) const {
     const MappedFile& file = *files_[tensor.file];
     file.check_size();
-    return file.bytes().subspan(tensor.offset, tensor.bytes);
+    if (!tensor.made) return {file.bytes().subspan(tensor.offset, tensor.bytes)};
+    const auto bytes = tensor.made->bytes();
+    return {*bytes, bytes};
 }
 
 JoinedFiles::JoinedFiles(const TensorFiles& first, const TensorFiles& second, std::string_view prefix,

@@ -15,6 +15,14 @@
 
 namespace akunu {
 
+// The bytes of a tensor that no file has as they are used. They may be asked for by several threads.
+class MadeTensor {
+  public:
+    virtual ~MadeTensor() = default;
+    // They are made where nobody holds them.
+    virtual std::shared_ptr<const std::vector<std::byte>> bytes() = 0;
+};
+
 struct TensorEntry {
     std::string name;
     DType dtype = DType::F32;
@@ -24,6 +32,14 @@ struct TensorEntry {
     std::uint32_t file = 0;  // which of the files
     // Of MXFP4: a byte has two neighbours, the first one low, as in gpt-oss's own files and Ollama's.
     bool paired = false;
+    // Null for those that lie in their file. Others lie nowhere; `offset` is 0, and `file` has what they are made of.
+    std::shared_ptr<MadeTensor> made = nullptr;
+};
+
+// The bytes of a tensor, and what keeps them where they do not lie in a mapping.
+struct TensorBytes {
+    std::span<const std::byte> span;
+    std::shared_ptr<const void> owner = nullptr;
 };
 
 class TensorFiles {
@@ -38,8 +54,8 @@ class TensorFiles {
     const std::vector<TensorEntry>& tensors() const { return tensors_; }
     const TensorEntry* find_tensor(std::string_view name) const;
 
-    // The tensor's data in the mapping. ModelFileError when its file was truncated since.
-    std::span<const std::byte> tensor_bytes(const TensorEntry& tensor) const;
+    // The tensor's data. ModelFileError when its file was truncated since.
+    TensorBytes tensor_bytes(const TensorEntry& tensor) const;
 
   protected:
     TensorFiles() = default;

@@ -313,11 +313,25 @@ AKUNU_DEVICE_CALL void pool(Block b) {
     }
 }
 
-// The sum over all rows of each column's squares. A thread takes a column; eight rows are asked for at once.
+// The sum over all rows of each column's squares, or over those that chose each expert. A thread takes a column; eight rows are asked for at once.
 template <typename X>
 AKUNU_DEVICE void sum_squares(Block b, const ColumnSquaresParams& p, X&& x) {
     float* sums = b.buffer<float>(1);
+    const u32* ids = b.buffer<u32>(2);
     for (u32 c = b.first() * kThreads + thread_id(); c < p.dim; c += b.blocks() * kThreads) {
+        if (p.experts) {
+            float* counts = sums + u64(p.experts) * p.dim;
+            for (u32 e = 0; e < p.experts; ++e) {
+                sums[u64(e) * p.dim + c] = 0.0f;
+                if (c == 0) counts[e] = 0.0f;
+            }
+            for (u32 i = 0; i < p.rows * p.chosen; ++i) {
+                const float v = x(u64(p.apart ? i : i / p.chosen) * p.dim + c);
+                sums[u64(ids[i]) * p.dim + c] += v * v;
+                if (c == 0) counts[ids[i]] += 1.0f;
+            }
+            continue;
+        }
         float sum = 0.0f;
         AKUNU_UNROLL_EIGHT
         for (u32 r = 0; r < p.rows; ++r) {

@@ -66,6 +66,15 @@ class SafetensorsFiles(TensorFiles):
 
     def __init__(self, paths: list[str], prefixes: list[str] = ...) -> None: ...
 
+class RepackedFiles(TensorFiles):
+    """The tensors of other files, with matrices in MLX's layout; see `akunu.files.repacking`.
+
+    `stored`: those files, set by whoever repacks them.
+    """
+
+    stored: TensorFiles
+    def __init__(self, files: TensorFiles, matrices: Sequence[object], left_out: Sequence[str]) -> None: ...
+
 class JoinedFiles(TensorFiles):
     """The tensors of two models' files: all of the first, and of the second those whose names begin with
     `prefix`, with `added` before them.
@@ -633,10 +642,11 @@ class Engine:
         """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
     def input_squares(
         self, texts: Sequence[npt.NDArray[np.uint32]], progress: Callable[[int], None] | None = None
-    ) -> dict[str, npt.NDArray[np.float64]]:
+    ) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]]:
         """Per matmul of the layers, by its label, the sums over all tokens of its input's squares, [columns].
 
-        Each text is run on its own; `progress(done)` counts them. Only devices that have the op (the CPU).
+        Those of experts are of the tokens that chose each, [experts, columns], with how many these are. Each
+        text is run on its own; `progress(done)` counts them. Not on Apple GPUs.
         """
     def plan(self, phase: str = "decode", rows: int = 1, position: int = 0) -> list[CommandInfo]:
         """The dispatch table of "decode", "batch" or "prefill", with costs at these rows and position."""

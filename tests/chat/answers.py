@@ -103,6 +103,16 @@ ANSWERS = [
         calls=[NOW, ("weather", {"city": "12", "units": None, "hours": [1, 2], "other": "7"})],
     ),
     Answer(
+        "deepseek 4.1",
+        "<think>Well.</think>I look.\n\n<｜DSML｜ calls>\n"
+        '<｜DSML｜ invoke name="weather">\n<｜DSML｜ parameter name="city" string="true">New "York"\n'
+        '</｜DSML｜ parameter>\n<｜DSML｜ parameter name="days" string="false">3</｜DSML｜ parameter>\n'
+        '</｜DSML｜ invoke>\n<｜DSML｜ invoke name="now">\n\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
+        reasoning="Well.",
+        content="I look.",
+        calls=[IN_THE_CITY, NOW],
+    ),
+    Answer(
         "minimax 3",
         "<mm:think>Well.</mm:think>I look.]<]minimax[>[<tool_call>\n"
         ']<]minimax[>[<invoke name="weather">]<]minimax[>[<city>New "York"\n]<]minimax[>[</city>'

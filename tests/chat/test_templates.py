@@ -37,6 +37,7 @@ FAMILY = {
     "command-r7b": "command r",
     "deepseek-3.2": "deepseek 3.2",
     "deepseek-4": "deepseek 4",
+    "deepseek-4.1": "deepseek 4.1",
     "deepseek-r1": "deepseek",
     "ernie-4.5": "ernie",
     "exaone-4": "hermes on one line",
@@ -79,6 +80,9 @@ CALLS = {
     "deepseek-4": '\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="weather">\n'
     '<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name="days" '
     'string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+    "deepseek-4.1": '\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name="weather">\n'
+    '<｜DSML｜ parameter name="city" string="true">Paris</｜DSML｜ parameter>\n<｜DSML｜ parameter '
+    'name="days" string="false">2</｜DSML｜ parameter>\n</｜DSML｜ invoke>\n</｜DSML｜ calls>',
     "ernie-4.5": "Look.\n</think>\n\n" + JSON_CALL,
     "exaone-4": "Look.\n</think>\n\n" + JSON_CALL.replace("\n", ""),
     "hunyuan": f'<tool_calls>[{{"name": "weather", "arguments": {ARGUMENTS}}}]</tool_calls>',

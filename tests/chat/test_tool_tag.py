@@ -18,8 +18,8 @@ from .parsers import parser_of
 WEATHER = TOOLS[0]["function"]["parameters"]
 JSON = [family for family in (*FAMILIES, PLAIN) if family.call_format.arguments is None]
 WITHOUT_BRACES = (
-    "deepseek 3.2", "deepseek 4", "glm", "hunyuan 3", "kimi 3", "lfm 2", "minimax", "minimax 3", "muse",
-    "olmo 3", "qwen coder", "seed oss",
+    "deepseek 3.2", "deepseek 4", "deepseek 4.1", "glm", "hunyuan 3", "kimi 3", "lfm 2", "minimax",
+    "minimax 3", "muse", "olmo 3", "qwen coder", "seed oss",
 )  # fmt: skip
 """Families in whose calls nothing stands where there are no arguments."""
 HERMES = next(family for family in FAMILIES if family.name == "hermes")

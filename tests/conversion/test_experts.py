@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ import akunu
 from akunu import ImportanceMatrix, _core
 from akunu.base.errors import UnsupportedError
 from akunu.conversion.planned import head_order
+from akunu.describe.config import resolve
 from akunu.describe.filetypes import tensor_dtype
-from models import families, folders, qwen35, test_nvfp4, tiny
+from akunu.files.importance import from_squares
+from models import families, folders, qwen35, reference, test_nvfp4, tiny
 from models.test_engine import nmse, open_engine
 from models.test_experts import blocks_of, ollama_files, turned
 from models.test_experts import written as written_experts
@@ -200,17 +204,43 @@ def test_each_expert_is_weighed_by_its_own_inputs(place: Path, tmp_path: Path) -
         assert not np.array_equal(alone[expert - 1], all_experts[expert - 1])
 
 
-def test_inputs_of_experts_are_measured(place: Path) -> None:
-    from akunu.describe.config import resolve
-    from akunu.files.importance import from_squares
-
-    path = file_of("qwen2moe", place)
-    ids = np.asarray(tiny.golden("qwen2moe").prompt, np.uint32)
-    squares = open_engine(path).input_squares([ids], lambda _: None)
+@pytest.mark.parametrize("name", ["qwen2moe", "mixtral", "gpt_oss"])
+def test_inputs_of_each_expert_are_measured(
+    name: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `llama-imatrix` does it: over the tokens that chose the expert, and how many these are."""
+    path = file_of(name, place)
+    ids = np.asarray(tiny.golden(name).prompt, np.uint32)
+    texts = [ids[:9], ids[9:]]
+    squares = open_engine(path).input_squares(texts, lambda _: None)
     config = resolve(_core.GgufFile(str(path))).config
-    means = from_squares(squares, config, len(ids), window=512, texts=()).means
-    assert np.array_equal(means["blk.0.ffn_gate_exps.weight"], means["blk.0.ffn_up_exps.weight"])
-    assert len(means["blk.0.ffn_gate_exps.weight"]) == 96
+    measured = from_squares(squares, config, len(ids), window=512, texts=("ids",))
+
+    sums: dict[tuple[str, int], Any] = defaultdict(float)
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    project = reference.project_expert
+
+    def recorded(layer: Any, part: str, count: int, e: int, x: Any) -> Any:
+        key = f"{layer._prefix}{part}".replace("layers", "blk"), e
+        sums[key] += x**2
+        counts[key] += 1
+        return project(layer, part, count, e, x)
+
+    monkeypatch.setattr(reference, "project_expert", recorded)
+    oracle = reference.Reference(path, context=tiny.CONTEXT)
+    for text in texts:
+        oracle.logits(text.tolist())
+    measured.write(tmp_path / "m.gguf")
+    for found in (measured, ImportanceMatrix.read(tmp_path / "m.gguf")):
+        for part in ("gate", "up", "down"):
+            tensor = f"blk.1.ffn_{part}_exps.weight"
+            counted = found.expert_tokens[tensor]
+            for e, means in enumerate(found.means[tensor].reshape(len(counted), -1)):
+                key = (f"blk.1.experts_{part}", e)
+                assert counted[e] == counts[key]
+                expected = sums[key] / counts[key] if counts[key] else np.ones_like(means)
+                np.testing.assert_allclose(means, expected, rtol=1e-3)
+    assert min(min(n) for n in measured.expert_tokens.values()) < max(measured.tokens.values())
 
 
 def test_codes_of_mxfp4_stay_what_they_are(tmp_path: Path) -> None:
@@ -236,6 +266,33 @@ def test_codes_of_mxfp4_stay_what_they_are(tmp_path: Path) -> None:
     assert nmse(logits(floats, name), logits(folder, name)) < 0.01  # activations are rounded, or not
 
 
+@pytest.mark.parametrize(
+    ("name", "lead"),
+    [
+        ("lfm2_moe", "num_dense_layers"),
+        ("ernie4_5_moe", "moe_layer_start_index"),
+        ("deepseek_v3", "first_k_dense_replace"),
+    ],
+)
+def test_leading_layers_without_experts_may_be_all(name: str, lead: str, tmp_path: Path) -> None:
+    family = families.ALL[name]
+    config, shapes = families.saved(family)
+    n_layers = config["num_hidden_layers"]
+    part = ".feed_forward." if name == "lfm2_moe" else ".mlp."
+    kept = {tensor: shape for tensor, shape in shapes.items() if part not in tensor}
+    for tensor, shape in shapes.items():
+        if part in tensor and ".layers.0." in tensor:
+            kept |= {tensor.replace(".0.", f".{n}."): shape for n in range(n_layers)}
+    source = families.write_folder(
+        family, tmp_path / "source", lambda _: families.made(family, kept), **{lead: n_layers}
+    )
+    expected = logits(source, name)
+    file = akunu.convert(source, tmp_path / "x.gguf", "f32", progress=False)
+    back = akunu.convert(file, tmp_path / "back", "mlx-f32", progress=False)
+    for path in (file, back):
+        assert nmse(logits(path, name), expected) < 1e-9
+
+
 @pytest.mark.parametrize(("paired", "kind"), [(False, "f32"), (True, "f32"), (True, "mxfp4")])
 def test_a_file_of_ollama_gets_other_types(paired: bool, kind: str, tmp_path: Path) -> None:
     _, ollama = ollama_files(tmp_path, paired)
@@ -243,8 +300,8 @@ def test_a_file_of_ollama_gets_other_types(paired: bool, kind: str, tmp_path: Pa
     assert nmse(logits(made, "gpt_oss"), logits(ollama, "gpt_oss")) < 0.01  # activations are rounded, or not
 
 
-def test_a_ramp_without_whole_bounds_is_rounded_with_a_warning(place: Path, tmp_path: Path) -> None:
-    """Published gpt-oss has it; GGUF has no key for it, and llama.cpp's converter leaves it out too."""
+def test_a_ramp_without_whole_bounds_stays_what_it_is(place: Path, tmp_path: Path) -> None:
+    """Published gpt-oss has it; other readers do not know its key, and round the bounds."""
 
     def exact(config: dict[str, object]) -> dict[str, object]:
         rope = config["rope_parameters"]
@@ -252,9 +309,15 @@ def test_a_ramp_without_whole_bounds_is_rounded_with_a_warning(place: Path, tmp_
         return config | {"rope_parameters": rope | {"truncate": False}}
 
     folder = folders.write("gpt_oss", tmp_path / "hf", change=exact, arrays=turned)
-    with pytest.warns(RuntimeWarning, match="truncate: found false, which GGUF has no key for"):
-        path = akunu.convert(folder, tmp_path / "x.gguf", "f32", progress=False)
+    path = akunu.convert(folder, tmp_path / "x.gguf", "f32", progress=False)
     same_tensors(path, file_of("gpt_oss", place))
+    assert _core.GgufFile(str(path)).metadata["gpt-oss.rope.scaling.yarn_truncate"] is False
+    back = akunu.convert(path, tmp_path / "back", "mlx-f32", progress=False)
+    assert json.loads((back / "config.json").read_text())["rope_scaling"]["truncate"] is False
+    exact_logits = logits(folder, "gpt_oss")
+    assert nmse(logits(path, "gpt_oss"), exact_logits) < 1e-9
+    assert nmse(logits(back, "gpt_oss"), exact_logits) < 1e-9
+    assert nmse(logits(file_of("gpt_oss", place), "gpt_oss"), exact_logits) > 1e-8
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -104,7 +104,7 @@ std::uint64_t use_file(const std::string& path) {
     std::vector<float> row;
     for (const akunu::TensorEntry& tensor : file.tensors()) {
         if (file.find_tensor(tensor.name) != &tensor) std::abort();
-        const auto bytes = file.tensor_bytes(tensor);
+        const auto bytes = file.tensor_bytes(tensor).span;
         sum += static_cast<std::uint64_t>(bytes.front()) + static_cast<std::uint64_t>(bytes.back());
         if (akunu::dtype_info(tensor.dtype).is_weight) {
             row.resize(tensor.shape.back());  // fits: the file holds it

@@ -38,14 +38,19 @@ def encode(array: npt.NDArray[np.float32], dtype: str) -> npt.NDArray[Any]:
 
 
 def write_tensors(
-    path: Path, arrays: Mapping[str, npt.NDArray[Any]], dtype: str = "F32", pad: int = 0
+    path: Path,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    dtype: str = "F32",
+    pad: int = 0,
+    types: Mapping[str, str] | None = None,
 ) -> None:
-    """Write arrays of unsigned integers as they are, int8 as the bytes of F8_E4M3, others as `dtype`; `pad`
-    spaces after the header put the data at another alignment."""
+    """Write arrays of integers and of float16 as they are, int8 as the bytes of F8_E4M3, others as `dtype`,
+    and those that `types` names as it says; `pad` spaces after the header put the data at another alignment.
+    """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     kinds, begin = {}, 0
     for name, array in arrays.items():
-        kind = {"u": f"U{8 * array.itemsize}", "i": "F8_E4M3"}.get(array.dtype.kind, dtype)
+        kind = (types or {}).get(name) or _kind(array, dtype)
         end = begin + array.size * (DTYPES[kind] if kind == dtype else array.itemsize)
         header[name], kinds[name], begin = entry(kind, list(array.shape), begin, end), kind, end
     text = json.dumps(header).encode()
@@ -54,6 +59,13 @@ def write_tensors(
         out.write(raw(text))
         for name, array in arrays.items():
             out.write(encode(array, dtype).tobytes() if kinds[name] == dtype else array.tobytes())
+
+
+def _kind(array: npt.NDArray[Any], dtype: str) -> str:
+    size = 8 * array.itemsize
+    if array.dtype.kind == "i":
+        return "F8_E4M3" if size == 8 else f"I{size}"
+    return f"U{size}" if array.dtype.kind == "u" else "F16" if array.dtype == np.float16 else dtype
 
 
 def write_shards(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], n: int) -> None:

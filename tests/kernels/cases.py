@@ -353,6 +353,10 @@ def _column_squares() -> Iterator[Case]:
         yield case("column_squares", rows=rows, dim=dim, formats=("f32",))
     for rows, dim in [(1, 32), (300, 352)]:
         yield case("column_squares", rows=rows, dim=dim, formats=("q8",))
+    for apart in (False, True):  # the last expert is chosen by no row
+        of_experts = dict(experts=9, chosen=3, apart=apart)
+        yield case("column_squares", rows=40, dim=100, formats=("f32",), **of_experts)
+        yield case("column_squares", rows=7, dim=352, formats=("q8",), **of_experts)
 
 
 def _latent() -> Iterator[Case]:

@@ -38,10 +38,11 @@ def write(
     pad: int = 0,
     change: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
     arrays: Callable[[tiny.Weights], Mapping[str, npt.NDArray[Any]]] | None = None,
+    types: Mapping[str, str] | None = None,
 ) -> Path:
     """Write one of `tiny.EVERY` or `rows.ALL`.
 
-    `change` and `arrays` give another configuration and other tensors.
+    `change` and `arrays` give another configuration and other tensors; `types` as of `write_tensors`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HF_DIR / name / "generation_config.json", folder)
@@ -53,5 +54,5 @@ def write(
     if shards > 1:
         write_shards(folder, weights, shards)
     else:
-        write_tensors(folder / "model.safetensors", weights, dtype, pad)
+        write_tensors(folder / "model.safetensors", weights, dtype, pad, types)
     return folder

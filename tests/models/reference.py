@@ -280,12 +280,17 @@ def _gates(logits: Array, gating: str) -> Array:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
+def project_expert(layer: Layer, name: str, count: int, e: int, x: Array) -> Array:
+    """The same of one expert's matrix."""
+    weight = layer[name]
+    y = weight.reshape(count, -1, weight.shape[-1])[e] @ x
+    bias = f"{name}_bias"
+    return y + layer[bias].reshape(count, -1)[e] if bias in layer else y
+
+
 def _expert(m: Experts, layer: Layer, name: str, count: int, e: int, x: Array) -> Array:
     def part(kind: str, inner: Array) -> Array:
-        weight = layer[f"{name}_{kind}"]
-        y = weight.reshape(count, -1, weight.shape[-1])[e] @ inner
-        bias = f"{name}_{kind}_bias"
-        return y + layer[bias].reshape(count, -1)[e] if bias in layer else y
+        return project_expert(layer, f"{name}_{kind}", count, e, inner)
 
     gate, up = part("gate", x), part("up", x)
     if m.limit:

@@ -23,7 +23,7 @@ from .test_engine import greedy, nmse, open_engine
 from .test_folder import open_folder
 
 Arrays = dict[str, npt.NDArray[Any]]
-KEPT = ("embed_tokens", "lm_head", "norm", "bias")
+KEPT = ("embed_tokens", "lm_head", "norm", "bias", "mlp.gate.weight")
 
 
 def compressed(strategy: str, **weights: Any) -> dict[str, Any]:
@@ -40,6 +40,8 @@ def fp8(**settings: Any) -> dict[str, Any]:
     return {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic"} | settings
 
 
+GROUP = {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}
+
 #: config, the scales' name, and the tile's rows and columns; 0 is all.
 FORMS: dict[str, tuple[dict[str, Any], str, int, int]] = {
     "blocks": (fp8(weight_block_size=[128, 128]), "weight_scale_inv", 128, 128),
@@ -48,6 +50,14 @@ FORMS: dict[str, tuple[dict[str, Any], str, int, int]] = {
     "AutoFP8": (fp8(), "weight_scale", 0, 0),
     "channel": (compressed("channel"), "weight_scale", 1, 0),
     "tensor": (compressed("tensor"), "weight_scale", 0, 0),
+    "two groups": (
+        compressed("tensor") | {"config_groups": dict.fromkeys(["a", "b"], GROUP)},
+        "weight_scale",
+        1,
+        0,
+    ),
+    "FBGEMM": ({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, "weight_scale", 1, 0),
+    "ModelOpt": ({"quant_method": "modelopt", "quant_algo": "FP8"}, "weight_scale", 0, 0),
     "block": (compressed("block", block_structure=[128, 128]), "weight_scale", 128, 128),
 }
 
@@ -89,7 +99,7 @@ def written(name: str, form: str, folder: Path, **more: Any) -> tuple[Path, Path
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["llama_256", "phi3"])
+@pytest.mark.parametrize("name", ["llama_256", "phi3", "qwen3moe_256"])
 def test_an_fp8_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:
     codes, values = written(name, form, tmp_path)
     golden = tiny.golden(name)
@@ -229,10 +239,10 @@ BLOCKS = FORMS["blocks"][0]
         (
             compressed("channel") | {"format": "pack-quantized"},
             lambda a: None,
-            UnsupportedError,
-            "format: found",
+            ModelFileError,
+            "but there is no tensor of its codes",
         ),
-        (compressed("channel") | {"config_groups": {}}, lambda a: None, UnsupportedError, "one group"),
+        (compressed("channel") | {"config_groups": {}}, lambda a: None, UnsupportedError, "expected groups"),
         (
             None,
             lambda a: None,

@@ -118,6 +118,7 @@ NAMES = {
     "muse": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "deepseek 3.2": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "deepseek 4": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
+    "deepseek 4.1": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "minimax 3": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
     "kimi 3": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "a&b"),
     "hunyuan 3": ("\u57ce\u5e02", "gr\u00f6\u00dfe", "first name", "$top"),
@@ -155,6 +156,7 @@ SAID = {
     "muse": '<atem:parameter name="text">\n<b>{1}</b></atem:parameter>\n',
     "deepseek 3.2": '<｜DSML｜parameter name="text" string="true">\n<b>{1}</b></｜DSML｜parameter>\n',
     "deepseek 4": '<｜DSML｜parameter name="text" string="true">\n<b>{1}</b></｜DSML｜parameter>\n',
+    "deepseek 4.1": '<｜DSML｜ parameter name="text" string="true">\n<b>{1}</b></｜DSML｜ parameter>\n',
     "minimax 3": "]<]minimax[>[<text>\n<b>{1}</b>]<]minimax[>[</text>",
     "kimi 3": '<|open|>argument key="text" type="string"<|sep|>\n<b>{1}</b><|close|>argument<|sep|>',
     "hunyuan 3": "<arg_key:opensource>text</arg_key:opensource>\n"

@@ -64,19 +64,19 @@ _MINIMAX: Final = "]<]minimax[>["
 _DSML: Final = "｜DSML｜"
 
 
-def _deepseek(name: str, block: str, sign: str) -> Family:
-    """DeepSeek's models that write calls as tags, in a block of this name."""
-    begin, end = f"<{_DSML}{block}>", f"</{_DSML}{block}>"
+def _deepseek(name: str, block: str, *signs: str, mark: str = _DSML) -> Family:
+    """DeepSeek's models that write calls as tags, in a block of this name; `mark` begins each tag's name."""
+    begin, end = f"<{mark}{block}>", f"</{mark}{block}>"
     return Family(
         name=name,
-        signs=(sign,),
+        signs=signs,
         call_format=CallFormat(
             read=invoked_calls,
             marks=(begin,),
             end=end,
-            pattern=f'{begin}\n<{_DSML}invoke name="{{name}}">\n{{arguments}}</{_DSML}invoke>\n{end}',
-            space=_DSML,
-            arguments=functools.partial(invoked_arguments, space=_DSML, says_strings=True),
+            pattern=f'{begin}\n<{mark}invoke name="{{name}}">\n{{arguments}}</{mark}invoke>\n{end}',
+            space=mark,
+            arguments=functools.partial(invoked_arguments, space=mark, says_strings=True),
         ),
         tokens=(_DSML,),
     )
@@ -200,6 +200,7 @@ FAMILIES: Final = (
         around=("<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>"),
         tokens=("<|open|>", "<|close|>", "<|sep|>"),
     ),
+    _deepseek("deepseek 4.1", "calls", f"{_DSML} calls>", "dsml_token + ' calls>", mark=f"{_DSML} "),
     _deepseek("deepseek 4", "tool_calls", "dsml_token + 'tool_calls>"),
     _deepseek("deepseek 3.2", "function_calls", _DSML),
     Family(

@@ -29,7 +29,7 @@ from akunu.describe.blocks import (
     ShortConvolution,
 )
 from akunu.describe.config import ModelConfig, ModelSpec
-from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
+from akunu.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS, YARN_WHOLE
 from akunu.describe.encoder_config import SEEING_ALL, resolve_hf_vectors
 from akunu.describe.encoder_modules import Modules
 from akunu.describe.file_tensors import Shape
@@ -73,13 +73,14 @@ def folder_model_type(spec: ModelSpec) -> tuple[str, HfModel]:
     arch = _FOLDER_ARCHS.get(arch, arch)
     sparse = bool(config.mixers(Experts))
     shares = any(mixer.shared_dim for mixer in config.mixers(Experts))
+    known = [(name, row) for name, row in HF_MODELS.items() if row.arch == arch and row.model_class]
     rows = [
         (name, row)
-        for name, row in HF_MODELS.items()
-        if row.arch == arch
-        and row.model_class
-        and (row.said is not None or row.dense_too or ("n_experts" in row.defaults) is sparse)
+        for name, row in known
+        if row.said is not None or row.dense_too or ("n_experts" in row.defaults) is sparse
     ]
+    # Leading layers without experts may be all.
+    rows = rows or [pair for pair in known if "dense_lead" in pair[1].defaults]
     if sparse:
         gating = config.mixers(Experts)[0].router.gating
         rows = [pair for pair in rows if _router(pair[1]).gating == gating] or rows
@@ -180,6 +181,10 @@ def _feed_forwards(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[
         if row.dense_too:
             say("n_experts", 0)
             say("shared_dim", config.ffn_dim)
+        elif "dense_lead" in row.defaults:
+            say("dense_lead", config.n_layers)
+            if "experts_used" not in row.defaults:  # a class that wants a number
+                say("experts_used", 1)
         return found
     mixer, router = experts[0], experts[0].router
 
@@ -411,6 +416,8 @@ def _rope(model: GgufModel, config: ModelConfig, row: HfModel) -> dict[str, obje
             "beta_fast": plain(numbers.real("yarn_beta_fast")),
             "beta_slow": plain(numbers.real("yarn_beta_slow")),
         }
+        if numbers.suffixed(YARN_WHOLE) is False:
+            scaling["truncate"] = False
         scale, latents = config.rope_sets[0].scale, config.mixers(LatentAttention)
         if latents and numbers.has("yarn_log_multiplier"):  # a factor on scores, of which GGUF has a tenth
             weight = plain(10 * numbers.real("yarn_log_multiplier"))

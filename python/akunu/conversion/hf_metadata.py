@@ -8,7 +8,6 @@ conventions are llama.cpp's converter's.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -30,8 +29,8 @@ from akunu.describe.blocks import (
     ShortConvolution,
 )
 from akunu.describe.config import ModelConfig, ModelSpec
-from akunu.describe.config_keys import CONFIG_KEYS
-from akunu.describe.encoder_rows import ENCODERS, HF_ENCODERS
+from akunu.describe.config_keys import CONFIG_KEYS, YARN_WHOLE
+from akunu.describe.encoder_rows import ENCODERS
 from akunu.describe.gguf_numbers import local_by_period
 from akunu.describe.hf_config import rotary_parameters
 from akunu.describe.rotary import UNROTATED_DIVISOR, inverse_frequencies, yarn_scale
@@ -39,7 +38,7 @@ from akunu.describe.routers import GATINGS
 from akunu.describe.tensor_rules import Router
 from akunu.files.folder import ModelFolder
 
-__all__ = ["SIZES", "gguf_arch", "head_dims", "kv_heads", "model_metadata", "per_layer", "rounded_ramp"]
+__all__ = ["SIZES", "gguf_arch", "head_dims", "kv_heads", "model_metadata", "per_layer"]
 
 SIZES: Final = ("n_layers", "context_length", "dim", "n_heads", "norm_eps")
 """Fields of `CONFIG_KEYS` that all files have, whatever the architecture."""
@@ -312,20 +311,6 @@ def _mamba2(config: ModelConfig) -> dict[str, object]:
     }
 
 
-def rounded_ramp(hf: Mapping[str, object]) -> tuple[str, ...]:
-    """The numbers that a GGUF file says otherwise: frequencies of YaRN whose ramp has no whole bounds.
-
-    GGUF has no key for it, and llama.cpp's converter leaves it out too: the bounds come to be whole numbers
-    there, which moves the frequencies between them by little. This is warned of.
-    """
-    if hf.get("model_type") in HF_ENCODERS:
-        return ()
-    kind, numbers = rotary_parameters(hf)
-    if kind != "yarn" or numbers.get("truncate") is not False:
-        return ()
-    return ("rope_sets[0].inv_freq",)
-
-
 def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, object], Tensors]:
     arch = ARCHITECTURES[config.arch]
     if not config.rope_sets:
@@ -351,13 +336,8 @@ def _rope(hf: Mapping[str, object], config: ModelConfig) -> tuple[dict[str, obje
     if kind in ("yarn", "longrope") or key in arch.required_keys:
         found[key] = numbers.integer("rope_original_context", default=config.context_length)
     if kind == "yarn":
-        if rounded_ramp(hf):
-            warnings.warn(
-                "config.json: rope truncate: found false, which GGUF has no key for; its readers round the "
-                "bounds of YaRN's ramp, as for files of llama.cpp's converter",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        if numbers.get("truncate") is False:
+            found[YARN_WHOLE] = False
         usual = yarn_scale(numbers.real("rope_factor"))
         if "temperature" in arch.scales and (weight := numbers.real("yarn_mscale_all")):
             # llama.cpp's converter writes a tenth of it for latent attention, whose scores it is a factor on.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
-from akunu.conversion.hf_metadata import gguf_arch, model_metadata, rounded_ramp
+from akunu.conversion.hf_metadata import gguf_arch, model_metadata
 from akunu.conversion.planned import PlannedTensor, arranged, is_matrix
 from akunu.conversion.read_back import refuse_difference
 from akunu.conversion.tokenizer_metadata import tokenizer_metadata
@@ -86,7 +86,7 @@ def plan_gguf(model: ModelFiles, file_type: str, imatrix: ImportanceMatrix | Non
                 rows = max(inputs.vocab_size, wanted.vocab_size)
                 wanted = replace(wanted, layer_inputs=replace(inputs, vocab_size=rows))
             what = f"a GGUF file of a {wanted.arch} model"
-            but = (*rounded_ramp(model.config), "attention.q_gain")  # which is in tensors then
+            but = ("attention.q_gain",)  # which is in tensors then
             refuse_difference(wanted, gguf_spec(plan, context).config, model.path, what, but=but)
         if wanted.encoder is not None and wanted.encoder.task == "rank" and wanted.bidirectional:
             _check_pairs(model, plan, wanted)

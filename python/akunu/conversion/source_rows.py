@@ -265,17 +265,20 @@ class Source:
         names = (ref.source, *ref.more)
         if ref.dtype:
             height = self._planar_height(ref)
-            scales = self._plane(ref.scales, height) if ref.scale_tile is None else self._spread(ref, height)
-            biases = (self._plane(ref.biases, height),) if ref.biases else ()
+            scales = (ref.scales, *(scales for scales, _, _ in ref.more_planes))
+            biases = (ref.biases, *(biases for _, biases, _ in ref.more_planes)) if ref.biases else ()
             return SourceRows(
                 ref.source,
                 ref.dtype,
                 ref.n_rows,
                 n_cols,
                 ref,
-                (self._plane(ref.source, height),),
-                (scales,),
-                biases,
+                tuple(self._plane(name, height) for name in names),
+                tuple(
+                    self._plane(name, height) if ref.scale_tile is None else self._spread(ref, name, height)
+                    for name in scales
+                ),
+                tuple(self._plane(name, height) for name in biases),
                 self._factors(ref),
                 added=self._additions.get(ref.source, ()),
             )
@@ -304,7 +307,8 @@ class Source:
     def drop(self, refs: tuple[TensorRef, ...]) -> None:
         """Give back the memory of what `refs` begin in, which has been read."""
         for ref in refs:
-            for name in (ref.source, ref.scales, ref.biases, *ref.more):
+            others = [name for planes in ref.more_planes for name in planes]
+            for name in (ref.source, ref.scales, ref.biases, *ref.more, *others):
                 if name:
                     self._files.drop(name)
 
@@ -320,8 +324,11 @@ class Source:
     def _factors(self, ref: TensorRef) -> Floats | None:
         if not ref.factor:
             return None
+        names = (ref.factor, *(factor for _, _, factor in ref.more_planes))
         entry = self.entries[ref.factor]
-        found: Floats = self._files.tensor_bytes(ref.factor).view("<f4").astype(np.float32).reshape(-1)
+        found: Floats = np.concatenate(
+            [self._files.tensor_bytes(name).view("<f4").astype(np.float32).reshape(-1) for name in names]
+        )
         if entry.dtype != "f32" or not len(found) or ref.n_rows % len(found):
             raise ModelFileError(
                 f"tensor {ref.factor}: found {len(found)} numbers of type {entry.dtype}, expected one of "
@@ -329,20 +336,20 @@ class Source:
             )
         return np.float32(1) / found if ref.inverse else found
 
-    def _spread(self, ref: TensorRef, rows: int) -> Bytes:
+    def _spread(self, ref: TensorRef, name: str, rows: int) -> Bytes:
         """The scales of tiles, one for each group of the type and each row."""
         from akunu import _core
 
         assert ref.scale_tile is not None
         tile_rows, tile_cols = ref.scale_tile[0] or rows, ref.scale_tile[1] or ref.n_cols
         down, across = -(-rows // tile_rows), -(-ref.n_cols // tile_cols)
-        entry = self.entries[ref.scales]
+        entry = self.entries[name]
         if int(np.prod(entry.shape)) != down * across:
             raise ModelFileError(
-                f"tensor {ref.scales}: found shape {tuple(entry.shape)}, expected {down} x {across} scales, "
+                f"tensor {name}: found shape {tuple(entry.shape)}, expected {down} x {across} scales, "
                 f"one for each {tile_rows} x {tile_cols} elements of {ref.source}"
             )
-        scales = _core.dequantize(entry.dtype, self._files.tensor_bytes(ref.scales), down * across)
+        scales = _core.dequantize(entry.dtype, self._files.tensor_bytes(name), down * across)
         group = int(ref.dtype.rpartition("_g")[2])
         wide = scales.reshape(down, across)[np.arange(rows) // tile_rows]
         wide = wide[:, np.arange(0, ref.n_cols, group) // tile_cols]

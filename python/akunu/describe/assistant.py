@@ -122,6 +122,7 @@ def _beside(ref: TensorRef) -> TensorRef:
         ref,
         source=added(ref.source),
         more=tuple(map(added, ref.more)),
+        more_planes=tuple((added(a), added(b), added(c)) for a, b, c in ref.more_planes),
         scales=added(ref.scales),
         biases=added(ref.biases),
     )

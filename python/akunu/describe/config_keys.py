@@ -19,6 +19,7 @@ __all__ = [
     "SCALES",
     "SOFT_CAPS",
     "YARN_UNSET",
+    "YARN_WHOLE",
     "ZERO_IF_UNSET",
     "ConfigKey",
 ]
@@ -269,6 +270,9 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
     }
 )
 """Numbers of a decoder. The bounds are wide: the largest published models stay a factor of ten below them."""
+
+YARN_WHOLE: Final = "rope.scaling.yarn_truncate"
+"""Akunu's own key: whether the bounds of YaRN's ramp are whole numbers. Other readers always round them."""
 
 YARN_UNSET: Final = -1.0
 """`rope.scaling.yarn_ext_factor` of a file with llama.cpp's own YaRN keys instead of the model's."""

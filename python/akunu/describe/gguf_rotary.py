@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config_keys import ROPE_TENSORS, YARN_UNSET
+from akunu.describe.config_keys import ROPE_TENSORS, YARN_UNSET, YARN_WHOLE
 from akunu.describe.config_numbers import Numbers, shown
 from akunu.describe.rotary import DIVISORS, UNROTATED, inverse_frequencies, is_divisor, yarn, yarn_scale
 from akunu.describe.tensor_map import TensorInfo, check_shape
@@ -109,6 +109,7 @@ def _rotary(
             original=original,
             beta_fast=meta.real("yarn_beta_fast"),
             beta_slow=meta.real("yarn_beta_slow"),
+            truncate=meta.get(f"{meta.owner}.{YARN_WHOLE}") is not False,
         )
         usual = yarn_scale(factor)
         if meta.has("yarn_log_multiplier"):

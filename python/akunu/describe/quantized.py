@@ -3,6 +3,7 @@
 MLX stores a quantized matrix `x` as `x.weight` (codes, uint32), `x.scales` and, where codes are no floats,
 `x.biases`; the mode, the number of bits and how many elements share a scale are in `config.json`, for the
 model and for single modules by name. FP8 checkpoints have `x.weight` (float8 E4M3) and scales of its tiles.
+What GPTQ, AWQ and others write, `akunu.files.repacking` has turned into what MLX writes.
 NVFP4 is codes with a scale for each 16 and one for the matrix: in GGUF `x.weight` and `x.scale`, in folders
 `x.weight`, `x.weight_scale` and `x.weight_scale_2` (ModelOpt), or `x.weight_packed`, `x.weight_scale` and
 `x.weight_global_scale`, which is the inverse (compressed-tensors).
@@ -22,7 +23,17 @@ from akunu.describe.tensor_map import TensorInfo, TensorRef, by_name
 if TYPE_CHECKING:
     from akunu._core import TensorEntry
 
-__all__ = ["Matrix", "Weight", "join_planes", "take_factors", "weights_of", "with_factors", "with_planes"]
+__all__ = [
+    "REMEDY",
+    "Matrix",
+    "Weight",
+    "join_planes",
+    "quantization",
+    "take_factors",
+    "weights_of",
+    "with_factors",
+    "with_planes",
+]
 
 _BITS: Final = (2, 3, 4, 5, 6, 8)
 _GROUPS: Final = (32, 64, 128)
@@ -32,10 +43,20 @@ _FLOAT_MODES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 """Modes of MLX whose codes are floats: bits, and elements that share a scale."""
 
-_KEYS: Final = ("quantization", "quantization_config")
-_METHODS: Final = ("fp8", "compressed-tensors", "modelopt", "mxfp4")
-_REMEDY: Final = "use a checkpoint of F32, F16, BF16, FP8 or NVFP4, one of MLX, or a GGUF file"
+_KEYS: Final = ("quantization", "quantization_config", "compression_config")
+_REPACKED: Final = ("gptq", "awq", "bitsandbytes")
+"""Methods whose matrices have been repacked before they come here."""
+_METHODS: Final = ("fp8", "fbgemm_fp8", "compressed-tensors", "modelopt", "mxfp4", *_REPACKED)
+REMEDY: Final = "use a checkpoint of F32, F16, BF16, FP8 or NVFP4, one of MLX, or a GGUF file"
 
+_FORMS: Final = (
+    *("pack-quantized", "int-quantized", "float-quantized", "naive-quantized"),
+    *("nvfp4-pack-quantized", "mxfp4-pack-quantized"),
+)
+"""What compressed-tensors calls its layouts."""
+
+_INTEGERS: Final = ("pack-quantized", "int-quantized")
+_FOUR_BITS: Final = ("nvfp4-pack-quantized", "mxfp4-pack-quantized")
 _UNUSED: Final = ("input_scale", "input_global_scale", "activation_scale", "k_scale", "v_scale")
 """Scales of FP8 and NVFP4 checkpoints for activations and caches, which are more exact here."""
 
@@ -80,16 +101,19 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
     ModelFileError
         Tensors of a matrix are missing, or do not have the shapes or types that belong together.
     """
-    where, settings = _settings(config)
-    if settings is not None and settings.get("quant_method") == "mxfp4":
-        return _join_mxfp4(tensors)
-    if settings is not None and _is_nvfp4(settings):
-        return _join_nvfp4(settings, tensors)
-    if settings is not None and settings.get("quant_method") == "modelopt":
-        raise UnsupportedError(
-            f"{where}.quant_algo: found {shown(settings.get('quant_algo'))}; supported is NVFP4: {_REMEDY}"
+    key, settings = quantization(config)
+    where = f"config.json: {key}"
+    method = settings.get("quant_method") if settings is not None else None
+    if settings is not None and (method in _REPACKED or settings.get("format") in _INTEGERS):
+        raise ModelFileError(
+            f"{where}: the weights are quantized by {shown(method)}, but there is no tensor of its codes; "
+            "fetch it again"
         )
-    if settings is not None and "quant_method" in settings:
+    if method == "mxfp4":
+        return _join_mxfp4(tensors)
+    if settings is not None and _is_four_bits(settings):
+        return _join_four_bits(settings, tensors)
+    if settings is not None and method is not None:
         return _join_fp8(where, settings, tensors)
     out = dict(tensors)
     for name, scales in tensors.items():
@@ -98,8 +122,8 @@ def join_planes(config: Mapping[str, object], tensors: Mapping[str, TensorInfo])
         module = name.removesuffix(".scales")
         if f"{module}.qweight" in tensors:
             raise UnsupportedError(
-                f"tensor {module}.qweight: the weights are quantized by GPTQ or AWQ, which is not supported; "
-                f"{_REMEDY}"
+                f"tensor {module}.qweight: the weights are quantized by GPTQ or AWQ, but config.json has no "
+                f"'quantization_config' with that quant_method; {REMEDY}"
             )
         if settings is None:
             raise ModelFileError(
@@ -155,6 +179,7 @@ def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]
     for name, ref in refs.items():
         matrix = tensors[ref.source]
         if isinstance(matrix, Matrix):
+            more = [_alike(matrix, tensors[other]) for other in ref.more]
             ref = dataclasses.replace(
                 ref,
                 source=matrix.name,
@@ -162,11 +187,28 @@ def with_planes(refs: Mapping[str, TensorRef], tensors: Mapping[str, TensorInfo]
                 scales=matrix.scales,
                 biases=matrix.biases,
                 scale_tile=matrix.scale_tile,
+                more=tuple(other.name for other in more),
+                more_planes=tuple((other.scales, other.biases, other.factor) for other in more),
             )
             if matrix.factor:
                 ref = _with_factor(name, ref, matrix.factor, inverse=matrix.inverse)
         out[name] = ref
     return out
+
+
+def _alike(first: Matrix, other: TensorInfo) -> Matrix:
+    """The other expert's matrix, which has to be quantized in the same way."""
+    if (
+        isinstance(other, Matrix)
+        and other.dtype == first.dtype
+        and other.scale_tile == first.scale_tile
+        and bool(other.factor) == bool(first.factor)
+    ):
+        return other
+    raise UnsupportedError(
+        f"tensor {other.name}: found type {other.dtype}, and {first.name}, which it follows, "
+        f"{first.dtype}; experts of a layer are supported in one type alone"
+    )
 
 
 def take_factors(tensors: Mapping[str, TensorInfo]) -> tuple[dict[str, TensorInfo], dict[str, str]]:
@@ -194,55 +236,68 @@ def with_factors(refs: Mapping[str, TensorRef], factors: Mapping[str, str]) -> d
 
 
 def _with_factor(name: str, ref: TensorRef, factor: str, *, inverse: bool = False) -> TensorRef:
-    if name == "token_embedding" or ref.more:
-        what = "the embedding" if name == "token_embedding" else "experts that are tensors of their own"
+    if name == "token_embedding":
         raise UnsupportedError(
-            f"tensor {ref.source}: NVFP4 with a scale of its own is not supported for {what}"
+            f"tensor {ref.source}: NVFP4 with a scale of its own is not supported for the embedding"
         )
     return dataclasses.replace(ref, factor=factor, inverse=inverse)
 
 
-def _is_nvfp4(settings: Mapping[str, object]) -> bool:
+def _is_four_bits(settings: Mapping[str, object]) -> bool:
     method = settings.get("quant_method")
     if method == "modelopt":
         return settings.get("quant_algo") == "NVFP4"
-    return method == "compressed-tensors" and settings.get("format") == "nvfp4-pack-quantized"
+    return method == "compressed-tensors" and settings.get("format") in _FOUR_BITS
 
 
-def _join_nvfp4(settings: Mapping[str, object], tensors: Mapping[str, TensorInfo]) -> dict[str, TensorInfo]:
-    """The tensors, with one matrix for codes, two in a byte, scales and their factor."""
+def _join_four_bits(
+    settings: Mapping[str, object], tensors: Mapping[str, TensorInfo]
+) -> dict[str, TensorInfo]:
+    """The tensors, with one matrix for codes, two in a byte, scales and, of NVFP4, their factor."""
     packed = settings["quant_method"] == "compressed-tensors"
     end, factor_end = ("weight_packed", "weight_global_scale") if packed else ("weight", "weight_scale_2")
+    dtype, group = "mlx_nvfp4", 16
+    scale_types: tuple[str, ...] = ("f8_e4m3",)
+    if settings.get("format") == "mxfp4-pack-quantized":
+        dtype, group, scale_types, factor_end = "mlx_mxfp4", 32, ("u8", "f8_e8m0"), ""
     out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
     for name, codes in tensors.items():
         if not name.endswith(f".{end}") or codes.dtype != "u8":
             continue
         module = name.removesuffix(end)
-        scales, factor = f"{module}weight_scale", f"{module}{factor_end}"
-        for part in (scales, factor):
+        scales, factor = f"{module}weight_scale", f"{module}{factor_end}" if factor_end else ""
+        for part in filter(None, (scales, factor)):
             if part not in tensors:
                 raise ModelFileError(f"tensor {part} is missing; {name} belongs to it")
             del out[part]
         *rows, n_bytes = codes.shape
+        shape = (*rows, 2 * n_bytes // group)
         found = (tensors[scales].dtype, tuple(tensors[scales].shape))
-        if len(rows) != 1 or found != ("f8_e4m3", (*rows, n_bytes // 8)):
+        if len(rows) != 1 or found[0] not in scale_types or found[1] != shape:
             raise ModelFileError(
-                f"tensor {scales}: found {found[0]} {found[1]}, expected f8_e4m3 {(*rows, n_bytes // 8)}, a "
-                f"scale for each 16 codes of {name}"
+                f"tensor {scales}: found {found[0]} {found[1]}, expected {' or '.join(scale_types)} {shape}, "
+                f"a scale for each {group} codes of {name}"
             )
         if n_bytes % 16:
             raise UnsupportedError(
-                f"tensor {name}: found rows of {2 * n_bytes} nvfp4 codes; only multiples of 32 are supported"
+                f"tensor {name}: found rows of {2 * n_bytes} {dtype.removeprefix('mlx_')} codes; "
+                "only multiples of 32 are supported"
             )
         del out[name]
         out[f"{module}weight"] = Matrix(
-            name, "mlx_nvfp4", (*rows, 2 * n_bytes), scales, factor=factor, inverse=packed
+            name, dtype, (*rows, 2 * n_bytes), scales, factor=factor, inverse=packed
         )
     return out
 
 
-def _settings(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] | None]:
-    """The key of the quantization, and what it says."""
+def quantization(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] | None]:
+    """The key of the quantization, and what it says.
+
+    Raises
+    ------
+    UnsupportedError
+        The quantization is not one of those that Akunu knows.
+    """
     for key in _KEYS:
         found = config.get(key)
         if found is None:
@@ -252,9 +307,14 @@ def _settings(config: Mapping[str, object]) -> tuple[str, Mapping[str, object] |
         if "quant_method" in found and found["quant_method"] not in _METHODS:
             raise UnsupportedError(
                 f"config.json: {key}: the weights are quantized by {shown(found['quant_method'])}, which is "
-                f"not supported; {_REMEDY}"
+                f"not supported; {REMEDY}"
             )
-        return f"config.json: {key}", found
+        if found.get("transform_config"):
+            raise UnsupportedError(
+                f"config.json: {key}.transform_config: the weights are rotated, and rows would have to be "
+                f"while the model runs, which is not supported; {REMEDY}"
+            )
+        return key, found
     return "", None
 
 
@@ -366,7 +426,7 @@ def _join_fp8(
 ) -> dict[str, TensorInfo]:
     """The tensors, with one matrix for codes and scales of FP8."""
     own = settings["quant_method"] == "fp8"
-    tile = _block_tile(where, settings) if own else _compressed_tile(where, settings)
+    tile = _fp8_tile(where, settings)
     out = {name: tensor for name, tensor in tensors.items() if name.rpartition(".")[2] not in _UNUSED}
     for name, codes in tensors.items():
         if not name.endswith(".weight") or codes.dtype != "f8_e4m3" or len(codes.shape) != 2:
@@ -389,6 +449,23 @@ def _join_fp8(
     return out
 
 
+def _fp8_tile(where: str, settings: Mapping[str, object]) -> tuple[int, int]:
+    """Rows, and elements of a row, that have one scale; 0 is all."""
+    method = settings["quant_method"]
+    if method == "fp8":
+        return _block_tile(where, settings)
+    if method == "fbgemm_fp8":
+        return (1, 0)
+    if method == "compressed-tensors":
+        return _compressed_tile(where, settings)
+    if settings.get("quant_algo") != "FP8":
+        raise UnsupportedError(
+            f"{where}.quant_algo: found {shown(settings.get('quant_algo'))}; supported are FP8 and NVFP4: "
+            f"{REMEDY}"
+        )
+    return (0, 0)
+
+
 def _block_tile(where: str, settings: Mapping[str, object]) -> tuple[int, int]:
     """The tile of Transformers' FP8."""
     if settings.get("fmt", "e4m3") != "e4m3":
@@ -407,14 +484,21 @@ def _tile(where: str, block: object) -> tuple[int, int]:
 
 def _compressed_tile(where: str, settings: Mapping[str, object]) -> tuple[int, int]:
     """The tile of what compressed-tensors calls float-quantized."""
-    if settings.get("format") != "float-quantized":
+    if settings.get("format") not in ("float-quantized", "naive-quantized"):
         raise UnsupportedError(
-            f"{where}.format: found {shown(settings.get('format'))}; supported is float-quantized: {_REMEDY}"
+            f"{where}.format: found {shown(settings.get('format'))}; supported are {', '.join(_FORMS)}; "
+            f"{REMEDY}"
         )
     groups = settings.get("config_groups")
-    if not isinstance(groups, Mapping) or len(groups) != 1:
-        raise UnsupportedError(f"{where}.config_groups: found {shown(groups)}, expected one group")
-    (group,) = groups.values()
+    if not isinstance(groups, Mapping) or not groups:
+        raise UnsupportedError(f"{where}.config_groups: found {shown(groups)}, expected groups of modules")
+    tiles = {_group_tile(where, group) for group in groups.values()}
+    if len(tiles) != 1:
+        raise UnsupportedError(f"{where}.config_groups: found {shown(groups)}, expected one strategy of all")
+    return tiles.pop()
+
+
+def _group_tile(where: str, group: object) -> tuple[int, int]:
     weights = group.get("weights") if isinstance(group, Mapping) else None
     if not isinstance(weights, Mapping) or (weights.get("num_bits"), weights.get("type")) != (8, "float"):
         raise UnsupportedError(f"{where}: weights: found {shown(weights)}, expected floats of 8 bits")

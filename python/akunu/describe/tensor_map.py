@@ -48,8 +48,9 @@ class TensorRef:
 
     Where `group` is (rows, period), the rows are not one run: from the first one on, `rows` of every `period`
     are taken, `n_rows` in all. Where `more` names tensors, they go on where `source` ends, and each gives as
-    many rows. Where it is `turned`, the last two axes of its matrices are exchanged. Of each `swapped` rows
-    the second quarter and the third are exchanged; 0: of none.
+    many rows; of quantized ones `more_planes` has each one's scales, biases and factor. Where it is `turned`,
+    the last two axes of its matrices are exchanged. Of each `swapped` rows the second quarter and the third
+    are exchanged; 0: of none.
     """
 
     source: str
@@ -65,6 +66,7 @@ class TensorRef:
     scale_tile: tuple[int, int] | None = None
     group: tuple[int, int] | None = None
     more: tuple[str, ...] = ()
+    more_planes: tuple[tuple[str, str, str], ...] = ()
     turned: bool = False
     swapped: int = 0
 

@@ -28,12 +28,13 @@ from akunu.describe.encoder_modules import (
 )
 from akunu.describe.quantized import weights_of
 from akunu.describe.sampling import SAMPLING
+from akunu.files.repacking import repacked
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from akunu._core import SafetensorsFiles, TensorEntry
+    from akunu._core import TensorEntry, TensorFiles
     from akunu.describe.config import ModelSpec
     from akunu.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
@@ -162,10 +163,10 @@ class ModelFolder:
     ----------
     format : str
         "SafeTensors".
-    files : SafetensorsFiles
-        Its weights.
+    files : TensorFiles
+        Its weights. Those that GPTQ, AWQ and others have in layouts of their own are as MLX has them.
     config : dict
-        `config.json`.
+        `config.json`, which says so.
     modules : Modules
         What the files of an embedding model say besides.
     metadata : dict
@@ -199,10 +200,13 @@ class ModelFolder:
         self._generation = read_optional(self.inside / "generation_config.json")
         self.modules = read_modules(path, self.config)
         dense = [_dense_weights(layer.path) for layer in self.modules.dense]
-        self.files: SafetensorsFiles = _core.SafetensorsFiles(
+        files = _core.SafetensorsFiles(
             [str(file) for file in [*(self.inside / name for name in shards), *dense]],
             [""] * len(shards) + [f"{DENSE}{i}." for i in range(len(dense))],
         )
+        self.files: TensorFiles
+        with errors_of(path):
+            self.files, self.config = repacked(files, self.config)
         self.metadata: dict[str, object] = {
             "general.architecture": self.config.get("model_type"),
             "general.name": model_name(path),
@@ -378,7 +382,7 @@ def _weight_map(folder: Path) -> Mapping[str, str]:
     return found
 
 
-def _check_tied(folder: Path, files: SafetensorsFiles, spec: ModelSpec) -> None:
+def _check_tied(folder: Path, files: TensorFiles, spec: ModelSpec) -> None:
     """Raise where the head is the embedding by the configuration, and the files have another one."""
     if "output" in spec.tensors:
         return

@@ -19,9 +19,9 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,9 @@ WINDOW: Final = 512
 Floats = npt.NDArray[np.float32]
 
 _SAME_INPUT: Final = {
-    f"{kind}_{part}": (f"{kind}_gate_up", f"{kind}_router")
-    for kind in ("ffn", "experts", "shared")
-    for part in ("gate", "up")
+    f"{kind}_{part}": f"{kind}_gate_up" for kind in ("ffn", "experts", "shared") for part in ("gate", "up")
 }
-"""Commands whose input is that of a matrix: those of both, or that of the router that chooses the experts."""
+"""Commands whose input is that of a matrix: those of both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +54,11 @@ class ImportanceMatrix:
     ----------
     means
         By a matrix's name in GGUF files ("blk.0.attn_q.weight"): the mean square of each input, float32
-        [columns]. Embedding and output head have none.
+        [columns], or of those of each expert, [experts * columns]. Embedding and output head have none.
     tokens
-        Over how many tokens, by the same names.
+        Over how many tokens, by the same names; of experts, the most of one.
+    expert_tokens
+        Of experts, over how many tokens each, by the same names.
     window
         Tokens that were run together.
     texts
@@ -69,6 +69,7 @@ class ImportanceMatrix:
     tokens: Mapping[str, int]
     window: int = WINDOW
     texts: tuple[str, ...] = ()
+    expert_tokens: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def windows(self) -> int:
@@ -156,7 +157,7 @@ def text_windows(
 
 
 def from_squares(
-    squares: Mapping[str, npt.NDArray[np.float64]],
+    squares: Mapping[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]],
     config: ModelConfig,
     tokens: int,
     *,
@@ -165,16 +166,31 @@ def from_squares(
 ) -> ImportanceMatrix:
     """The matrix of what `_core.Engine.input_squares` gave for so many tokens."""
     means: dict[str, Floats] = {}
+    counts: dict[str, list[int]] = {}
     for layer in range(config.n_layers):
         for rule in ARCHITECTURES[config.arch].rules:
             part = rule.parts[0][0]
             if rule.cols is None or "{n}" not in rule.source:
                 continue
-            names = [f"layers.{layer}.{name}" for name in (part, *_SAME_INPUT.get(part, ()))]
-            sums = next((squares[name] for name in names if name in squares), None)
-            if sums is not None:
-                means[rule.source.replace("{n}", str(layer))] = (sums / tokens).astype(np.float32)
-    return ImportanceMatrix(means, dict.fromkeys(means, tokens), window, texts)
+            names = [f"layers.{layer}.{name}" for name in (part, _SAME_INPUT.get(part, part))]
+            found = next((squares[name] for name in names if name in squares), None)
+            if found is None:
+                continue
+            (sums, chosen), name = found, rule.source.replace("{n}", str(layer))
+            if chosen is None:
+                means[name] = (sums / tokens).astype(np.float32)
+            else:
+                means[name] = _expert_means(sums, chosen)
+                counts[name] = chosen.astype(int).tolist()
+    most = {name: max(counts.get(name, [tokens])) for name in means}
+    return ImportanceMatrix(means, most, window, texts, counts)
+
+
+def _expert_means(sums: npt.NDArray[Any], counts: npt.NDArray[Any]) -> Floats:
+    """The means of each expert, one behind the other; of one that no token has chosen nothing is known."""
+    counts = counts.reshape(-1, 1)
+    found = np.where(counts > 0, sums / np.maximum(counts, 1), 1)
+    return found.reshape(-1).astype(np.float32)
 
 
 _TYPE: Final = "imatrix"
@@ -230,6 +246,7 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
     shapes = {tensor.name: tensor.shape for tensor in file.tensors}
     means: dict[str, npt.NDArray[np.float32]] = {}
     tokens: dict[str, int] = {}
+    experts: dict[str, list[int]] = {}
     for tensor in file.tensors:
         if not tensor.name.endswith(_SUMS):
             continue
@@ -241,9 +258,11 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
             raise ModelFileError(f"{path}: {name}: sums of shape {tensor.shape} and counts of shape {n}")
         sums = _floats(file.tensor_bytes(tensor.name)).reshape(rows, -1)
         counts = _floats(file.tensor_bytes(name + _COUNTS)).reshape(rows, 1)
-        # An expert that no token has reached: nothing is known of it.
-        means[name] = np.where(counts > 0, sums / np.maximum(counts, 1), 1).reshape(-1).astype(np.float32)
-        tokens[name] = int(counts.max()) if np.isfinite(counts).all() else 0
+        means[name] = _expert_means(sums, counts)
+        counts = counts if np.isfinite(counts).all() else np.zeros_like(counts)
+        tokens[name] = int(counts.max())
+        if rows > 1:
+            experts[name] = counts.reshape(-1).astype(int).tolist()
     texts = file.get("imatrix.datasets", [])
     window = file.get("imatrix.chunk_size", WINDOW)
     return ImportanceMatrix(
@@ -251,6 +270,7 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
         tokens,
         window if isinstance(window, int) and 0 < window < 1 << 31 else WINDOW,
         tuple(str(text) for text in texts) if isinstance(texts, list) else (),
+        experts,
     )
 
 
@@ -302,9 +322,10 @@ def _read_dat(path: Path) -> ImportanceMatrix:
 def _gguf_bytes(matrix: ImportanceMatrix) -> Iterable[bytes]:
     arrays: list[tuple[str, npt.NDArray[np.float32]]] = []
     for name in sorted(matrix.means):
-        tokens = np.float32(matrix.tokens[name])
-        arrays.append((name + _SUMS, (matrix.means[name] * tokens).reshape(1, -1)))
-        arrays.append((name + _COUNTS, tokens.reshape(1, 1)))
+        counts = matrix.expert_tokens.get(name, [matrix.tokens[name]])
+        tokens = np.asarray(counts, np.float32).reshape(-1, 1)
+        arrays.append((name + _SUMS, matrix.means[name].reshape(len(tokens), -1) * tokens))
+        arrays.append((name + _COUNTS, tokens))
     places, offset = [], 0
     for name, array in arrays:
         places.append(TensorPlace(name, array.shape, _F32, offset, array.nbytes))

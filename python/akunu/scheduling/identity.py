@@ -62,8 +62,9 @@ def identity(
     ]
     for part in parts:
         found.update(f"{part!r}\n".encode())
-    for tensor in files.tensors:
-        data = files.tensor_bytes(tensor.name)
+    stored = files.stored if isinstance(files, _core.RepackedFiles) else files
+    for tensor in stored.tensors:
+        data = stored.tensor_bytes(tensor.name)
         found.update(repr((tensor.name, tensor.dtype, tensor.shape, tensor.nbytes)).encode())
         for start in (0, max(len(data) - SAMPLE, 0) // 2, max(len(data) - SAMPLE, 0)):
             found.update(data[start : start + SAMPLE].tobytes())

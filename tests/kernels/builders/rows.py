@@ -273,19 +273,48 @@ def quantize(
 
 
 def column_squares(
-    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, dim: int, formats: tuple[str]
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    rows: int,
+    dim: int,
+    formats: tuple[str],
+    experts: int = 0,
+    chosen: int = 0,
+    apart: bool = False,
 ) -> None:
-    x, (fmt,) = normal(rng, rows, dim), formats
+    """`apart`: the activation has a row for each choice of an expert."""
+    n = rows * chosen if apart else rows
+    x, (fmt,) = normal(rng, n, dim), formats
     if fmt == "f32":
         name = p.input("x", x)
     else:
-        name = p.opaque("x_act", Activation(fmt, rows, dim))
-        p.run("quantize", p.input("x", x), None, name, rows=rows, dim=dim, formats=FORMAT[fmt])
-    p.run("column_squares", name, p.output("sums", dim), rows=rows, dim=dim, format=FORMAT[fmt])
-    p.bytes, p.flops = rows * dim * act_bytes(fmt), 2 * rows * dim
-    if p.checking:
-        sums = (x.astype(np.float64) ** 2).sum(axis=0)
-        p.expect("sums", sums, SQUARES_NMSE[fmt])
+        name = p.opaque("x_act", Activation(fmt, n, dim))
+        p.run("quantize", p.input("x", x), None, name, rows=n, dim=dim, formats=FORMAT[fmt])
+    ids = np.stack([rng.permutation(max(experts - 1, chosen))[:chosen] for _ in range(rows)]).astype(
+        np.uint32
+    )
+    size = experts * (dim + 1) if experts else dim
+    p.run(
+        "column_squares",
+        name,
+        p.output("sums", size),
+        p.input("ids", ids) if experts else None,
+        rows=rows,
+        dim=dim,
+        format=FORMAT[fmt],
+        experts=experts,
+        chosen=chosen,
+        apart=apart,
+    )
+    p.bytes, p.flops = n * dim * act_bytes(fmt), 2 * rows * dim * max(chosen, 1)
+    if p.checking and not experts:
+        p.expect("sums", (x.astype(np.float64) ** 2).sum(axis=0), SQUARES_NMSE[fmt])
+    if p.checking and experts:
+        sums, counts = np.zeros((experts, dim)), np.bincount(ids.reshape(-1), minlength=experts)
+        squares = (x if apart else x.repeat(chosen, axis=0)).astype(np.float64) ** 2
+        np.add.at(sums, ids.reshape(-1), squares)
+        p.expect("sums", np.concatenate([sums.reshape(-1), counts]), SQUARES_NMSE[fmt])
 
 
 def gate_act(
