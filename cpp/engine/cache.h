@@ -114,9 +114,10 @@ class Cache {
     void clear(std::uint32_t slot);
 
   private:
-    // What layers that keep equally many positions have: a part of each page, in a cache and page tables of their own.
-    // The first group keeps all; in each of the others pages have the record that `records` says.
+    // What layers keep for one owner and with one window: a part of each page, in a cache and page tables of their own.
+    // The first group keeps all positions of sequences; in those of windows pages have the record that `records` says.
     struct PageGroup {
+        Kept::Owner owner = Kept::Owner::kPage;
         std::uint32_t window = 0, most_held = 0;
         std::uint64_t page_bytes = 0;
         Binding cache, tables;
@@ -131,6 +132,11 @@ class Cache {
     };
     class FreshPage;
     std::span<PageGroup> windows() { return std::span(groups_).subspan(1); }
+    // Gives a group a cache of n pages, and a page table for each of its owners; blocks find their parts there.
+    void place(PageGroup& group, std::span<const Kept> kept, std::uint64_t n, std::uint64_t owners,
+               std::uint32_t max_pages);
+    // The pages of all sounds, which exist from the beginning.
+    void place_sounds(std::span<const Kept> kept, std::uint32_t sounds);
 
     // Pages of a window that a sequence can hold, with one to copy, where its steps have up to so many rows.
     std::uint32_t most_held(std::uint32_t window, std::uint32_t rows) const;

@@ -69,7 +69,9 @@ Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t 
     StepBuffers& s = step_;
     s.kv_types = model_->kv_of_one_step(*device_);
     std::uint64_t page_bytes = 64;
-    for (const Kept& kept : model_->keeps(*device_, s.kv_types)) page_bytes = std::max(page_bytes, kept.page_bytes);
+    for (const Kept& kept : model_->keeps(*device_, s.kv_types)) {
+        if (kept.owner == Kept::Owner::kPage) page_bytes = std::max(page_bytes, kept.bytes);
+    }
     page_bytes = aligned(page_bytes);
     const Binding cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
     const Binding tables = own(sequences * s.max_pages * sizeof(u32), &MemoryUse::scratch);

@@ -73,7 +73,7 @@ class AttentionBlock final : public Block {
     Kept keeps(const Device& device, const KvTypes& types) const override {
         if (!owns_kv()) return {};
         const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
-        return {.page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
+        return {.bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
                 .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
