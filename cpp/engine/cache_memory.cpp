@@ -90,7 +90,7 @@ Cache::Cache(const EngineContext& context, const EngineOptions& options, std::ui
 
     const std::uint64_t slots = options.parallel, own_states = checked_product({slots, state_bytes_});
     const std::uint64_t least = least_bytes(needs) + own_states;
-    // Of memory that is shared with the host, the weights have taken theirs.
+    // Where memory is shared with the host, the weights have taken their part of it.
     const auto own_left = device_.memory_left();
     const std::uint64_t shared = options.memory ? std::min(options.memory, device_.memory()) : device_.memory();
     const std::uint64_t has = own_left.value_or(shared);

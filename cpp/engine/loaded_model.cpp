@@ -24,7 +24,7 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }
     total_bytes_ = source_->total_bytes();
-    // Of what the device has, something is for programs, and for others.
+    // Some of the device's memory is for programs, and for others.
     memory_limit_ = memory ? memory : device_->memory() / 20 * 17;
     const bool experts = std::ranges::any_of(
         config_.blocks, [](const auto& block) { return std::holds_alternative<ExpertsConfig>(block.mixer); });

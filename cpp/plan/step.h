@@ -46,7 +46,7 @@ struct StepBuffers {
     std::vector<Binding> state;  // per block: from the block's part of the first record on
     Binding state_spans;         // StateSpan of each slot
     std::uint32_t state_words = 0;
-    // Of decoders with cross-attention.
+    // What decoders with cross-attention have.
     Binding sound_rows;          // Row of each row, whose slot is its sequence's sound
     Binding aligned;             // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
     std::vector<Binding> heads;  // per block, u32: its aligned heads
