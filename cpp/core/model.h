@@ -276,8 +276,7 @@ struct ModelConfig {
     std::optional<EncoderConfig> encoder;  // it makes vectors of texts
     std::optional<AudioConfig> audio;      // it hears
     std::optional<ImageConfig> image;      // it sees; with none of these, it samples tokens
-    // Parts of the rows that an encoder may put in the place of tokens, where the model samples: see ImageConfig. 0:
-    // none.
+    // Parts of the rows that an encoder may put in the place of tokens of one that samples: see ImageConfig. 0: none.
     std::uint32_t encoded_parts = 0;
     // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.
     std::uint32_t whole_image_rows = 0;
