@@ -95,8 +95,18 @@ static inline ExpertTile tile_at(device const uint* sorted, uint choices, uint t
     return {sorted + kOrderWord + words[0], words[1] & ((1u << kTileCountShift) - 1), words[1] >> kTileCountShift};
 }
 
+// What a SIMD-group has of a tile at most, as far as the function constants tell: registers are for these alone.
+template <ushort kMatrices>
+static inline ushort most_rows() {
+    return kMatrices * ROWS_PER_SIMD;
+}
+template <ushort kMatrices>
+static inline ushort most_choices() {
+    return 32 / most_rows<kMatrices>();
+}
+
 // sums[t][i] += the lane's share of Σ x·w for `count` rows of weights and each of so many rows of x, as accumulate_rows.
-template <typename F>
+template <typename F, ushort kMatrices>
 inline void accumulate_tile(device const typename F::Input* x, thread const uint (&rows_of_x)[kMostTileChoices],
                             uint choices, thread const typename F::Row (&w)[kMaxRows], ushort count, uint k, uint first,
                             uint step, thread float (&sums)[kMostTileChoices][kMaxRows]) {
@@ -120,25 +130,27 @@ inline void accumulate_tile(device const typename F::Input* x, thread const uint
                 const uint e = base + place, left = k > e ? k - e : 0;
 #pragma clang loop unroll(full)
                 for (ushort i = 0; i < kMaxRows; ++i) {
-                    if (i < count) q[i] = F::quad(w[i], block, place, k - base);
+                    if (i >= most_rows<kMatrices>() || i >= count) continue;
+                    q[i] = F::quad(w[i], block, place, k - base);
                 }
 #pragma clang loop unroll(full)
                 for (ushort t = 0; t < kMostTileChoices; ++t) {
-                    if (t >= choices) continue;
+                    if (t >= most_choices<kMatrices>() || t >= choices) continue;
                     const float4 v = load_quad<F::kGuarded>(x + ulong(rows_of_x[t]) * k + e, left);
                     if (F::kHasMin) total[t] += v;
 #pragma clang loop unroll(full)
                     for (ushort i = 0; i < kMaxRows; ++i) {
-                        if (i < count) parts[t][i] += dot(q[i].q, v);
+                        if (i >= most_rows<kMatrices>() || i >= count) continue;
+                        parts[t][i] += dot(q[i].q, v);
                     }
                 }
             }
 #pragma clang loop unroll(full)
             for (ushort t = 0; t < kMostTileChoices; ++t) {
-                if (t >= choices) continue;
+                if (t >= most_choices<kMatrices>() || t >= choices) continue;
 #pragma clang loop unroll(full)
                 for (ushort i = 0; i < kMaxRows; ++i) {
-                    if (i >= count) continue;
+                    if (i >= most_rows<kMatrices>() || i >= count) continue;
                     sums[t][i] += q[i].scale * parts[t][i];
                     if (F::kHasMin) sums[t][i] += q[i].min * dot(total[t], float4(1));
                 }
@@ -149,9 +161,9 @@ inline void accumulate_tile(device const typename F::Input* x, thread const uint
 
 // The products of a tile's rows of x with a SIMD-group's rows of weights: lane t·count + i has that of row of x t with
 // row i, `count` of which the matrices have together. Only part 0 of k has whole sums.
-template <typename F>
+template <typename F, ushort kMatrices>
 inline float multiply_tile(device const typename F::Input* x, thread const uint (&rows_of_x)[kMostTileChoices],
-                           uint choices, thread const typename F::Matrix (&w)[2], ushort count, uint n, uint k,
+                           uint choices, thread const typename F::Matrix (&w)[kMatrices], ushort count, uint n, uint k,
                            thread const GemvThread& at, threadgroup float* partial) {
     float sums[kMostTileChoices][kMaxRows];
 #pragma clang loop unroll(full)
@@ -164,18 +176,18 @@ inline float multiply_tile(device const typename F::Input* x, thread const uint 
 #pragma clang loop unroll(full)
         for (ushort i = 0; i < kMaxRows; ++i) {
             typename F::Matrix matrix = w[0];  // rows from `count` on are not used
-            if (i >= ROWS_PER_SIMD) matrix = w[1];
+            if (i >= ROWS_PER_SIMD) matrix = w[kMatrices - 1];
             rows[i] = matrix.row(metal::min(at.base_row() + i % ROWS_PER_SIMD, n - 1), k);
         }
-        accumulate_tile<F>(x, rows_of_x, choices, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums);
+        accumulate_tile<F, kMatrices>(x, rows_of_x, choices, rows, count, k, at.part() * 32 + at.lane, K_SPLIT * 32, sums);
     }
     float mine = 0;
 #pragma clang loop unroll(full)
     for (ushort t = 0; t < kMostTileChoices; ++t) {
-        if (t >= choices) continue;
+        if (t >= most_choices<kMatrices>() || t >= choices) continue;
 #pragma clang loop unroll(full)
         for (ushort i = 0; i < kMaxRows; ++i) {
-            if (i >= count) continue;
+            if (i >= most_rows<kMatrices>() || i >= count) continue;
             const float sum = simd_sum(sums[t][i]);
             if (at.lane == t * count + i) mine = sum;
         }
@@ -208,7 +220,7 @@ kernel void experts_gate_up_tiles(
 #pragma clang loop unroll(full)
     for (ushort t = 0; t < kMostTileChoices; ++t) rows_of_x[t] = tile.choice(t) / p.chosen;
     const ushort count = p.gated ? 2 * ROWS_PER_SIMD : ROWS_PER_SIMD;
-    const float a = multiply_tile<F>(x, rows_of_x, tile.count, matrices, count, p.n, p.k, at, partial);
+    const float a = multiply_tile<F, 2>(x, rows_of_x, tile.count, matrices, count, p.n, p.k, at, partial);
     const float b = simd_shuffle_down(a, ushort(ROWS_PER_SIMD));
     const uint t = lane / count, row = at.base_row() + lane % count;
     if (at.part() != 0 || lane % count >= ROWS_PER_SIMD || t >= tile.count || row >= p.n) return;
@@ -227,12 +239,11 @@ kernel void experts_down_tiles(device const typename F::Input* x [[buffer(0)]], 
     const GemvThread at = {group.x, simd, simds, lane};
     const uint choices = p.rows * p.chosen;
     const ExpertTile tile = tile_at(sorted, choices, group.y);
-    const typename F::Matrix matrix = F::matrix_of(w, tile.id, p.experts, p.n, p.k);
-    const typename F::Matrix matrices[2] = {matrix, matrix};
+    const typename F::Matrix matrix[1] = {F::matrix_of(w, tile.id, p.experts, p.n, p.k)};
     uint rows_of_x[kMostTileChoices];
 #pragma clang loop unroll(full)
     for (ushort t = 0; t < kMostTileChoices; ++t) rows_of_x[t] = tile.choice(t);
-    const float v = multiply_tile<F>(x, rows_of_x, tile.count, matrices, ROWS_PER_SIMD, p.n, p.k, at, partial);
+    const float v = multiply_tile<F, 1>(x, rows_of_x, tile.count, matrix, ROWS_PER_SIMD, p.n, p.k, at, partial);
     const uint t = lane / ROWS_PER_SIMD, row = at.base_row() + lane % ROWS_PER_SIMD;
     if (at.part() != 0 || t >= tile.count || row >= p.n) return;
     ((device float*)(sorted + results_word(choices)))[ulong(tile.choice(t)) * p.n + row] = v;
